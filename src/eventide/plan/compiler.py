@@ -207,6 +207,7 @@ class _Compiler:
             id=self._ids[node.number],
             name=self._names[node.number],
             operator=operator.spec,
+            open=operator.open,
             edges=edges,
             codecs={arrival.edge.number: arrival.edge.partitioner.codec for arrival in arrivals},
             input_of={arrival.edge.number: arrival.input for arrival in arrivals},

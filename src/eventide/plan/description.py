@@ -30,7 +30,7 @@ from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
-from eventide.runtime.window.planning import described
+from eventide.runtime.window.operation import described
 from eventide.runtime.window.spec import WindowSpec
 
 Json: TypeAlias = dict[str, Any]

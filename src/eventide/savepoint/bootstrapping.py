@@ -14,6 +14,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.process.functions import ProcessEach
+from eventide.runtime.process.operation import open_process
 from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import OperatorStates
@@ -67,7 +68,7 @@ class Bootstrap:
         waiting = iter(elements)
         while some := [*islice(waiting, _AT_ONCE)]:
             context = OperatorContext(max_parallelism, Metrics(self.clock_ms), MIN_MS, self.clock_ms, in_batch=False)
-            operator = spec.open(state, context)
+            operator = open_process(spec, state, context)
             operator.inputs[0]([_elements(some)])
             if operator.take_outputs():
                 raise ProgramError(

@@ -18,8 +18,8 @@ from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.tasks.task import close_function, open_function
+from eventide.runtime.window.operation import WindowOperation, open_windows
 from eventide.runtime.window.operator import WindowOperator
-from eventide.runtime.window.planning import WindowOperation
 
 
 class OperatorHarness:
@@ -168,7 +168,8 @@ class OperatorHarness:
 
     def _open(self) -> WindowOperator:
         """The operator on its state, as each micro-batch opens it at its time."""
-        return self._spec.open(self._backend, OperatorContext(1, self._metrics, self._watermark, self._clock))
+        context = OperatorContext(1, self._metrics, self._watermark, self._clock)
+        return open_windows(self._spec, self._backend, context)
 
     def _dropped(self) -> int:
         return self._metrics.counters().get(self._spec.name, {}).get(LATE_DROPPED, 0)

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import ROWS
+from eventide.runtime.columnar.layout import END, START
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.columnar.session_operator import END, START
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column

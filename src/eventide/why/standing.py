@@ -13,7 +13,7 @@ from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.eventtime.event_time_log import Holder, Lateness, SplitRecord
 from eventide.runtime.window.fixed_operator import windows_in_row
-from eventide.runtime.window.planning import COLUMNS
+from eventide.runtime.window.operation import COLUMNS
 from eventide.why.evidence import Evidence, Json, ValveState
 
 

@@ -14,7 +14,7 @@ from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import explain
 from eventide.plan.identity import check_identity, name_of
 from eventide.runtime.state.operators import differences
-from eventide.runtime.window.planning import described
+from eventide.runtime.window.operation import described
 from eventide.testing import ScriptedSource, local_environment
 from twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed
 

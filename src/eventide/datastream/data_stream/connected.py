@@ -22,7 +22,7 @@ from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
 from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing
-from eventide.runtime.process.spec import ProcessOperation
+from eventide.runtime.process.operation import ProcessOperation
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream.keyed import KeyedStream

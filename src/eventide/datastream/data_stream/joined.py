@@ -29,7 +29,7 @@ from eventide.plan.graph import KeyTransformation, OperationTransformation, Tran
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.joins.interval import Bounds
-from eventide.runtime.joins.planning import IntervalJoinOperation, WindowJoinOperation
+from eventide.runtime.joins.operations import IntervalJoinOperation, WindowJoinOperation
 from eventide.runtime.joins.selection import KEEPS, Selection, SelectsOfWindow, obstacle_of_fields
 from eventide.runtime.joins.window_columns import obstacle_of
 from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide

@@ -39,7 +39,7 @@ from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, ProcessAll, WindowProcess
-from eventide.runtime.window.planning import WindowOperation
+from eventide.runtime.window.operation import WindowOperation
 
 if TYPE_CHECKING:
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +12,9 @@ from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TablePayload, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator
+from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.metrics import KEYS, Metrics
 from eventide.runtime.state.backend import Backend
-
-if TYPE_CHECKING:
-    from eventide.runtime.columnar.spec import ColumnarWindow
 
 _WINDOW = "__window"
 

@@ -1,4 +1,4 @@
-"""The columns of the tables that travel to, and are stored by, columnar windows."""
+"""The columns of the tables that travel to columnar windows, are stored by them, and become results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
+from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.columns import Columns
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -21,10 +23,18 @@ SEQUENCE = "__sequence"
 PANE = "__pane"
 """int64: where the pane of a row, or of a partial aggregate, starts; milliseconds."""
 
+FIRE = "__fire"
+"""int64: the watermark at which a key and window with a continuous trigger fires next, in milliseconds; may be null."""
+
+START, END = "__start", "__end"
+BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
+"""The bounds of a session, in milliseconds; the end is exclusive."""
+
 VALUE = "__value"
 """The whole element, where late ones go to a side output."""
 
 _FIRST = b"first"
+_LAST_US = 2**63 // 1000 - 1
 
 
 def key_names(count: int) -> list[str]:
@@ -141,3 +151,44 @@ def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> t
         return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
     numbers = key_numbers(pa.concat_tables([left.select(keys), right.select(keys)]), keys)
     return numbers[: len(left)], numbers[len(left) :]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultShape:
+    """The fields of a result: the key's, the window where windows have times, and one for each aggregate."""
+
+    type_info: TypeInformation
+    keys: int
+    has_window: bool
+    aggregation: Aggregation
+
+    def columns(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any, sequence: int) -> Columns:
+        """Results, one for each row of partial aggregates.
+
+        Args:
+            partials: keys and partial aggregates, of one key and window in each row.
+            bounds: where the window of each row starts and ends, in milliseconds.
+            timestamps: the event time of each result, in milliseconds.
+            sequence: the number of the first result in the output of its task.
+        """
+        arrays = [partials.column(name).combine_chunks() for name in key_names(self.keys)]
+        if bounds is not None:
+            arrays.append(window_array(*bounds))
+        arrays += self.aggregation.finish(partials)
+        fields = list(self.type_info.arrow_type())
+        values = pa.StructArray.from_arrays(
+            [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], fields=fields
+        )
+        places = pa.array(np.arange(sequence, sequence + len(partials)))
+        return Columns(self.type_info, values, pa.array(timestamps, pa.int64()), places)
+
+
+def window_array(starts: Any, ends: Any) -> pa.Array:
+    """Windows as structs of timestamps; a time beyond what microseconds can hold is given as the last that they can.
+
+    >>> window_array(np.array([0]), np.array([5_000])).to_pylist()[0]["end"].isoformat()
+    '1970-01-01T00:00:05+00:00'
+    """
+    kind = pa.timestamp("us", tz="UTC")
+    arrays = [pa.array(np.clip(times, -_LAST_US, _LAST_US) * 1000).view(kind) for times in (starts, ends)]
+    return pa.StructArray.from_arrays(arrays, names=["start", "end"])

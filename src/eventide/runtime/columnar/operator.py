@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
-from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names
+from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.layout import VALUE, ResultShape, TablePayload, joined_rows, key_names
 from eventide.runtime.columnar.partitioner import unpacked
+from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.tasks.operator import Receive, WithoutClock
-
-if TYPE_CHECKING:
-    from eventide.runtime.columnar.spec import ColumnarWindow
-
-
-_LAST_US = 2**63 // 1000 - 1
 
 
 class ColumnarOperator(WithoutClock, ABC):
@@ -105,47 +99,6 @@ def only_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table
     groups = pa.concat_tables(marked).group_by(keys, use_threads=False).aggregate([("wanted", "max")])
     found = groups.column("wanted_max").to_numpy()[: len(table)]
     return table.filter(pa.array(found == 1))
-
-
-@dataclass(frozen=True, slots=True)
-class ResultShape:
-    """The fields of a result: the key's, the window where windows have times, and one for each aggregate."""
-
-    type_info: TypeInformation
-    keys: int
-    has_window: bool
-    aggregation: Aggregation
-
-    def columns(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any, sequence: int) -> Columns:
-        """Results, one for each row of partial aggregates.
-
-        Args:
-            partials: keys and partial aggregates, of one key and window in each row.
-            bounds: where the window of each row starts and ends, in milliseconds.
-            timestamps: the event time of each result, in milliseconds.
-            sequence: the number of the first result in the output of its task.
-        """
-        arrays = [partials.column(name).combine_chunks() for name in key_names(self.keys)]
-        if bounds is not None:
-            arrays.append(window_array(*bounds))
-        arrays += self.aggregation.finish(partials)
-        fields = list(self.type_info.arrow_type())
-        values = pa.StructArray.from_arrays(
-            [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], fields=fields
-        )
-        places = pa.array(np.arange(sequence, sequence + len(partials)))
-        return Columns(self.type_info, values, pa.array(timestamps, pa.int64()), places)
-
-
-def window_array(starts: Any, ends: Any) -> pa.Array:
-    """Windows as structs of timestamps; a time beyond what microseconds can hold is given as the last that they can.
-
-    >>> window_array(np.array([0]), np.array([5_000])).to_pylist()[0]["end"].isoformat()
-    '1970-01-01T00:00:05+00:00'
-    """
-    kind = pa.timestamp("us", tz="UTC")
-    arrays = [pa.array(np.clip(times, -_LAST_US, _LAST_US) * 1000).view(kind) for times in (starts, ends)]
-    return pa.StructArray.from_arrays(arrays, names=["start", "end"])
 
 
 class Gathered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,19 +13,15 @@ import pyarrow.compute as pc
 from eventide.api.windows import ContinuousEventTimeTrigger
 from eventide.common.ms import MAX_MS
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.layout import PANE, TablePayload, constant, key_numbers, slices_by
+from eventide.runtime.columnar.layout import FIRE, PANE, TablePayload, constant, key_numbers, slices_by
 from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of
 from eventide.runtime.columnar.pane_store import NUMBER, PaneStore, PaneTree
 from eventide.runtime.columnar.panes import PaneAggregation, arrived
+from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.metrics import OPEN_WINDOWS, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, passes
 
-if TYPE_CHECKING:
-    from eventide.runtime.columnar.spec import ColumnarWindow
-
-
-FIRE = "__fire"
 _GROUP = "__group"
 _WINDOW = "__window"
 _TIME = "__time"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,19 +11,14 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS, add_ms
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.keyed_table import KeyedTable
-from eventide.runtime.columnar.layout import TablePayload, key_numbers, numbered_together
+from eventide.runtime.columnar.layout import END, START, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator
+from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.metrics import OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
-if TYPE_CHECKING:
-    from eventide.runtime.columnar.spec import ColumnarWindow
-
-
-START, END, _NEW = "__start", "__end", "__new"
-BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
-"""The columns of a session's bounds, in milliseconds; the end is exclusive."""
+_NEW = "__new"
 _SESSION = "__session"
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,4 @@
-"""The description of a columnar window operator, and which operator carries it out."""
+"""Description of a columnar window operator, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
-    CountTumblingWindowAssigner,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     Trigger,
@@ -17,15 +16,10 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import Aggregation
-from eventide.runtime.columnar.count_operator import CountOperator
-from eventide.runtime.columnar.layout import key_names, rows_in_time_order
-from eventide.runtime.columnar.operator import ResultShape
-from eventide.runtime.columnar.pane_operator import FIRE, ContinuousOperator, PaneOperator
+from eventide.runtime.columnar.layout import BOUNDS, FIRE, ResultShape, key_names, rows_in_time_order
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
 from eventide.runtime.columnar.partitioner import ColumnPartitioner
-from eventide.runtime.columnar.session_operator import BOUNDS, SessionOperator
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
+from eventide.runtime.tasks.operator import OnColumns, SortInputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,7 @@ class ColumnarWindow(OnColumns):
 
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How elements get here."""
-        first = self._pane_aggregation() if self.aggregates_first else None
+        first = self.pane_aggregation() if self.aggregates_first else None
         return ColumnPartitioner(
             self.value_type,
             self.keys,
@@ -104,15 +98,12 @@ class ColumnarWindow(OnColumns):
             sorted_by_time=self.in_batch,
         )
 
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
-        metrics, watermark_ms = context.metrics, context.watermark_ms
-        if isinstance(self.assigner, EventTimeSessionWindows):
-            return SessionOperator(self, self.assigner.session_gap, backend, metrics, watermark_ms)
-        if isinstance(self.assigner, CountTumblingWindowAssigner):
-            return CountOperator(self, self.assigner.window_size, backend, metrics, watermark_ms)
-        kind = ContinuousOperator if self.is_continuous else PaneOperator
-        return kind(self, self._pane_aggregation(), backend, metrics, watermark_ms)
+    def pane_aggregation(self) -> PaneAggregation:
+        """How elements are aggregated by key and pane; for windows that consist of panes."""
+        panes = self.panes
+        if panes is None:
+            raise TypeError(f"{self.assigner!r} has no panes")
+        return PaneAggregation(panes, len(self.keys), self.aggregation)
 
     @property
     def sort_inputs(self) -> SortInputs:
@@ -130,9 +121,3 @@ class ColumnarWindow(OnColumns):
             ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
             ("state", f"partial aggregates in Arrow columns, by key and {kept}"),
         ]
-
-    def _pane_aggregation(self) -> PaneAggregation:
-        panes = self.panes
-        if panes is None:
-            raise TypeError(f"{self.assigner!r} has no panes")
-        return PaneAggregation(panes, len(self.keys), self.aggregation)

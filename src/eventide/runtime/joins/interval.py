@@ -17,11 +17,9 @@ from eventide.runtime.elements.elements import Elements, in_time_order, interlea
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, SortInputs, WithoutClock
+from eventide.runtime.tasks.operator import OperatorContext, SortInputs, WithoutClock
 
 JOINING = "while it joined an element"
 ELEMENTS = "elements"
@@ -207,7 +205,7 @@ def described_late(tags: tuple[str | None, str | None]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IntervalJoinSpec:
-    """An interval join; picklable, and built into a living operator by each task.
+    """All that describes an interval join; picklable.
 
     ``late_tags`` are the side outputs for late elements of the left and of the right, ``dead_letters`` that for pairs
     that the function cannot handle (None: they are errors).
@@ -220,11 +218,6 @@ class IntervalJoinSpec:
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
     dead_letters: str | None = None
     key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
-
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
-        state = KeyedState if self.dead_letters is None else TransactionalState
-        return IntervalJoinOperator(self, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
     @property
     def needs_clock(self) -> bool:

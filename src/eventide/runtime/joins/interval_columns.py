@@ -17,7 +17,7 @@ from eventide.runtime.joins.matching import Array, in_time, later
 from eventide.runtime.joins.selection import Selection
 from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.state.backend import Backend, PartOfState
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
+from eventide.runtime.tasks.operator import OnColumns, OperatorContext, SortInputs
 
 _GOES = "__goes"
 """int64: the watermark at which nothing can meet a row any more, in milliseconds."""
@@ -110,7 +110,7 @@ def _half_gone(rows: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class IntervalColumns(OnColumns):
-    """An interval join on columns; picklable, and built into a living operator by each task."""
+    """An interval join on columns; picklable."""
 
     name: str
     bounds: Bounds
@@ -120,10 +120,6 @@ class IntervalColumns(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
         return pa.schema([*self.sides[_PARTS.index(part)].schema, *_TIMES])
-
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
-        return IntervalColumnsOperator(self, backend, context)
 
     @property
     def sort_inputs(self) -> SortInputs:

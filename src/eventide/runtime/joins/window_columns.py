@@ -17,8 +17,7 @@ from eventide.api.windows import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.runtime.columnar.layout import PANE, numbered_together, rows_in_time_order, slices_by
-from eventide.runtime.columnar.operator import window_array
+from eventide.runtime.columnar.layout import PANE, numbered_together, rows_in_time_order, slices_by, window_array
 from eventide.runtime.columnar.panes import Panes, arrived
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
@@ -27,7 +26,7 @@ from eventide.runtime.joins.selection import KEEPS, Selection
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.tasks.operator import OnColumns, Operator, OperatorContext, SortInputs
+from eventide.runtime.tasks.operator import OnColumns, OperatorContext, SortInputs
 
 _PARTS = ("first/", "second/")
 """Where the rows of each side lie."""
@@ -167,7 +166,7 @@ def _with_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Tabl
 
 @dataclass(frozen=True, slots=True)
 class WindowColumns(OnColumns):
-    """A window join on columns; picklable, and built into a living operator by each task."""
+    """A window join on columns; picklable."""
 
     name: str
     assigner: WindowAssigner[Any, Any]
@@ -180,10 +179,6 @@ class WindowColumns(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
         return self.sides[_PARTS.index(part)].schema
-
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
-        return WindowColumnsOperator(self, backend, context)
 
     @property
     def sort_inputs(self) -> SortInputs:

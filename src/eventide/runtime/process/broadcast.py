@@ -18,8 +18,9 @@ from eventide.runtime.exchange.partitioners import ToAll
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.process.contexts import KeyedElementContext
 from eventide.runtime.process.functions import Handle
+from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
-from eventide.runtime.process.spec import ProcessSpec, identity_of, partitioner_of
+from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.broadcast import BroadcastStates
 from eventide.runtime.state.expiring import SUFFIX
@@ -174,14 +175,6 @@ class BroadcastSpec(ProcessSpec):
 
     descriptors: tuple[MapStateDescriptor, ...]
 
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
-        states = BroadcastStates(backend, self.descriptors)
-        if not self.has_keys:
-            return BroadcastOperator(self, states, context)
-        keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
-        return KeyedBroadcastOperator(self, keyed, states, context)
-
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
         names = ", ".join(descriptor.name for descriptor in self.descriptors)
@@ -218,4 +211,15 @@ class BroadcastOperation:
             ToAll(ElementCodec(broadcast.value_type)),
         )
         identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
-        return PlannedOperator(spec, partitioners, spec.speed, identity, (None, None), broadcast_input=1)
+        return PlannedOperator(
+            spec, open_broadcast, partitioners, spec.speed, identity, (None, None), broadcast_input=1
+        )
+
+
+def open_broadcast(spec: BroadcastSpec, backend: Backend, context: OperatorContext) -> Operator:
+    """The operator of a function beside a broadcast stream, on its state."""
+    states = BroadcastStates(backend, spec.descriptors)
+    if not spec.has_keys:
+        return BroadcastOperator(spec, states, context)
+    keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
+    return KeyedBroadcastOperator(spec, keyed, states, context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions.time_domain import TimeDomain
@@ -17,13 +17,11 @@ from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.process.contexts import KeyedElementContext
 from eventide.runtime.process.functions import Handle
+from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Receive, WithoutClock
-
-if TYPE_CHECKING:
-    from eventide.runtime.process.spec import ProcessSpec
 
 ON_TIMER = "when a timer fired"
 

@@ -10,6 +10,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.process.functions import Handle
+from eventide.runtime.process.operation import open_process
 from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.tasks.operator import OperatorInput, PlannedOperator
 
@@ -56,7 +57,7 @@ class Redistribution:
         (source,) = inputs
         spec = ProcessSpec(name, HandOn(self.kind), False, self.result_type)
         partitioner = self.partitioner(ElementCodec(source.value_type))
-        return PlannedOperator(spec, (partitioner,), "as they are", {}, (None,))
+        return PlannedOperator(spec, open_process, (partitioner,), "as they are", {}, (None,))
 
 
 def _itself(value: Any, _: Any) -> tuple[Any]:

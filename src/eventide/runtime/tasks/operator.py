@@ -120,14 +120,11 @@ class HoldsNothing:
 
 
 class OperatorSpec(Protocol):
-    """Describes an operator; picklable, and opened by each task."""
+    """Description of an operator, as plain data; picklable. Each task makes an operator of it, by an `OpenOperator`."""
 
     @property
     def name(self) -> str:
         """The operator's name."""
-
-    def open(self, backend: Backend, context: OperatorContext) -> Operator:
-        """The operator on its state."""
 
     @property
     def needs_clock(self) -> bool:
@@ -149,6 +146,13 @@ class OperatorSpec(Protocol):
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``: topic and text."""
+
+
+OpenOperator: TypeAlias = Callable[[Any, Backend, OperatorContext], Operator]
+"""Makes the operator of a description (the first argument, of the kind that the function is for) on its state.
+
+It is a function of a module, or a class: it travels to the tasks by its name. Flink: ``StreamOperatorFactory``.
+"""
 
 
 class OnColumns(ABC):
@@ -218,6 +222,7 @@ class PlannedOperator:
 
     Attributes:
         spec: its description, which travels to the tasks.
+        open: makes the operator of its description in each task.
         partitioners: for each input, how elements leave the tasks that send them here.
         speed: whether it works on columns or element by element, and why.
         identity: what its stored state depends on, in words that a message can show.
@@ -227,6 +232,7 @@ class PlannedOperator:
     """
 
     spec: OperatorSpec
+    open: OpenOperator
     partitioners: tuple[StreamPartitioner, ...]
     speed: str
     identity: dict[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ from eventide.runtime.exchange.partitioners import Codec
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.tasks.operator import OperatorContext, OperatorSpec
+from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
@@ -42,10 +42,12 @@ _NOTHING = Progress()
 class OperatorTaskSpec(TaskSpec):
     """The tasks of an operator; ``codecs`` say how the elements of each edge travel, ``input_of`` where they lead.
 
-    Elements of the ``broadcast_input``, if there is one, come before those of other inputs at one point.
+    ``operator`` describes it, and ``open`` makes it of its description. Elements of the ``broadcast_input``, if there
+    is one, come before those of other inputs at one point.
     """
 
     operator: OperatorSpec
+    open: OpenOperator
     codecs: dict[int, Codec]
     input_of: dict[int, int]
     broadcast_input: int | None = None
@@ -97,7 +99,8 @@ class OperatorTask:
             self._valve.begin_run(run)
         self._watermark_before = self._valve.watermark
         self._metrics = Metrics(clock_ms)
-        self._operator = spec.operator.open(
+        self._operator = spec.open(
+            spec.operator,
             backend,
             OperatorContext(spec.max_parallelism, self._metrics, self._valve.watermark, clock_ms, spec.in_batch),
         )

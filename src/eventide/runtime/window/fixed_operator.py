@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from eventide.runtime.window.grouping import Indices, by_pane
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.partials import Partials
 from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
+from eventide.runtime.window.spec import WindowSpec
 from eventide.runtime.window.window_store import WindowStore
-
-if TYPE_CHECKING:
-    from eventide.runtime.window.spec import WindowSpec
 
 _WINDOW_STATE = "window state"
 """The name that is there when functions have asked for state by window: most never do."""

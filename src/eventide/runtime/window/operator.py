@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from eventide.api.dead_letters import ADVICE
 from eventide.api.windows import Evictor, TimestampedValue, TriggerResult, Window
@@ -31,9 +31,7 @@ from eventide.runtime.window.contexts import (
 )
 from eventide.runtime.window.merging import windows_of
 from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
-
-if TYPE_CHECKING:
-    from eventide.runtime.window.spec import WindowSpec
+from eventide.runtime.window.spec import WindowSpec
 
 CONTENTS = "contents"
 """The name under which what a window keeps is stored."""

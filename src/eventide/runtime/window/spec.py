@@ -1,4 +1,4 @@
-"""The description of a window operator that works on Python objects, and which operator carries it out."""
+"""Description of a window operator that works on Python objects, as plain data."""
 
 from __future__ import annotations
 
@@ -24,15 +24,10 @@ from eventide.api.windows import (
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import in_time_order
-from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext
-from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import OperatorContext, SortInputs
-from eventide.runtime.window.contents import AllElements, Contents
-from eventide.runtime.window.fixed_operator import FixedWindowOperator
+from eventide.runtime.tasks.operator import SortInputs
+from eventide.runtime.window.contents import Contents
 from eventide.runtime.window.functions import FiringFunction
-from eventide.runtime.window.operator import CONTENTS, WindowOperator
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
 _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
@@ -40,7 +35,7 @@ _TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssig
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """All that describes a window operator; picklable, and built into a living one by each task.
+    """All that describes a window operator; picklable.
 
     ``output_type`` is what was declared for its results; those of side outputs have the type of their tag.
     ``dead_letters`` is the side output of what its functions cannot handle; None: that is an error.
@@ -81,17 +76,6 @@ class WindowSpec:
     def sort_inputs(self) -> SortInputs:
         """Sorts by timestamps; windows over all elements treat them as elements of one key."""
         return in_time_order
-
-    def open(self, backend: Backend, context: OperatorContext) -> WindowOperator:
-        """The operator on its state."""
-        if self.dead_letters is not None:
-            growing = frozenset({CONTENTS} if isinstance(self.contents, AllElements) else ())
-            state = TransactionalState(backend, context.max_parallelism, growing, in_batch=context.in_batch)
-            return WindowOperator(self, state, context)
-        keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
-        if self.is_fixed:
-            return FixedWindowOperator(self, backend, keyed, context)
-        return WindowOperator(self, keyed, context)
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""

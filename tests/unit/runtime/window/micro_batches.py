@@ -5,6 +5,7 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.window.operation import open_windows
 
 
 class MicroBatches:
@@ -17,7 +18,7 @@ class MicroBatches:
 
     def run(self, clock, *values):
         """The results of a micro-batch."""
-        operator = self._spec.open(self.backend, OperatorContext(4, Metrics(), MIN_MS, clock))
+        operator = open_windows(self._spec, self.backend, OperatorContext(4, Metrics(), MIN_MS, clock))
         operator.advance_clock(clock - 1)
         operator.process(
             [Elements(list(values), [None] * len(values), list(range(len(values))), [v[0] for v in values])]

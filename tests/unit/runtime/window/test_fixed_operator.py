@@ -22,6 +22,7 @@ from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import PassOn
+from eventide.runtime.window.operation import open_windows
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.partials import Partials
 from eventide.runtime.window.spec import WindowSpec
@@ -50,7 +51,7 @@ class Driven:
         self.operator = self.opened()
 
     def opened(self):
-        return self.spec.open(self.backend, OperatorContext(4, self.metrics, self.watermark, 0))
+        return open_windows(self.spec, self.backend, OperatorContext(4, self.metrics, self.watermark, 0))
 
     def next_batch(self):
         """Store the state, and go on as the next micro-batch does."""
@@ -95,7 +96,7 @@ def elements(*entries, places=None):
 )
 def test_only_windows_that_follow_from_time_alone_are_handled_at_once(assigner, trigger, evictor, kind):
     spec = WindowSpec("w", assigner, trigger, AllElements(), PassOn(), evictor)
-    assert type(spec.open(MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))) is kind
+    assert type(open_windows(spec, MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))) is kind
 
 
 def test_elements_of_several_channels_come_in_their_one_order():

@@ -1,4 +1,4 @@
-"""How a window operator runs: on columns where the program allows it, else on elements."""
+"""Windows as a program asks for them: they run on columns where the program allows it, else on elements."""
 
 from __future__ import annotations
 
@@ -23,14 +23,22 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
-from eventide.runtime.columnar.operator import ResultShape
+from eventide.runtime.columnar.count_operator import CountOperator
+from eventide.runtime.columnar.layout import ResultShape
+from eventide.runtime.columnar.pane_operator import ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.columnar.session_operator import SessionOperator
 from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
-from eventide.runtime.tasks.operator import Key, OperatorInput, PlannedOperator
-from eventide.runtime.window.contents import Contents, Reduced
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.window.contents import AllElements, Contents, Reduced
+from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.partials import PartialsCodec
 from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
 from eventide.runtime.window.spec import WindowSpec
@@ -109,7 +117,8 @@ class WindowOperation:
             reason = _unreduced(spec, source) if _reduces(spec) else None
             unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
             speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
-        return PlannedOperator(spec, (partitioner,), speed, self._identity(spec, source, max_parallelism), (None,))
+        identity = self._identity(spec, source, max_parallelism)
+        return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (None,))
 
     def _on_columns(
         self,
@@ -135,6 +144,7 @@ class WindowOperation:
         )
         return PlannedOperator(
             window,
+            open_columnar_windows,
             (window.partitioner(max_parallelism),),
             f"{COLUMNS}, {_why_fast(window)}",
             self._identity(window, source, max_parallelism),
@@ -163,6 +173,27 @@ def described(value: Any) -> str:
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
     return _ADDRESS.sub("", repr(value))
+
+
+def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -> WindowOperator:
+    """The operator of windows on Python objects, on its state."""
+    if spec.dead_letters is not None:
+        growing = frozenset({CONTENTS} if isinstance(spec.contents, AllElements) else ())
+        state = TransactionalState(backend, context.max_parallelism, growing, in_batch=context.in_batch)
+        return WindowOperator(spec, state, context)
+    keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
+    return FixedWindowOperator(spec, backend, keyed, context) if spec.is_fixed else WindowOperator(spec, keyed, context)
+
+
+def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
+    """The operator of windows on columns, on its state."""
+    metrics, watermark_ms = context.metrics, context.watermark_ms
+    if isinstance(spec.assigner, EventTimeSessionWindows):
+        return SessionOperator(spec, spec.assigner.session_gap, backend, metrics, watermark_ms)
+    if isinstance(spec.assigner, CountTumblingWindowAssigner):
+        return CountOperator(spec, spec.assigner.window_size, backend, metrics, watermark_ms)
+    kind = ContinuousOperator if spec.is_continuous else PaneOperator
+    return kind(spec, spec.pane_aggregation(), backend, metrics, watermark_ms)
 
 
 def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:

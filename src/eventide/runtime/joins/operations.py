@@ -1,4 +1,4 @@
-"""How joins run: on columns where the program allows it, else on elements."""
+"""Joins as a program asks for them: they run on columns where the program allows it, else on elements."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.columns import Side, sides_of
-from eventide.runtime.joins.interval import Bounds, IntervalJoinSpec
-from eventide.runtime.joins.interval_columns import IntervalColumns
+from eventide.runtime.joins.interval import Bounds, IntervalJoinOperator, IntervalJoinSpec
+from eventide.runtime.joins.interval_columns import IntervalColumns, IntervalColumnsOperator
 from eventide.runtime.joins.selection import Selection, SelectsOfPair, obstacle_of_fields
-from eventide.runtime.joins.window_columns import WindowColumns
-from eventide.runtime.process.spec import identity_of, partitioner_of
-from eventide.runtime.tasks.operator import OperatorInput, OperatorSpec, PlannedOperator
+from eventide.runtime.joins.window_columns import WindowColumns, WindowColumnsOperator
+from eventide.runtime.process.operation import identity_of, partitioner_of
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.transaction import TransactionalState
+from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, OperatorSpec, PlannedOperator
 
 _COLUMNAR = "columns, rows go through the shuffle"
 
@@ -42,7 +45,7 @@ class IntervalJoinOperation:
             if obstacle is None:
                 sides = sides_of(inputs, self.gives, self.late_tags)
                 spec = IntervalColumns(name, self.bounds, sides, self.gives)
-                return _on_columns(spec, sides, inputs, max_parallelism, bounds)
+                return _on_columns(spec, IntervalColumnsOperator, sides, inputs, max_parallelism, bounds)
             function: ProcessJoinFunction = SelectsOfPair(self.gives)
             reason = obstacle
         else:
@@ -51,6 +54,7 @@ class IntervalJoinOperation:
         element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return PlannedOperator(
             IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type, self.dead_letters),
+            open_interval_join,
             tuple(partitioner_of(source, max_parallelism, has_keys=True) for source in inputs),
             f"element by element, because {reason}",
             identity_of(inputs, max_parallelism) | bounds | element_types,
@@ -79,7 +83,13 @@ class WindowJoinOperation:
             "window": repr(self.assigner),
             "allowed lateness": f"{self.lateness_ms} ms",
         }
-        return _on_columns(spec, sides, inputs, max_parallelism, depends, is_union=True)
+        return _on_columns(spec, WindowColumnsOperator, sides, inputs, max_parallelism, depends, is_union=True)
+
+
+def open_interval_join(spec: IntervalJoinSpec, backend: Backend, context: OperatorContext) -> IntervalJoinOperator:
+    """The operator of an interval join of elements, on its state."""
+    state = KeyedState if spec.dead_letters is None else TransactionalState
+    return IntervalJoinOperator(spec, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
 
 def _obstacle(selection: Selection, inputs: Sequence[OperatorInput]) -> str | None:
@@ -95,6 +105,7 @@ def _obstacle(selection: Selection, inputs: Sequence[OperatorInput]) -> str | No
 
 def _on_columns(
     spec: OperatorSpec,
+    open: OpenOperator,
     sides: tuple[Side, Side],
     inputs: Sequence[OperatorInput],
     max_parallelism: int,
@@ -109,6 +120,7 @@ def _on_columns(
     }
     return PlannedOperator(
         spec,
+        open,
         tuple(side.partitioner(max_parallelism) for side in sides),
         _COLUMNAR,
         identity_of(inputs, max_parallelism) | depends | fields,
