@@ -8,6 +8,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from architecture.source import Import, Module, modules
@@ -176,6 +177,27 @@ def packages_of_the_runtime_go_down(root: Path) -> list[str]:
     return _imports(root, is_wrong, "is above {module}, or beside it, within the runtime: see RUNTIME_FLOORS")
 
 
+def modules_import_in_no_circle(root: Path) -> list[str]:
+    """Modules can be read one after the other, types included; the fluent API alone returns itself in a circle."""
+    found = {module.name: module for module in modules(root)}
+    lines = {
+        (module.name, imported.name): imported.line
+        for module in found.values()
+        for imported in module.imports()
+        if imported.name in found
+        and imported.name != module.name
+        and not (imported.is_of(*FLUENT) and _is_of(module, FLUENT))
+    }
+    graph = {name: [after for before, after in lines if before == name] for name in found}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle = error.args[1][::-1]  # each imports the next one
+        first = found[circle[0]]
+        return [first.at(lines[circle[0], circle[1]], f"a circle of imports: {' imports '.join(circle)}")]
+    return []
+
+
 def fluent_api_imports_hosts_late(root: Path) -> list[str]:
     """The fluent API builds a graph; only execute() needs a host, and imports it then."""
 
@@ -328,6 +350,7 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     imports_go_down,
     private_modules_are_private,
     packages_of_the_runtime_go_down,
+    modules_import_in_no_circle,
     fluent_api_imports_hosts_late,
     spark_is_in_spark_alone,
     values_and_vocabulary_are_light,
@@ -359,6 +382,10 @@ def _nodes(root: Path, is_wrong: Callable[[ast.AST], bool], advice: str, only: P
         for node in ast.walk(module.tree)
         if is_wrong(node)
     ]
+
+
+def _is_of(module: Module, packages: tuple[str, ...]) -> bool:
+    return any(f"{module.name}.".startswith(f"{package}.") for package in packages)
 
 
 def _line_of_all(module: Module) -> int:

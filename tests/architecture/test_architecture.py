@@ -139,6 +139,18 @@ def test_what_the_rules_allow_is_left_alone(tmp_path: Path, file: str, text: str
     assert [finding for rule in rules.STATIC_RULES for finding in rule(tmp_path)] == []
 
 
+def test_a_circle_of_imports_is_found_where_it_begins(tmp_path: Path) -> None:
+    plant(tmp_path, "plan/graph.py", "import os\nfrom eventide.plan import compiler")
+    plant(tmp_path, "plan/compiler.py", "def compile():\n    from eventide.plan import graph\n    return graph")
+    (finding,) = rules.modules_import_in_no_circle(tmp_path)
+    assert finding in (
+        "eventide/plan/graph.py:2: a circle of imports: eventide.plan.graph imports eventide.plan.compiler imports "
+        "eventide.plan.graph",
+        "eventide/plan/compiler.py:2: a circle of imports: eventide.plan.compiler imports eventide.plan.graph imports "
+        "eventide.plan.compiler",
+    )
+
+
 def test_an_export_that_does_not_resolve_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "planted_exports.py").write_text(
         "__all__ = ['there', 'bare', 'gone']\ndef there():\n    'Doc.'\ndef bare():\n    pass\n"

@@ -128,7 +128,11 @@ def test_a_registry_that_does_not_answer_is_no_reason_to_skip_records(registry: 
     builder = KafkaSource.builder().set_bootstrap_servers("a").set_topics("a")
     source = builder.set_value_only_deserializer(schema_of(registry)).build()
     with pytest.raises(ProgramError, match=r"the schema registry at http://127.0.0.1:\d+ does not say"):
-        list(Decoder(source._settings).items(KafkaTopicPartition("a", 0), [Message(value=message("wren", 5))]))
+        list(
+            Decoder(source._settings.deserializer).items(
+                KafkaTopicPartition("a", 0), [Message(value=message("wren", 5))]
+            )
+        )
 
 
 def test_what_is_no_schema_of_records_is_refused() -> None:

@@ -49,7 +49,7 @@ def builder(schema: DeserializationSchema | KafkaRecordDeserializationSchema) ->
 
 def decoded(building: KafkaSourceBuilder, *contents: bytes | Message | None) -> tuple[list[Any], dict[str, int]]:
     """The results of messages at the offsets from 0 on: (element, timestamp), or what else it is; and the counts."""
-    decoder = Decoder(building.build()._settings)
+    decoder = Decoder(building.build()._settings.deserializer)
     found: list[Any] = []
     messages = [c if isinstance(c, Message) else a_message(c, at) for at, c in enumerate(contents)]
     for item in decoder.items(PART, messages):
@@ -69,7 +69,7 @@ def apart(found: list[Any]) -> tuple[list[Any], list[Unreadable]]:
 
 
 def test_text_is_a_column_with_the_timestamps_of_the_records() -> None:
-    [item] = Decoder(builder(SimpleStringSchema()).build()._settings).items(
+    [item] = Decoder(builder(SimpleStringSchema()).build()._settings.deserializer).items(
         PART, [a_message(b"a", 0), a_message(b"b", 1)]
     )
     assert isinstance(item, TimestampedBatch)

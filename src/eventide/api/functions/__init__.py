@@ -17,7 +17,7 @@ from eventide.api.functions._broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
 )
-from eventide.api.functions._context import KeyedStateStore, RuntimeContext
+from eventide.api.functions._context import RuntimeContext
 from eventide.api.functions._join import (
     CoGroupFunction,
     FlatJoinFunction,
@@ -63,6 +63,7 @@ from eventide.api.functions.timestamps import (
     AssignerWithPunctuatedWatermarks,
     BoundedOutOfOrdernessTimestampExtractor,
 )
+from eventide.api.keyed_state import KeyedStateStore
 
 __all__ = [
     "Function",

@@ -22,7 +22,7 @@ from eventide.common.type_variables import (
 
 if TYPE_CHECKING:
     from eventide.api.functions.output_tag import Emitted
-    from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
+    from eventide.api.keyed_state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 
 
 class BaseBroadcastProcessFunction(Function):

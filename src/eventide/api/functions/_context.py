@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from eventide.api.keyed_state import (
+    AggregatingState,
+    KeyedStateStore,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
 from eventide.common.type_variables import IN, OUT, K, T, V
 from eventide.errors import ProgramError
 from eventide.metrics import MetricGroup
-
-if TYPE_CHECKING:
-    from eventide.api.state import (
-        AggregatingState,
-        AggregatingStateDescriptor,
-        ListState,
-        ListStateDescriptor,
-        MapState,
-        MapStateDescriptor,
-        ReducingState,
-        ReducingStateDescriptor,
-        StateDescriptor,
-        ValueState,
-        ValueStateDescriptor,
-    )
-
-
-class KeyedStateStore(ABC):
-    """Gives access to state by its descriptor; the state belongs to the current key, and window where there is one."""
-
-    @abstractmethod
-    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """Return the state that holds one value."""
-
-    @abstractmethod
-    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return the state that holds a list."""
-
-    @abstractmethod
-    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
-        """Return the state that holds a map."""
-
-    @abstractmethod
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
-        """Return the state that reduces what is added to it."""
-
-    @abstractmethod
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
-        """Return the state that aggregates what is added to it."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +112,13 @@ class RuntimeContext(KeyedStateStore):
         """Return the state that holds a map."""
         return self._states(state_descriptor).get_map_state(state_descriptor)
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor[T]) -> ReducingState[T]:
+    def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[T]]) -> ReducingState[T]:
         """Return the state that reduces what is added to it."""
         return self._states(state_descriptor).get_reducing_state(state_descriptor)
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor[IN, OUT]) -> AggregatingState[IN, OUT]:
+    def get_aggregating_state(
+        self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
+    ) -> AggregatingState[IN, OUT]:
         """Return the state that aggregates what is added to it."""
         return self._states(state_descriptor).get_aggregating_state(state_descriptor)
 

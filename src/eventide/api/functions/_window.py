@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Generic
 
 from eventide.api.functions._basic import Function
-from eventide.api.functions._context import KeyedStateStore
+from eventide.api.keyed_state import KeyedStateStore
 from eventide.common.type_variables import IN_contra, KEY_contra, OUT_co, W_co, W_contra
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from eventide.connectors.kafka._offsets import KafkaSourceSettings, KafkaTopicPartition, Subscription
+from eventide.connectors.kafka._offsets import KafkaTopicPartition, Subscription
+from eventide.connectors.kafka._properties import KafkaSourceSettings
 from eventide.connectors.kafka.library import (
     CLIENT_DEFAULTS,
     GRACE_S,

@@ -1,14 +1,18 @@
-"""Properties as programs of Flink have them, for librdkafka: translated, taken without effect, or refused."""
+"""Settings of a Kafka source; and properties as programs of Flink have them: translated, or refused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.common.accepted import has_no_effect
+from eventide.connectors.kafka._offsets import KafkaOffsetsInitializer, Subscription
+from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
 from eventide.errors import ProgramError
+
+_READ_COMMITTED = "read_committed"
 
 _RENAMED = {
     "fetch.max.wait.ms": "fetch.wait.max.ms",
@@ -239,3 +243,40 @@ def _login(jaas: str) -> dict[str, str]:
     if missing := {"username", "password"} - options.keys():
         raise ProgramError(f"sasl.jaas.config has no {' and no '.join(sorted(missing))}; {module} needs both")
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSourceSettings:
+    """All that the builder of a Kafka source was told, checked.
+
+    Args:
+        properties: Those of librdkafka; the servers are among them, and passwords, so they are not shown.
+        options: What the properties say to the connector.
+        subscription: Which partitions are read.
+        deserializer: What makes elements of records.
+        starting: Where partitions start.
+        stopping: Where they stop; None if they do not.
+        is_bounded: Whether the partitions are those of the start, and the input is known to end.
+        group_id: The group that is told of what has been handled, and whose offsets may be a start.
+        fails_on_data_loss: Whether it is an error that records are gone before they were read.
+    """
+
+    properties: dict[str, str] = field(hash=False, repr=False)
+    options: ConnectorOptions
+    subscription: Subscription
+    deserializer: KafkaRecordDeserializationSchema
+    starting: KafkaOffsetsInitializer
+    stopping: KafkaOffsetsInitializer | None = None
+    is_bounded: bool = False
+    group_id: str | None = None
+    fails_on_data_loss: bool = True
+
+    @property
+    def servers(self) -> str:
+        """Where Kafka is asked for."""
+        return self.properties["bootstrap.servers"]
+
+    @property
+    def reads_committed(self) -> bool:
+        """Whether records of open and of aborted transactions are left out; as in Flink, they are not by default."""
+        return self.properties.get("isolation.level", "").lower() == _READ_COMMITTED

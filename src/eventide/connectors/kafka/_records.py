@@ -14,7 +14,7 @@ from eventide.api.windows import TimestampedValue
 from eventide.common.serialization import DeserializationSchema
 from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.connectors.kafka._offsets import KafkaSourceSettings, KafkaTopicPartition
+from eventide.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.connectors.kafka.library import library
 from eventide.errors import ProgramError
 
@@ -145,8 +145,8 @@ def check_deserializer(deserializer: object) -> KafkaRecordDeserializationSchema
 class Decoder:
     """Makes what a source yields of the messages of its partitions; ``counts`` has what it leaves out."""
 
-    def __init__(self, settings: KafkaSourceSettings) -> None:
-        self._deserializer = settings.deserializer
+    def __init__(self, deserializer: KafkaRecordDeserializationSchema) -> None:
+        self._deserializer = deserializer
         self.counts: Counter[str] = Counter()
         is_pickled = self._deserializer.get_produced_type().is_pickled
         if isinstance(self._deserializer, ValueOnly) and not is_pickled:

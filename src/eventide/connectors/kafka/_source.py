@@ -15,14 +15,13 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.kafka._cluster import Cluster, KnownPartitions
 from eventide.connectors.kafka._offsets import (
     KafkaOffsetsInitializer,
-    KafkaSourceSettings,
     KafkaTopicPartition,
     Subscription,
     needs_group,
     specified,
     starting_offsets,
 )
-from eventide.connectors.kafka._properties import ConnectorOptions, as_text, librdkafka_properties
+from eventide.connectors.kafka._properties import ConnectorOptions, KafkaSourceSettings, as_text, librdkafka_properties
 from eventide.connectors.kafka._reading import Lost, borrowed, read_ranges
 from eventide.connectors.kafka._records import LOST, Decoder, KafkaRecordDeserializationSchema, check_deserializer
 from eventide.errors import ProgramError
@@ -167,7 +166,7 @@ class KafkaSource(Source[T_co]):
         """
         settings = self._settings
         wanted = {KafkaTopicPartition.of_name(way.part): (way.start, way.end) for way in ranges}
-        decoder = Decoder(settings)
+        decoder = Decoder(settings.deserializer)
         with borrowed(settings.properties, settings.group_id, settings.options.client_id_prefix) as reader:
             for partition, given in read_ranges(reader, wanted, settings.servers, settings.options.patience_ms / 1_000):
                 part = str(partition)

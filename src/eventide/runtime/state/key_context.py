@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from eventide.api.functions import AggregateFunction, Function, KeyedStateStore, ReduceFunction
 from eventide.api.state import (
@@ -51,6 +51,8 @@ Declares: TypeAlias = Callable[[str, TypeInformation], None]
 """Is told the type of each name."""
 Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Slot, TimeToLive]]
 """Makes the slot of a name for a state of some form that expires."""
+
+_Kind = TypeVar("_Kind", bound=StateDescriptor[Any])
 
 
 class KeyContext:
@@ -226,17 +228,19 @@ class StateHandles(KeyedStateStore):
         state: MapState[Any, Any] = self._once(state_descriptor, build)
         return state
 
-    def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
+    def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[Any]]) -> ReducingState[Any]:
         """One value, reduced from all that was added."""
-        function = state_descriptor.get_reduce_function()
+        function = _of_kind(ReducingStateDescriptor, state_descriptor).get_reduce_function()
         state: ReducingState[Any] = self._once(
             state_descriptor, lambda: _Reducing(self._cell(state_descriptor), function)
         )
         return state
 
-    def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
+    def get_aggregating_state(
+        self, state_descriptor: StateDescriptor[AggregatingState[Any, Any]]
+    ) -> AggregatingState[Any, Any]:
         """One result, aggregated from all that was added."""
-        function = state_descriptor.get_agg_function()
+        function = _of_kind(AggregatingStateDescriptor, state_descriptor).get_agg_function()
         state: AggregatingState[Any, Any] = self._once(
             state_descriptor, lambda: _Aggregating(self._cell(state_descriptor), function)
         )
@@ -251,6 +255,12 @@ class StateHandles(KeyedStateStore):
                 "aggregating state, or let the trigger's can_merge return False"
             )
         handle.merge_from(namespaces)
+
+
+def _of_kind(kind: type[_Kind], descriptor: StateDescriptor[Any]) -> _Kind:
+    if not isinstance(descriptor, kind):
+        raise ProgramError(f"expected a {kind.__name__} of the state, got {descriptor!r}")
+    return descriptor
 
 
 def handles_under(keyed: KeyedState, prefix: str, scope: Scope) -> StateHandles:

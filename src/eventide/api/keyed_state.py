@@ -1,4 +1,4 @@
-"""Interfaces of state for the functions and triggers that use it."""
+"""State by key as functions see it: its interfaces, its descriptors, and where a function asks for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Generic
 
-from eventide.common.type_variables import IN, OUT, K, T, V
+from eventide.api.time_to_live import StateTtlConfig
+from eventide.common.type_variables import IN, OUT, K, S_co, T, V
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
 
 
 class State(ABC):
@@ -190,3 +193,118 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     def __delitem__(self, key: K) -> None:
         self.remove(key)
+
+
+class StateDescriptor(ABC, Generic[S_co]):
+    """The name of a state within its operator, and the type of what it holds. Not to be changed once made.
+
+    Args:
+        name: The name, different from that of every other state of the operator.
+        type_info: The type of what is stored.
+
+    Raises:
+        ProgramError: The name is empty, or the type is no `TypeInformation`.
+    """
+
+    def __init__(self, name: str, type_info: TypeInformation) -> None:
+        if not isinstance(name, str) or not name:
+            message = f"state descriptor: expected a name, got {name!r}"
+            raise ProgramError(message)
+        self.name = name
+        self.type_info = _checked_type(name, type_info)
+        self.ttl_config: StateTtlConfig | None = None
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Have the state expire when it is not used; call it before the state is asked for.
+
+        Raises:
+            ProgramError: `ttl_config` is no `StateTtlConfig`.
+        """
+        if not isinstance(ttl_config, StateTtlConfig):
+            message = f"state {self.name!r}: expected a StateTtlConfig, got {ttl_config!r}"
+            raise ProgramError(message)
+        self.ttl_config = ttl_config if ttl_config.is_enabled() else None
+
+    def get_name(self) -> str:
+        """Return the name."""
+        return self.name
+
+    @abstractmethod
+    def bind(self, store: KeyedStateStore) -> S_co:
+        """Return the state of this name from `store`; the descriptor knows of which kind it is."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.type_info})"
+
+
+class ValueStateDescriptor(StateDescriptor[ValueState[T]]):
+    """Describes a `ValueState`.
+
+    >>> ValueStateDescriptor("last_seen", Types.LONG())
+    ValueStateDescriptor('last_seen', LONG)
+    """
+
+    def __init__(self, name: str, value_type_info: TypeInformation[T]) -> None:
+        super().__init__(name, value_type_info)
+
+    def bind(self, store: KeyedStateStore) -> ValueState[T]:
+        """Return the `ValueState` of this name."""
+        return store.get_state(self)
+
+
+class ListStateDescriptor(StateDescriptor[ListState[T]]):
+    """Describes a `ListState`; `element_type` is the type of one element."""
+
+    def __init__(self, name: str, elem_type_info: TypeInformation[T]) -> None:
+        self.element_type = _checked_type(name, elem_type_info)
+        super().__init__(name, Types.LIST(elem_type_info))
+
+    def bind(self, store: KeyedStateStore) -> ListState[T]:
+        """Return the `ListState` of this name."""
+        return store.get_list_state(self)
+
+
+class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
+    """Describes a `MapState`; `key_type` and `value_type` are the types of its keys and values."""
+
+    def __init__(self, name: str, key_type_info: TypeInformation[K], value_type_info: TypeInformation[V]) -> None:
+        self.key_type = _checked_type(name, key_type_info)
+        self.value_type = _checked_type(name, value_type_info)
+        super().__init__(name, Types.MAP(key_type_info, value_type_info))
+
+    def bind(self, store: KeyedStateStore) -> MapState[K, V]:
+        """Return the `MapState` of this name."""
+        return store.get_map_state(self)
+
+
+class KeyedStateStore(ABC):
+    """Gives access to state by its descriptor; the state belongs to the current key, and window where there is one."""
+
+    @abstractmethod
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
+        """Return the state that holds one value."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
+        """Return the state that holds a list."""
+
+    @abstractmethod
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
+        """Return the state that holds a map."""
+
+    @abstractmethod
+    def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[T]]) -> ReducingState[T]:
+        """Return the state that reduces what is added to it."""
+
+    @abstractmethod
+    def get_aggregating_state(
+        self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
+    ) -> AggregatingState[IN, OUT]:
+        """Return the state that aggregates what is added to it."""
+
+
+def _checked_type(name: str, type_info: object) -> TypeInformation:
+    if not isinstance(type_info, TypeInformation):
+        message = f"state {name!r}: expected a TypeInformation such as Types.LONG(), got {type_info!r}"
+        raise ProgramError(message)
+    return type_info
