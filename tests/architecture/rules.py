@@ -49,13 +49,14 @@ RUNTIME_FLOORS = {
     "eventide.runtime.exchange": 2,
     "eventide.runtime.state": 2,
     "eventide.runtime.eventtime": 3,
-    "eventide.runtime.chain": 4,
-    "eventide.runtime.sources": 5,
-    "eventide.runtime.tasks": 6,
-    "eventide.runtime.process": 7,
-    "eventide.runtime.columnar": 8,
-    "eventide.runtime.window": 8,
-    "eventide.runtime.joins": 8,
+    "eventide.runtime.observation": 4,
+    "eventide.runtime.chain": 5,
+    "eventide.runtime.sources": 6,
+    "eventide.runtime.tasks": 7,
+    "eventide.runtime.process": 8,
+    "eventide.runtime.columnar": 9,
+    "eventide.runtime.window": 9,
+    "eventide.runtime.joins": 9,
 }
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
 # Loads the standard library only, so that a worker that unpickles a trigger loads little.

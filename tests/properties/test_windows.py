@@ -11,7 +11,7 @@ from eventide.common import Duration, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-from eventide.runtime.eventtime.event_time_log import REMEMBERED
+from eventide.runtime.observation.event_time_log import REMEMBERED
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
 from twin import AllContents, Contents, plan_of, run, run_with_restarts, runner, timed, values
 

@@ -16,7 +16,7 @@ from eventide.common.words import PER_S, UNIT_NAMES, moment, other_unit_of
 from eventide.connectors.file_system.columns import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
-from eventide.runtime.eventtime.histograms import Ints
+from eventide.runtime.observation.histograms import Ints
 
 _ONE = "all"
 _AT_A_TIME = 1 << 20

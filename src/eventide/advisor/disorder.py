@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.histograms import DurationHistogram, Ints
+from eventide.runtime.observation.histograms import DurationHistogram, Ints
 
 _TOLERANCE_MS = 1_000
 _LEAP_MS = 3_600_000

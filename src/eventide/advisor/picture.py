@@ -11,7 +11,7 @@ import numpy as np
 from eventide.advisor.disorder import Disorder
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
-from eventide.runtime.eventtime.histograms import DurationHistogram
+from eventide.runtime.observation.histograms import DurationHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

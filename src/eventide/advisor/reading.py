@@ -29,7 +29,7 @@ from eventide.connectors.kafka import (
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads, register
 from eventide.runtime.chain.outputs import cannot_be_read
-from eventide.runtime.eventtime.histograms import DurationHistogram
+from eventide.runtime.observation.histograms import DurationHistogram
 
 _FORMATS: dict[str, Callable[..., Any]] = {
     "parquet": FileSource.parquet,

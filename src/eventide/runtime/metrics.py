@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from eventide.common.job import BatchProgress
 from eventide.metrics import MetricGroup
 from eventide.metrics.readings import Reading, merged, value_of
-from eventide.runtime.eventtime.event_time_log import Lateness
 from eventide.runtime.invoke import calling
+from eventide.runtime.observation.event_time_log import Lateness
 
 RECORDS_IN = "numRecordsIn"
 RECORDS_OUT = "numRecordsOut"

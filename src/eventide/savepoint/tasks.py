@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from eventide.runtime.chain.watermarks import Kept, gathered, lowest
-from eventide.runtime.eventtime.event_time_log import (
+from eventide.runtime.eventtime.valve import ValveEdge
+from eventide.runtime.metrics import add_up
+from eventide.runtime.observation.event_time_log import (
     EVENT_TIME,
     LATE,
     NUMBERS,
@@ -16,8 +18,6 @@ from eventide.runtime.eventtime.event_time_log import (
     remembered,
     stored,
 )
-from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.metrics import add_up
 from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.tasks.split_task import subtask_of_split
 from eventide.runtime.tasks.task import TaskSpec

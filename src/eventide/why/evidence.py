@@ -12,8 +12,8 @@ from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
 from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
-from eventide.runtime.eventtime.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
+from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.state.bucket_store import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values

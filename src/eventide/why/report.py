@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import length
-from eventide.runtime.eventtime.event_time_log import Lateness, LateOne
+from eventide.runtime.observation.event_time_log import Lateness, LateOne
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, WindowStanding

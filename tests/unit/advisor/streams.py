@@ -7,7 +7,7 @@ import numpy as np
 from eventide.advisor import Advice
 from eventide.advisor.arrivals import ColumnRoles
 from eventide.advisor.disorder import DisorderMeter, Stretch
-from eventide.runtime.eventtime.histograms import Ints
+from eventide.runtime.observation.histograms import Ints
 
 START_MS = 1_600_000_000_000
 

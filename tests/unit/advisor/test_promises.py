@@ -9,7 +9,7 @@ from eventide.advisor import Advice
 from eventide.common import Duration, Time, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.runtime.eventtime.histograms import Ints
+from eventide.runtime.observation.histograms import Ints
 from eventide.testing import ScriptedSource, local_environment
 from unit.advisor.streams import advice_on, delayed
 

@@ -23,9 +23,9 @@ from eventide.local.runner import LocalRunner
 from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.runtime.elements.keys import subtask_of
-from eventide.runtime.eventtime.event_time_log import remembered
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
 from eventide.runtime.exchange.frames import WatermarkReport
+from eventide.runtime.observation.event_time_log import remembered
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import Savepoint, StateWriter

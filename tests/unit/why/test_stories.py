@@ -7,7 +7,7 @@ from rich.console import Console
 
 from eventide.common import Duration, PunctuatedWatermarks, WatermarkStrategy
 from eventide.errors import StateError
-from eventide.runtime.eventtime.event_time_log import Lateness
+from eventide.runtime.observation.event_time_log import Lateness
 from eventide.why.report import histogram
 from unit.why.stories import NOON, Story, bounded, windows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -12,16 +12,13 @@ from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics, OperatorCounters
+from eventide.runtime.metrics import DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
+from eventide.runtime.observation.observers import SplitObserver
 
 _KEYS_TYPED = "when the keys of its elements were brought to their declared type"
-
-_MANY = 100
-"""Number of splits of one task above which the usual disorder of each split is not reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,7 @@ class ChannelOutput:
         watermarks_of: the watermarks of the channel, by the number of their assigner.
         metrics: counts what is left out on the way.
         moment: where the task stands.
-        arrivals_of: sums up the timestamps of the channel, by the number of their assigner.
+        observer: sees the timestamps of the channel, if it is that of a split.
         shared: the writers, by the address of their edge, that all channels of the task have in common; their owner
             gives away what is in them.
     """
@@ -109,7 +106,7 @@ class ChannelOutput:
         metrics: Metrics | None = None,
         moment: Moment | None = None,
         *,
-        arrivals_of: Mapping[int, TimestampSummary] | None = None,
+        observer: SplitObserver | None = None,
         shared: Mapping[tuple[int, int], RecordWriter] | None = None,
     ) -> None:
         self._root = root
@@ -118,7 +115,7 @@ class ChannelOutput:
         self._watermarks_of = watermarks_of or {}
         self._metrics = metrics or Metrics()
         self._moment = moment or Moment()
-        self._arrivals_of = arrivals_of or {}
+        self._observer = observer
         shared = shared or {}
         self._own = [edge for edge in root.all_edges() if edge.address not in shared]
         self._writers = dict(shared)
@@ -178,8 +175,8 @@ class ChannelOutput:
             timed, without, letters = step.sort_out(part)
             if timed:
                 watermarks.see(timed)
-                if (arrivals := self._arrivals_of.get(step.number)) is not None:
-                    arrivals.see(times_of(timed))
+                if self._observer is not None:
+                    self._observer.see(step.number, times_of(timed))
                 self._hand_on(node, timed)
             if without:
                 self._metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
@@ -216,21 +213,6 @@ def report_frames(edge: Edge, reports: list[WatermarkReport]) -> Iterator[Frame]
     """Tell every subtask after an edge what channels say; sinks have no clock."""
     said = [report for report in reports if report.says_something]
     return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
-
-
-def arrival_frames(edge: Edge, arrived: list[tuple[str, TimestampSummary]]) -> Iterator[Frame]:
-    """Tell the first subtask after an edge what splits brought: it remembers that for all."""
-    if arrived and edge.has_watermarks and edge.takes_elements:
-        brief = len(arrived) > _MANY
-        content = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
-        yield Frame(edge.target, 0, Signal.ARRIVALS, END_OF_BATCH, edge.number, "", content)
-
-
-def count_frames(edges: Sequence[Edge], counted: OperatorCounters) -> Iterator[Frame]:
-    """Tell the first subtask after one of some edges the counts of tasks without state: it remembers them."""
-    hears = [edge for edge in edges if edge.has_watermarks and edge.takes_elements]
-    if hears and counted:
-        yield Frame(hears[0].target, 0, Signal.COUNTS, END_OF_BATCH, hears[0].number, "", counted)
 
 
 def end_frames(edge: Edge) -> Iterator[Frame]:

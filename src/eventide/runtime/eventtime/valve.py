@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from eventide.common.ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
-from eventide.runtime.eventtime.event_time_log import Holder
 from eventide.runtime.eventtime.idleness import Idleness
 from eventide.runtime.exchange.frames import Rest, WatermarkReport
 
 Reports: TypeAlias = Sequence[tuple[int, WatermarkReport]]
 """Reports of channels at one point, each with the number of the edge that it came on."""
+
+
+class Holder(NamedTuple):
+    """Holder of a watermark: a channel of an edge, by the edge's name, and how many others stand where it does."""
+
+    edge: str
+    channel: str
+    others: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,10 @@ class Signal(IntEnum):
     REPORTS = 1
     END_OF_SOURCE = 2
     METRICS = 3
-    ARRIVALS = 4
-    COUNTS = 5
+    OBSERVED = 4
 
 
-_JSON = frozenset({Signal.METRICS, Signal.ARRIVALS, Signal.COUNTS})
+_JSON = frozenset({Signal.METRICS, Signal.OBSERVED})
 
 START_OF_BATCH = -1
 """The point before the first element of a micro-batch."""
@@ -51,8 +50,8 @@ class Frame:
     ``point`` is where its elements take effect: those of a point come before what is reported at it, and all of a point
     before the next. ``channel`` is the split or the subtask that sends, ``task`` the index of the task, because
     several may have elements of one split. ``content`` depends on the signal: encoded elements (bytes, or a view of
-    them), a list of :class:`WatermarkReport`, counters (a dict), summaries of splits (JSON values), counters of tasks
-    without state (a dict), or None.
+    them), a list of :class:`WatermarkReport`, counters (a dict), what observers of tasks tell each other (a dict of
+    JSON values), or None.
     """
 
     target: int

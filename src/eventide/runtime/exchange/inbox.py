@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import Codec, Payload
-from eventide.runtime.metrics import OperatorCounters
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +29,8 @@ class Inbox:
         waiting = []
         self._reports: dict[int, list[tuple[int, WatermarkReport]]] = {}
         self.ended_sources: list[int] = []
-        self.arrivals: list[tuple[int, str, Any]] = []
-        """Arrivals by edge and split, for the first subtask."""
-        self.counts: list[OperatorCounters] = []
-        """Counts of upstream tasks without state, for the first subtask."""
+        self.observed: list[Frame] = []
+        """Frames for the observer of the task."""
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
                 payload = codecs[frame.edge].decode(frame.content)
@@ -42,10 +38,8 @@ class Inbox:
                 waiting.append((order, _Waiting(frame.edge, frame.point, payload)))
             elif frame.signal is Signal.END_OF_SOURCE:
                 self.ended_sources.append(frame.edge)
-            elif frame.signal is Signal.COUNTS:
-                self.counts.append(frame.content)
-            elif frame.signal is Signal.ARRIVALS:
-                self.arrivals += [(frame.edge, split, content) for split, content in frame.content]
+            elif frame.signal is Signal.OBSERVED:
+                self.observed.append(frame)
             else:
                 for report in frame.content:
                     self._reports.setdefault(report.point, []).append((frame.edge, report))

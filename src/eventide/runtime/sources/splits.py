@@ -18,8 +18,6 @@ from eventide.errors import DataError
 from eventide.runtime.chain.chain import (
     ChainNode,
     ChannelOutput,
-    arrival_frames,
-    count_frames,
     packed,
     report_frames,
 )
@@ -30,10 +28,10 @@ from eventide.runtime.elements.columns import Columns
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
-from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.exchange.frames import START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.observation.observers import ReaderObserver
 from eventide.runtime.sources.offsets import SplitRange
 
 _CHUNK = 8_192
@@ -215,20 +213,15 @@ class ReaderOutput:
         self._mixed = [edge for edge in self.edges if edge.partitioner.mixes_splits]
         self.shared = {edge.address: edge.partitioner.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
         self.reports: dict[tuple[int, int], list[WatermarkReport]] = {edge.address: [] for edge in self.edges}
-        self.arrived: dict[int, list[tuple[str, TimestampSummary]]] = {}
-        self.counted: list[OperatorCounters] = []
-        """Counts of the tasks before this one."""
+        self.observer = ReaderObserver()
 
     def last_frames(self) -> Iterator[Frame]:
         """Give the last frames: elements that all splits sent together, and their reports."""
-        before = [dead_letters_of(self.metrics.counters()), *self.counted]
-        yield from count_frames(self.edges, add_up(before))
         for edge in self._mixed:
             yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
         for edge in self.edges:
             yield from report_frames(edge, self.reports[edge.address])
-            if edge.assigner is not None:
-                yield from arrival_frames(edge, self.arrived.get(edge.assigner, []))
+        yield from self.observer.frames(self.edges, self.metrics.counters())
 
 
 class SourceOutput(ChannelOutput):
@@ -246,7 +239,6 @@ class SourceOutput(ChannelOutput):
     def __init__(
         self, task_output: ReaderOutput, split: str, slot: int, watermarks_of: Mapping[int, ChannelWatermarks]
     ) -> None:
-        arrivals_of = {number: TimestampSummary() for number in watermarks_of}
         super().__init__(
             task_output.root,
             split,
@@ -255,7 +247,7 @@ class SourceOutput(ChannelOutput):
             watermarks_of,
             task_output.metrics,
             task_output.moment,
-            arrivals_of=arrivals_of,
+            observer=task_output.observer.of_split(split, watermarks_of),
             shared=task_output.shared,
         )
         self._task_output = task_output
@@ -313,9 +305,6 @@ class SourceOutput(ChannelOutput):
         for watermarks in self._watermarks_of.values():
             watermarks.end_batch(is_asked=is_asked and not self.idle)
         self._said_by_source.end_batch()
-        for number, arrivals in self._arrivals_of.items():
-            if arrivals.rows:
-                self._task_output.arrived.setdefault(number, []).append((self._split, arrivals))
         first = [WatermarkReport(self._split, START_OF_BATCH, joined=True)] if joined else []
         for edge in self._task_output.edges:
             said = self._said_by_source if edge.assigner is None else self._watermarks_of[edge.assigner]

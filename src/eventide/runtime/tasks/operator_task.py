@@ -14,22 +14,13 @@ from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.combiner import Progress
-from eventide.runtime.eventtime.event_time_log import (
-    EVENT_TIME,
-    LATE,
-    NUMBERS,
-    EventTimeLog,
-    Lateness,
-    remembered,
-    stored,
-)
-from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
 from eventide.runtime.eventtime.valve import WatermarkValve
 from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.exchange.inbox import Inbox
 from eventide.runtime.exchange.partitioners import Codec
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics, OperatorCounters, add_up
+from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
+from eventide.runtime.observation.observers import OperatorObserver
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
@@ -97,14 +88,16 @@ class OperatorTask:
         if not spec.in_batch:
             self._begin(backend.get(_GATE))
             self._valve.begin_run(run)
-        self._watermark_before = self._valve.watermark
         self._metrics = Metrics(clock_ms)
         self._operator = spec.open(
             spec.operator,
             backend,
             OperatorContext(spec.max_parallelism, self._metrics, self._valve.watermark, clock_ms, spec.in_batch),
         )
-        self._late_until = self._operator.late_until
+        self._observer = OperatorObserver(
+            spec.name, spec.edges, subtask, backend, self._metrics, clock_ms, in_batch=spec.in_batch
+        )
+        self._observer.begin_batch(self._valve.watermark, self._operator.late_until)
         self._channel = str(subtask)
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch) if spec.has_generators else None
         self._watermarks_of = {s.number: self._watermarks(s) for s in spec.root.assigners()}
@@ -133,9 +126,8 @@ class OperatorTask:
                 yield from self._run_to(point, inbox, progress)
         for edge in self._edges:
             yield from report_frames(edge, self._reports_on(edge))
-        if self._subtask == 0 and not self._spec.in_batch:
-            self._remember(inbox)
-        self._store(inbox)
+        self._store()
+        self._observer.end_batch(inbox, self._valve, self._operator.held())
 
     @property
     def next_clock_ms(self) -> int | None:
@@ -265,43 +257,9 @@ class OperatorTask:
         last = [WatermarkReport(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
         return [*first, *self._watermarks_of[edge.assigner].reports(), *last]
 
-    def _remember(self, inbox: Inbox) -> None:
-        """Write down what the splits brought and which one holds the watermark, for later questions."""
-        before = remembered(self._backend.get(EVENT_TIME))
-        log = EventTimeLog() if before is None else EventTimeLog.of(before)
-        names = {edge.edge: edge.name for edge in self._spec.edges if edge.is_source}
-        arrived = [(names[edge], split, TimestampSummary.of(content)) for edge, split, content in inbox.arrivals]
-        said = ((names[edge], report) for edge, report in inbox.all_reports() if edge in names)
-        spoke = [(name, report.channel) for name, report in said if report.spoke]
-        known = self._valve.known_splits()
-        log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
-        log.stand(self._clock_ms, self._valve.watermark, self._valve.holder())
-        self._backend.put(EVENT_TIME, stored(log.snapshot()))
-
-    def _remember_late(self) -> None:
-        if self._metrics.lateness:
-            before = remembered(self._backend.get(LATE))
-            late = Lateness() if before is None else Lateness.of(before)
-            late.take(self._metrics.lateness)
-            self._backend.put(LATE, stored(late.snapshot()))
-
-    def _remember_numbers(self, before_this: list[OperatorCounters]) -> None:
-        """Write down what was counted since the state began, and what the operator holds."""
-        name, before = self._spec.name, OperatorCounters()
-        if (last := remembered(self._backend.get(NUMBERS))) is not None:
-            before = last["counters"]
-            if last["name"] != name and last["name"] in before:  # it has another one in the program of today
-                before[name] = before.pop(last["name"])
-        counters = add_up([before, self._metrics.counters(), *before_this])
-        numbers = {"name": name, "counters": counters, "held": dict(self._operator.held())}
-        self._backend.put(NUMBERS, stored(numbers))
-
-    def _store(self, inbox: Inbox) -> None:
-        self._remember_late()
+    def _store(self) -> None:
         with calling(self._spec.name, during="when its state was stored"):
             self._operator.flush()
-        if not self._spec.in_batch:
-            self._remember_numbers(inbox.counts)
         if self._generators is not None:
             self._generators.flush()
         self._backend.put(_GATE, json.dumps({**self._valve.snapshot(), "audience": self._spec.audience}).encode())

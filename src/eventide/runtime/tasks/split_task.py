@@ -152,8 +152,8 @@ class SplitTask:
                 batch = self._spec.codec.decode(frame.content)
                 split = splits.setdefault((edge, frame.channel), _Split(edge, frame.channel))
                 split.parts.append((frame.task, batch.first, batch))
-            elif frame.signal is Signal.COUNTS:
-                self._output.counted.append(frame.content)
+            elif frame.signal is Signal.OBSERVED:
+                self._output.observer.hear(frame)
             elif frame.signal is Signal.END_OF_SOURCE:
                 self._ended_sources.add(edge)
                 self._hears_of_an_end = True

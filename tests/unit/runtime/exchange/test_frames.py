@@ -26,9 +26,8 @@ CONTENT = {
         )
     ),
     Signal.END_OF_SOURCE: st.none(),
-    Signal.ARRIVALS: st.lists(st.tuples(st.text(), st.lists(st.integers())).map(list)),
     Signal.METRICS: st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers())),
-    Signal.COUNTS: st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers())),
+    Signal.OBSERVED: st.dictionaries(st.text(), st.dictionaries(st.text(), st.integers())),
 }
 SMALL = st.integers(-1, 2**31 - 1)
 

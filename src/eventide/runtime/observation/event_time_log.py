@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.histograms import EIGHTHS, DurationHistogram
-from eventide.runtime.eventtime.timestamp_summary import TimestampSummary
+from eventide.runtime.eventtime.valve import Holder
+from eventide.runtime.observation.histograms import EIGHTHS, DurationHistogram
+from eventide.runtime.observation.timestamp_summary import TimestampSummary
 
 _MOVES = 64
 
@@ -24,14 +25,6 @@ EVENT_TIME, LATE, NUMBERS = "event time", "late", "numbers"
 REMEMBERED = (EVENT_TIME, LATE, NUMBERS)
 
 _FORM = 2
-
-
-class Holder(NamedTuple):
-    """Holder of a watermark: a channel of an edge, by the edge's name, and how many others stand where it does."""
-
-    edge: str
-    channel: str
-    others: int = 0
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.eventtime.histograms import EIGHTHS, DurationHistogram, TimeCounts
+from eventide.runtime.observation.histograms import EIGHTHS, DurationHistogram, TimeCounts
 
 FIRST = 32
 """Number of timestamps that go on as they are: their disorder depends on the elements before the micro-batch."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.eventtime.histograms import DurationHistogram
+from eventide.runtime.observation.histograms import DurationHistogram
 
 SHORT = st.integers(0, 2_047)
 ANY = st.one_of(SHORT, st.integers(0, 2**52))

@@ -1,0 +1,190 @@
+"""Observers of tasks: they remember what was counted, what splits brought and what held the watermark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
+from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Signal
+from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
+from eventide.runtime.observation.event_time_log import (
+    EVENT_TIME,
+    LATE,
+    NUMBERS,
+    EventTimeLog,
+    Lateness,
+    remembered,
+    stored,
+)
+from eventide.runtime.observation.timestamp_summary import TimestampSummary
+from eventide.runtime.state.backend import Backend
+
+_ARRIVALS, _COUNTS = "arrivals", "counts"
+
+_MANY = 100
+"""Number of splits of one task above which the usual disorder of each split is not reported."""
+
+
+class ObservedEdge(Protocol):
+    """An edge out of a task, whose first subtask remembers what the task has observed."""
+
+    @property
+    def target(self) -> int:
+        """Where its frames are addressed to."""
+
+    @property
+    def number(self) -> int:
+        """Its number among the edges to its target."""
+
+    @property
+    def assigner(self) -> int | None:
+        """The number of the assigner whose timestamps its elements have; None if they have those of the source."""
+
+    @property
+    def has_watermarks(self) -> bool:
+        """Whether the target hears of event time."""
+
+    @property
+    def takes_elements(self) -> bool:
+        """Whether the target hears more than reports."""
+
+
+class SplitObserver:
+    """Observer of one split in one micro-batch: it sums up timestamps, by the number of their assigner."""
+
+    def __init__(self, split: str, assigners: Iterable[int]) -> None:
+        self.split = split
+        self.arrivals_of = {assigner: TimestampSummary() for assigner in assigners}
+
+    def see(self, assigner: int, timestamps: Any) -> None:
+        """Take timestamps that an assigner gave, an array of milliseconds."""
+        self.arrivals_of[assigner].see(timestamps)
+
+
+class ReaderObserver:
+    """Observer of a task that reads splits, in one micro-batch: the task has no state, so operators remember for it."""
+
+    def __init__(self) -> None:
+        self._splits: list[SplitObserver] = []
+        self._counted: list[OperatorCounters] = []
+
+    def of_split(self, split: str, assigners: Iterable[int]) -> SplitObserver:
+        """Make the observer of one of its splits."""
+        self._splits.append(SplitObserver(split, assigners))
+        return self._splits[-1]
+
+    def hear(self, frame: Frame) -> None:
+        """Take the counts of a task before this one."""
+        self._counted.append(frame.content.get(_COUNTS, {}))
+
+    def frames(self, edges: Sequence[ObservedEdge], counters: OperatorCounters) -> Iterator[Frame]:
+        """Tell the first subtask after each edge what was observed; the counts go to one of them."""
+        counted = add_up([dead_letters_of(counters), *self._counted])
+        for edge in edges:
+            if not (edge.has_watermarks and edge.takes_elements):
+                continue
+            content: dict[str, Any] = {}
+            if arrived := self._arrived(edge.assigner):
+                brief = len(arrived) > _MANY
+                content[_ARRIVALS] = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
+            if counted:
+                content[_COUNTS], counted = counted, {}
+            if content:
+                yield Frame(edge.target, 0, Signal.OBSERVED, END_OF_BATCH, edge.number, "", content)
+
+    def _arrived(self, assigner: int | None) -> list[tuple[str, TimestampSummary]]:
+        if assigner is None:
+            return []
+        of_splits = ((split.split, split.arrivals_of.get(assigner)) for split in self._splits)
+        return [(split, arrivals) for split, arrivals in of_splits if arrivals is not None and arrivals.rows]
+
+
+class OperatorObserver:
+    """Observer of one subtask of an operator: it writes down, in the operator's state, what can be asked for later.
+
+    Every subtask has its late elements and what was counted; the first one has the log of splits and of the watermark
+    for all. Batch execution keeps late elements alone: no state goes on from there.
+
+    Args:
+        name: the name of the operator.
+        edges: the edges to it.
+        subtask: the index of the subtask.
+        backend: its state.
+        metrics: what it counts in this micro-batch.
+        clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
+        in_batch: whether execution is that of a batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        edges: Iterable[ValveEdge],
+        subtask: int,
+        backend: Backend,
+        metrics: Metrics,
+        clock_ms: int,
+        *,
+        in_batch: bool,
+    ) -> None:
+        self._name = name
+        self._sources = {edge.edge: edge.name for edge in edges if edge.is_source}
+        self._subtask = subtask
+        self._backend = backend
+        self._metrics = metrics
+        self._clock_ms = clock_ms
+        self._in_batch = in_batch
+        self._watermark_before = 0
+        self._late_until = 0
+
+    def begin_batch(self, watermark: int, late_until: int) -> None:
+        """Take note of where the operator stands before the first element, in milliseconds.
+
+        Args:
+            watermark: its watermark.
+            late_until: the last event time of which an element comes too late now.
+        """
+        self._watermark_before = watermark
+        self._late_until = late_until
+
+    def end_batch(self, inbox: Inbox, valve: WatermarkValve, held: Mapping[str, int]) -> None:
+        """Write down what the micro-batch has brought, and what the operator holds after it."""
+        self._keep_late()
+        if not self._in_batch:
+            self._keep_numbers(inbox.observed, held)
+            if self._subtask == 0:
+                self._keep_log(inbox, valve)
+
+    def _keep_log(self, inbox: Inbox, valve: WatermarkValve) -> None:
+        before = remembered(self._backend.get(EVENT_TIME))
+        log = EventTimeLog() if before is None else EventTimeLog.of(before)
+        arrived = [
+            (self._sources[frame.edge], split, TimestampSummary.of(arrivals))
+            for frame in inbox.observed
+            for split, arrivals in frame.content.get(_ARRIVALS, ())
+        ]
+        said = ((self._sources[edge], report) for edge, report in inbox.all_reports() if edge in self._sources)
+        spoke = [(name, report.channel) for name, report in said if report.spoke]
+        known = valve.known_splits()
+        log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
+        log.stand(self._clock_ms, valve.watermark, valve.holder())
+        self._backend.put(EVENT_TIME, stored(log.snapshot()))
+
+    def _keep_late(self) -> None:
+        if self._metrics.lateness:
+            before = remembered(self._backend.get(LATE))
+            late = Lateness() if before is None else Lateness.of(before)
+            late.take(self._metrics.lateness)
+            self._backend.put(LATE, stored(late.snapshot()))
+
+    def _keep_numbers(self, observed: Iterable[Frame], held: Mapping[str, int]) -> None:
+        before = OperatorCounters()
+        if (last := remembered(self._backend.get(NUMBERS))) is not None:
+            before = last["counters"]
+            if last["name"] != self._name and last["name"] in before:  # it has another one in the program of today
+                before[self._name] = before.pop(last["name"])
+        upstream = [frame.content.get(_COUNTS, {}) for frame in observed]
+        counters = add_up([before, self._metrics.counters(), *upstream])
+        numbers = {"name": self._name, "counters": counters, "held": dict(held)}
+        self._backend.put(NUMBERS, stored(numbers))
