@@ -1,1 +1,1 @@
-"""What is only there to be looked at: results depend on none of it."""
+"""Observation of tasks, for those who look at a job: results depend on none of it."""

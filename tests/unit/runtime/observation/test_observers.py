@@ -1,4 +1,4 @@
-"""What readers observe arrives, with one frame for each edge, in the state of the first subtask that hears of it."""
+"""Observations of readers arrive, in one frame for each edge, in the state of the first subtask that hears of them."""
 
 from types import SimpleNamespace
 
