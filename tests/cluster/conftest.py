@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.servers.spark_cluster import SparkCluster
+
+from support.spark_cluster import SparkCluster
 
 collect_ignore = ["from_nothing.py", "killed_driver.py", "temporary_checkpoint.py"]
 """Programs of their own, which import from their folder."""

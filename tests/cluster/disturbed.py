@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.cluster.drivers import PATIENCE_S, started
-from tests.servers.spark_cluster import SparkCluster
 from tests.spark.test_kill import PROGRAMS
 
 from eventide.spark.checkpoint.files import CheckpointFiles
+from support.spark_cluster import SparkCluster
 
 VICTIMS = ("executor", "worker", "driver", "master")
 _DRIVER = Path(__file__).with_name("killed_driver.py")

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.servers.spark_cluster import SparkCluster
+from support.spark_cluster import SparkCluster
 
 PATIENCE_S = 400
 

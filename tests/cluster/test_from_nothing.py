@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.drivers import ended
-from tests.servers.spark_cluster import SparkCluster
+
+from support.spark_cluster import SparkCluster
 
 PROGRAM = Path(__file__).with_name("from_nothing.py")
 SHOP = """

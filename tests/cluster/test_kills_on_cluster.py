@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests import kafka_to_kafka_job
 from tests.cluster.disturbed import VICTIMS, Disturbed, of_files
 from tests.kafka.test_sink_kill import by_key, disordered
-from tests.servers.spark_cluster import SparkCluster
 from tests.spark import killed_job
 from tests.spark.test_kill import PROGRAMS, check
 
 from eventide.testing import KafkaBroker
-from kafka_topics import contents, new_topic, produce
+from support import kafka_to_kafka_job
+from support.kafka_topics import contents, new_topic, produce
+from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 

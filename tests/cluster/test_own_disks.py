@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.drivers import PATIENCE_S, started
 from tests.cluster.own_disks import can_have_own_disks, with_own_disk
-from tests.servers.spark_cluster import SparkCluster
 from tests.spark import killed_job
 from tests.spark.test_kill import PROGRAMS, check
+
+from support.spark_cluster import SparkCluster
 
 OTHER_MACHINES = {"SETTINGS": json.dumps({"spark.shuffle.readHostLocalDisk": "false"})}
 """Executors have one address here and different disks, which real machines have not."""

@@ -13,9 +13,9 @@ from statistics import fmean
 import pyspark
 import pytest
 from tests.cluster.drivers import PATIENCE_S
-from tests.servers.spark_cluster import SparkCluster
 
-from guide_pages import BLOCK, GUIDE
+from support.guide_pages import BLOCK, GUIDE
+from support.spark_cluster import SparkCluster
 
 PAGE = [match.groups() for match in BLOCK.finditer((GUIDE / "cluster.md").read_text())]
 RIDES, MAIN, PACKED, MORE = [text for language, text in PAGE if language == "py"][:4]

@@ -16,8 +16,6 @@ from types import ModuleType
 import pytest
 from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
-from tests.saved_on_spark import NARROW, expected, job, lines, program
-from tests.saved_program import WIDE
 from typer.testing import CliRunner
 
 from connect.server import ConnectServer
@@ -46,8 +44,10 @@ from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.connect.results import MOST_WAITING
 from eventide.spark.connect.server import ask
 from eventide.testing import KafkaBroker
-from kafka_topics import new_topic, produce, values
-from watching import json_of
+from support.kafka_topics import new_topic, produce, values
+from support.saved_on_spark import NARROW, expected, job, lines, program
+from support.saved_program import WIDE
+from support.watching import json_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
 IN_ORDER = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)

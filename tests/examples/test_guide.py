@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guide_pages import GUIDE, run_page
+from support.guide_pages import GUIDE, run_page
 
 ON_THE_TWIN = (
     "watermarks.md",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from guide_pages import BLOCK
+from support.guide_pages import BLOCK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,7 +21,7 @@ from eventide.local.runner import LocalRunner
 from eventide.testing import local_environment
 from samples_of_flink import process, watermarks, windows
 from samples_of_flink.table import Sample
-from twin import plan_of
+from support.twin import plan_of
 
 SAMPLES = [
     found for page in (watermarks, windows, process) for found in vars(page).values() if isinstance(found, Sample)

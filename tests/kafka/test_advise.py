@@ -10,7 +10,7 @@ import pytest
 from eventide.advisor import Topic, advise
 from eventide.errors import DataError, ProgramError
 from eventide.testing import KafkaBroker
-from kafka_topics import new_topic, produce
+from support.kafka_topics import new_topic, produce
 
 pytestmark = pytest.mark.kafka
 

@@ -15,8 +15,8 @@ from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaS
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalRunner
 from eventide.testing import KafkaBroker, local_environment
-from kafka_topics import new_topic, produce
-from twin import Contents, plan_of
+from support.kafka_topics import new_topic, produce
+from support.twin import Contents, plan_of
 
 pytestmark = pytest.mark.kafka
 

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from eventide.errors import EventideError, ProgramError
 from eventide.testing import KafkaBroker
 from eventide.testing.kafka_broker import kafka_jars
-from kafka_topics import QUIET, new_topic, produce, values
+from support.kafka_topics import QUIET, new_topic, produce, values
 
 pytestmark = pytest.mark.kafka
 

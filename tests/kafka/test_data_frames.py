@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 from benchmarks.connector import connector
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import KafkaBroker
-from kafka_topics import new_topic, produce
+from support.kafka_topics import new_topic, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
-JOB = Path(__file__).parents[1] / "kafka_data_frame_job.py"
+JOB = Path(__file__).parents[1] / "support" / "kafka_data_frame_job.py"
 BEGIN_MS = 1_700_000_000_000
 BOUND_MS = 500
 

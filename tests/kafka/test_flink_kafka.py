@@ -19,8 +19,8 @@ from eventide.datastream.functions import AssignerWithPeriodicWatermarks
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import KafkaBroker, local_environment
-from kafka_topics import new_topic, produce, values
-from twin import by_sink, plan_of, runner
+from support.kafka_topics import new_topic, produce, values
+from support.twin import by_sink, plan_of, runner
 
 pytestmark = pytest.mark.kafka
 

@@ -29,8 +29,8 @@ from eventide.datastream.formats.avro import AvroRowDeserializationSchema, AvroR
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.testing import KafkaBroker, local_environment
-from kafka_topics import contents, new_topic, values
-from twin import by_sink, plan_of, runner
+from support.kafka_topics import contents, new_topic, values
+from support.twin import by_sink, plan_of, runner
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.filterwarnings("ignore:.*checkpoint")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide.testing import KafkaBroker
-from guide_pages import run_page
+from support.guide_pages import run_page
 
 pytestmark = pytest.mark.kafka
 

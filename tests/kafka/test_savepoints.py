@@ -21,11 +21,11 @@ from pyspark.sql import SparkSession
 from eventide.errors import StateError
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import KafkaBroker
-from kafka_topics import contents, new_topic, produce
+from support.kafka_topics import contents, new_topic, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill]
 
-JOB = Path(__file__).parents[1] / "kafka_to_kafka_job.py"
+JOB = Path(__file__).parents[1] / "support" / "kafka_to_kafka_job.py"
 BEGIN_MS = 1_700_000_000_000
 PARALLELISM = (3, 2, 1, 5)
 ROWS_OF_LIFE = 1_500

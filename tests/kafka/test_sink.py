@@ -20,7 +20,7 @@ from eventide.datastream.formats.json import JsonRowSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.testing import KafkaBroker, ScriptedSource
-from kafka_topics import contents, new_topic, values
+from support.kafka_topics import contents, new_topic, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

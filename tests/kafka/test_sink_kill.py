@@ -19,12 +19,12 @@ from confluent_kafka import Message
 from confluent_kafka.admin import AdminClient
 
 from eventide.testing import KafkaBroker
-from kafka_sink_job import texts
-from kafka_topics import QUIET, contents, new_topic, produce, values
+from support.kafka_sink_job import texts
+from support.kafka_topics import QUIET, contents, new_topic, produce, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.kill]
 
-JOBS = Path(__file__).parents[1]
+JOBS = Path(__file__).parents[1] / "support"
 ROWS = 4_000
 KILLS_OF_A_RUN = 5
 

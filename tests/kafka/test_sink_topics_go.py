@@ -19,7 +19,7 @@ from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.errors import StateError
 from eventide.testing import KafkaBroker, ScriptedSource
-from kafka_topics import QUIET, new_topic, values
+from support.kafka_topics import QUIET, new_topic, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -17,7 +17,7 @@ from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.testing import KafkaBroker
-from kafka_topics import QUIET, new_topic, values
+from support.kafka_topics import QUIET, new_topic, values
 
 pytestmark = pytest.mark.kafka
 

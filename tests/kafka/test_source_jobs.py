@@ -27,8 +27,8 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import KafkaBroker, local_environment
-from kafka_topics import new_topic, produce
-from twin import by_sink, plan_of, runner
+from support.kafka_topics import new_topic, produce
+from support.twin import by_sink, plan_of, runner
 
 pytestmark = pytest.mark.kafka
 

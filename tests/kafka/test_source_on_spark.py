@@ -18,7 +18,7 @@ from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import KafkaBroker
-from kafka_topics import QUIET, new_topic, produce
+from support.kafka_topics import QUIET, new_topic, produce
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

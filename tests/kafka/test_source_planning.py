@@ -22,7 +22,7 @@ from eventide.datastream.connectors.kafka import (
 from eventide.datastream.connectors.source import Beginning
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.testing import KafkaBroker
-from kafka_topics import QUIET, new_topic, produce
+from support.kafka_topics import QUIET, new_topic, produce
 
 pytestmark = pytest.mark.kafka
 

@@ -15,7 +15,7 @@ from eventide.datastream.connectors.kafka import KafkaSource, KafkaSourceBuilder
 from eventide.datastream.connectors.source import Counted, PartRange, TimestampedBatch
 from eventide.errors import DataError, ProgramError
 from eventide.testing import KafkaBroker
-from kafka_topics import QUIET, new_topic, produce
+from support.kafka_topics import QUIET, new_topic, produce
 
 pytestmark = pytest.mark.kafka
 

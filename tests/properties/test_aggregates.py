@@ -32,7 +32,7 @@ from eventide.aggregates import (
 )
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
-from properties.aggregate_oracle import (
+from support.aggregate_oracle import (
     by_time,
     different,
     known,

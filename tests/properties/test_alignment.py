@@ -10,7 +10,7 @@ from eventide.datastream.connectors import IDLE, Source
 from eventide.datastream.window import TimestampedValue
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment
-from twin import by_sink, plan_of, runner, values
+from support.twin import by_sink, plan_of, runner, values
 
 BOUND = 3
 

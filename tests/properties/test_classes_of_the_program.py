@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import program_of_classes
+from support import program_of_classes
 
 EVENT = st.tuples(st.integers(0, 2), st.integers(1, 2), st.integers(0, 9), st.integers(0, 30))
 BATCHES = st.lists(st.lists(EVENT, min_size=1, max_size=8), min_size=2, max_size=5)

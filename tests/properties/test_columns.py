@@ -20,7 +20,7 @@ from eventide.runtime.columnar import partitioner
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
 from eventide.testing import Idle, ScriptedSource, local_environment
-from twin import by_sink, plan_of, run_with_restarts, runner
+from support.twin import by_sink, plan_of, run_with_restarts, runner
 
 LATE = OutputTag("late")
 TYPE = Types.ROW_NAMED(["k", "t", "v"], [Types.STRING(), Types.LONG(), Types.LONG()])

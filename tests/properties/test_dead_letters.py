@@ -26,7 +26,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run_with_restarts, values
+from support.twin import plan_of, run_with_restarts, values
 
 BAD = OutputTag("bad")
 ASIDE = OutputTag("aside", Types.LONG())

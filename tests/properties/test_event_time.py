@@ -24,7 +24,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.testing import Idle, ScriptedSource, local_environment
-from twin import Contents, by_sink, plan_of
+from support.twin import Contents, by_sink, plan_of
 
 BOUND = 3
 SPLITS = ["s", "t", "u"]

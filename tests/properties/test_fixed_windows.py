@@ -15,7 +15,7 @@ from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows
 from eventide.runtime.elements import elements as elements_module
 from eventide.runtime.window import reducing_partitioner
 from eventide.testing import Idle, ScriptedSource, local_environment
-from twin import Contents, by_sink, plan_of, runner
+from support.twin import Contents, by_sink, plan_of, runner
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()])
 PERSON = Types.ROW_NAMED(["key", "time", "text"], [Types.STRING(), Types.LONG(), Types.STRING()])

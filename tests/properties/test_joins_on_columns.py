@@ -13,7 +13,7 @@ from eventide.joins import left, right, window
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.joins.matching import equal, in_time
 from eventide.testing import ScriptedSource, local_environment
-from twin import by_sink, plan_of, run, runner
+from support.twin import by_sink, plan_of, run, runner
 
 _ROW = Types.ROW_NAMED(["k", "at", "id"], [Types.STRING(), Types.LONG(), Types.DOUBLE()])
 _ELEMENTS = st.builds(

@@ -46,7 +46,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run
+from support.twin import plan_of, run
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 _SIDE = OutputTag("side")

@@ -10,7 +10,7 @@ from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
 from eventide.datastream.functions import CoGroupFunction, ProcessJoinFunction
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run
+from support.twin import plan_of, run
 
 _KEYS = st.sampled_from("abc")
 _TIMES = st.integers(0, 30)

@@ -11,9 +11,9 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from eventide.testing import local_environment
-from twin import Contents
-from unit.datastream.fakes import FakeAssignerContext
-from unit.runtime.window.micro_batches import MicroBatches
+from support.micro_batches import MicroBatches
+from support.twin import Contents
+from support.window_contexts import FakeAssignerContext
 
 END = 1_000
 STEPS = st.lists(st.tuples(st.integers(1, 15), st.lists(st.sampled_from("abc"), max_size=4)), max_size=12)

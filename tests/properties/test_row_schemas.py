@@ -9,7 +9,7 @@ from eventide.common import Row, Types
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError
-from properties.row_values import FOR_ARROW, SINGLE, nested, row_types, rows_of, spoilt
+from support.row_values import FOR_ARROW, SINGLE, nested, row_types, rows_of, spoilt
 
 
 def json_reader(row_type, kind="strict"):

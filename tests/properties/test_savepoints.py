@@ -12,8 +12,8 @@ from eventide.local.checkpoint import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
 from eventide.savepoint.fitting import check_fit
 from eventide.testing import local_environment
-from saved_program import ROWS, WIDE, of_type, streams
-from twin import plan_of
+from support.saved_program import ROWS, WIDE, of_type, streams
+from support.twin import plan_of
 
 _NUMBERS = st.sampled_from([Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG()])
 _NARROW = st.builds(

@@ -25,7 +25,7 @@ from eventide.common.typeinfo.widening import conversion, obstacle, type_of_text
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.elements.keys import stable_hash
 from eventide.savepoint.tables import widened
-from properties.row_values import SINGLE
+from support.row_values import SINGLE
 
 _NAMES = st.lists(st.text("ab_ ,(", min_size=1, max_size=4), min_size=1, max_size=4, unique=True)
 _TYPES = st.recursive(

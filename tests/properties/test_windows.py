@@ -13,7 +13,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.observation.event_time_log import REMEMBERED
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
-from twin import AllContents, Contents, plan_of, run, run_with_restarts, runner, timed, values
+from support.twin import AllContents, Contents, plan_of, run, run_with_restarts, runner, timed, values
 
 ELEMENTS = st.tuples(st.sampled_from("abc"), st.integers(-15, 60))
 STEPS = st.lists(st.one_of(ELEMENTS, st.integers(-20, 70)), max_size=25)

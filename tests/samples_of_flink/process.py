@@ -10,7 +10,7 @@ from eventide.datastream.functions import JoinFunction, KeyedCoProcessFunction, 
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from samples_of_flink.table import first, sample, scripted
-from twin import timed
+from support.twin import timed
 
 PROCESS = "operators/process_function"
 SIDE = "side_output"

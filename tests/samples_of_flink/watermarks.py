@@ -14,7 +14,7 @@ from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.testing import ScriptedSource
 from samples_of_flink.table import sample, scripted
-from twin import AllContents
+from support.twin import AllContents
 
 GENERATING = "event-time/generating_watermarks"
 BUILT_IN = "event-time/built_in"

@@ -19,7 +19,7 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from samples_of_flink.table import first, sample, scripted, second
-from twin import Contents, Values, timed
+from support.twin import Contents, Values, timed
 
 HOUR = 3_600_000
 WINDOWS = "operators/windows"

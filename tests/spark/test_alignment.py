@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.steps import in_steps
 
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import MapFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import ProgramError
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

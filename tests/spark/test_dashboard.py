@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.steps import in_steps
 
 from eventide.common import JobStatus, Time
 from eventide.common.ms import MAX_MS
@@ -13,8 +12,9 @@ from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.spark.checkpoint.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
-from twin import BY_SECOND_FIELD
-from watching import asked, json_of
+from support.steps import in_steps
+from support.twin import BY_SECOND_FIELD
+from support.watching import asked, json_of
 
 pytestmark = pytest.mark.spark
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.steps import in_steps
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.state import ListStateDescriptor
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

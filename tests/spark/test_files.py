@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.steps import in_steps
 
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import DataStream, ProcessWindowFunction, StreamExecutionEnvironment
@@ -24,6 +23,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.spark.checkpoint.inspection import inspect
 from eventide.testing import local_environment
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

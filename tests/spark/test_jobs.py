@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from tests.steps import in_steps
 
 from eventide.common import Duration, JobStatus, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import (
@@ -31,6 +30,7 @@ from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTim
 from eventide.errors import DataError, ProgramError, StateError, TemporaryCheckpointWarning, UserFunctionError
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.testing import Idle, ScriptedSource, local_environment
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

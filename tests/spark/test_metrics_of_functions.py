@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from tests.steps import in_steps
 
 from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import (
@@ -20,6 +19,7 @@ from eventide.datastream import (
 from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import local_environment
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

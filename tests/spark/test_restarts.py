@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
-from tests.steps import in_steps
 
 from eventide.common import JobStatus, RestartStrategies, Types
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import CollectSink, DataFrameSink
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import UserFunctionError
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from tests import saved_on_spark
-from tests.saved_on_spark import NARROW, expected, goes_on, job, lines, program
-from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
@@ -30,6 +27,9 @@ from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
 from eventide.testing import local_environment
+from support import saved_on_spark
+from support.saved_on_spark import NARROW, expected, goes_on, job, lines, program
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 
@@ -80,7 +80,7 @@ def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
     program(env, 2, tmp_path / "out1", NARROW)
     env.execute()
     take_savepoint(spark, str(tmp_path / "one"), str(tmp_path / "saved"))
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     command = [python, saved_on_spark.__file__, str(tmp_path / "saved"), str(tmp_path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

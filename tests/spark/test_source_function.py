@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.saved_on_spark import lines
-from tests.steps import in_steps
 
 from eventide.common import JobClient, JobStatus, Time, Types, Watermark
 from eventide.datastream import DataStream, SourceFunction, StreamExecutionEnvironment
@@ -20,6 +18,8 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import local_environment
+from support.saved_on_spark import lines
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,6 @@ import json
 import time
 
 import pytest
-from tests.steps import in_steps
 from typer.testing import CliRunner
 
 from eventide.aggregates import count
@@ -12,6 +11,7 @@ from eventide.cli.app import app
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 

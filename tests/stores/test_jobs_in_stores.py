@@ -15,13 +15,13 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 from tests.cluster.disturbed import Disturbed, of_files
 from tests.cluster.drivers import ended
-from tests.servers.spark_cluster import SparkCluster
 from tests.spark import killed_job
 from tests.spark.test_kill import PROGRAMS, check
 from tests.stores import saved_driver
 from tests.stores.store import Store
 
 from eventide.storage.opening import opened
+from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 

@@ -12,7 +12,7 @@ import pytest
 
 from eventide.advisor import Advice, advise
 from eventide.errors import ProgramError
-from unit.advisor.streams import START_MS, advice_on
+from support.disorder_streams import START_MS, advice_on
 
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
 TEXT = """\

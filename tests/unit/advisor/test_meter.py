@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Stretch, fronts_of
-from unit.advisor.brute_force import Element, measured, stretch_of
+from support.disorder_brute_force import Element, measured, stretch_of
 
 TIMES = st.integers(-1_000, 1_000)
 ELEMENTS = st.lists(st.tuples(st.sampled_from("abc"), TIMES, st.integers(0, 50)), min_size=1, max_size=30)

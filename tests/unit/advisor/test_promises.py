@@ -11,7 +11,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.observation.histograms import Ints
 from eventide.testing import ScriptedSource, local_environment
-from unit.advisor.streams import advice_on, delayed
+from support.disorder_streams import advice_on, delayed
 
 ROWS = 400_000
 MEAN_MS = 2_000

@@ -28,7 +28,7 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from eventide.errors import DataError, ProgramError
-from unit.datastream.fakes import FakeAssignerContext, RecordingMergeCallback
+from support.window_contexts import FakeAssignerContext, RecordingMergeCallback
 
 timestamps = st.integers(MIN_MS + 1, MAX_MS - 1) | st.integers(-1000, 1000)
 

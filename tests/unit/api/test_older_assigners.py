@@ -15,7 +15,7 @@ from eventide.datastream.output_tag import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError
 from eventide.testing import ScriptedSource, local_environment
-from twin import AllContents, plan_of, run
+from support.twin import AllContents, plan_of, run
 
 LATE = OutputTag("late")
 

@@ -19,7 +19,7 @@ from eventide.datastream.window import (
     TriggerResult,
 )
 from eventide.errors import ProgramError
-from unit.datastream.fakes import FakeTriggerContext
+from support.window_contexts import FakeTriggerContext
 
 CONTINUE, FIRE, FIRE_AND_PURGE = TriggerResult.CONTINUE, TriggerResult.FIRE, TriggerResult.FIRE_AND_PURGE
 WINDOW = TimeWindow(0, 10)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream.window import CountWindow, GlobalWindow, TimeWindow, TriggerResult
-from unit.datastream.fakes import RecordingMergeCallback
+from support.window_contexts import RecordingMergeCallback
 
 small = st.integers(-30, 30)
 windows = st.tuples(small, st.integers(1, 10)).map(lambda w: TimeWindow(w[0], w[0] + w[1]))

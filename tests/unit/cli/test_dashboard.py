@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
-from watching import finished, job_of_the_twin, served
+from support.watching import finished, job_of_the_twin, served
 
 
 def run(*arguments):

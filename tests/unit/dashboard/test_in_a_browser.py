@@ -11,7 +11,7 @@ from playwright.sync_api import expect, sync_playwright
 from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import StateError
-from watching import NASTY, job_of_the_twin, served
+from support.watching import NASTY, job_of_the_twin, served
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 

@@ -13,7 +13,7 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard.app import PREFIX, exposition, registry_of
 from eventide.dashboard.samples import METRICS, MOST_SPLITS, samples
 from eventide.dashboard.telemetry import Telemetry
-from watching import NASTY, T, finished, job_of_the_twin
+from support.watching import NASTY, T, finished, job_of_the_twin
 
 MONITORING = Path(__file__).parents[3] / "examples" / "monitoring"
 

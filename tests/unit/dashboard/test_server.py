@@ -16,7 +16,7 @@ from eventide.dashboard.server import Dashboard
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import DashboardWarning, StateError
 from eventide.testing import local_environment
-from watching import NASTY, T, asked, job_of_the_twin, json_of, served
+from support.watching import NASTY, T, asked, job_of_the_twin, json_of, served
 
 
 def test_a_job_is_described_and_followed():

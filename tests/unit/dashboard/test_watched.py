@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from eventide.common.job import BatchProgress, JobRestart, JobStatus, completed
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard.watched import WatchedJob, WatchedJobs
-from watching import NASTY, T, finished, job_of_the_twin
+from support.watching import NASTY, T, finished, job_of_the_twin
 
 
 def test_a_micro_batch_has_what_its_charts_show():

@@ -11,7 +11,7 @@ from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySe
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
-from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, timed
+from support.twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, timed
 
 TENS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])

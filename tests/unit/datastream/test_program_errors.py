@@ -26,7 +26,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import DataError, ProgramError, UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
-from twin import Contents, timed
+from support.twin import Contents, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late")

@@ -10,7 +10,7 @@ from eventide.datastream import CheckpointingMode, ExternalizedCheckpointRetenti
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
-from twin import timed
+from support.twin import timed
 
 CHECKPOINTS = {
     "checkpoint_interval": 5_000,

@@ -15,7 +15,7 @@ from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.local.runner import LocalRunner
 from eventide.testing import ScriptedSource, local_environment
-from twin import AllContents, Contents, by_sink, plan_of, run, timed, values
+from support.twin import AllContents, Contents, by_sink, plan_of, run, timed, values
 
 
 def assigner_of(stream):

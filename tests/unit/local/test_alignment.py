@@ -15,7 +15,7 @@ from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.description import explain
 from eventide.testing import local_environment
-from twin import Contents, by_sink, plan_of, runner, values
+from support.twin import Contents, by_sink, plan_of, runner, values
 
 MINUTE = 60_000
 MINUTES = WatermarkStrategy.for_monotonous_timestamps()

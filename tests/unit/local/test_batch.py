@@ -17,7 +17,7 @@ from eventide.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from eventide.testing import ScriptedSource, local_environment
-from twin import AllContents, Contents, Values
+from support.twin import AllContents, Contents, Values
 
 TENS = TumblingEventTimeWindows.of(10)
 EVENT = Types.ROW_NAMED(["key", "at"], [Types.STRING(), Types.LONG()])

@@ -29,7 +29,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import ProgramError
 from eventide.testing import ScriptedSource, local_environment
-from twin import AllContents, Contents, Values
+from support.twin import AllContents, Contents, Values
 
 TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e)
 AT = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")

@@ -9,7 +9,7 @@ from eventide.common import PunctuatedWatermarks, Time, WatermarkStrategy
 from eventide.datastream.connectors import Source
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.testing import End, ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of, run, runner
+from support.twin import BY_SECOND_FIELD, Contents, plan_of, run, runner
 
 TUMBLING = TumblingEventTimeWindows.of(Time.milliseconds(10))
 SLIDING = SlidingEventTimeWindows.of(Time.milliseconds(10), Time.milliseconds(10))

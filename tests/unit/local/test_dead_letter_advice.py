@@ -35,7 +35,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import EventideError, ProgramError
 from eventide.testing import local_environment
-from twin import plan_of, run, timed, values
+from support.twin import plan_of, run, timed, values
 
 BAD = OutputTag("bad")
 ADVICE = "side_output_dead_letters"

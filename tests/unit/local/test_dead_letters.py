@@ -33,7 +33,7 @@ from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import explain
 from eventide.testing import local_environment
 from eventide.why import why
-from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values
+from support.twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner, timed, values
 
 BAD = OutputTag("bad")
 TENS = TumblingEventTimeWindows.of(10)

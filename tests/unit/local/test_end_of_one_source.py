@@ -3,7 +3,7 @@
 from eventide.common import WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import End, ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, AllContents, plan_of, run
+from support.twin import BY_SECOND_FIELD, AllContents, plan_of, run
 
 TENS = TumblingEventTimeWindows.of(10)
 

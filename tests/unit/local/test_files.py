@@ -13,7 +13,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment
-from twin import by_sink, plan_of, run, run_with_restarts, runner, values
+from support.twin import by_sink, plan_of, run, run_with_restarts, runner, values
 
 EVENT = Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()])
 BY_MS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("ms")

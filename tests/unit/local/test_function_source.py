@@ -8,7 +8,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment
-from twin import Contents, by_sink, plan_of, runner, values
+from support.twin import Contents, by_sink, plan_of, runner, values
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 TENS = TumblingEventTimeWindows.of(10)

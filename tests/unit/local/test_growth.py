@@ -11,7 +11,7 @@ from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTime
 from eventide.joins import left, right
 from eventide.local.runner import LocalRunner
 from eventide.testing import local_environment
-from twin import Contents, plan_of
+from support.twin import Contents, plan_of
 
 EVENT = Types.ROW_NAMED(["key", "n", "ms"], [Types.STRING(), Types.LONG(), Types.LONG()])
 PER_BATCH = 12

@@ -37,7 +37,7 @@ from eventide.datastream.state import MapStateDescriptor
 from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from eventide.errors import UserFunctionError
 from eventide.testing import ScriptedSource, local_environment
-from twin import by_sink, plan_of, runner, timed
+from support.twin import by_sink, plan_of, runner, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())

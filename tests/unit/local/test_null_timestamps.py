@@ -8,7 +8,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError
 from eventide.testing import local_environment
-from twin import AllContents, plan_of, run, runner, values
+from support.twin import AllContents, plan_of, run, runner, values
 
 EVENT = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.LONG()])
 ROWS = [Row(user="a", at=1), Row(user="b", at=None), Row(user="c", at=3), Row(user="d", at=None)]

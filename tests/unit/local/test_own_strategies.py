@@ -18,7 +18,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment
-from twin import AllContents, by_sink, plan_of, run, run_with_restarts, runner, values
+from support.twin import AllContents, by_sink, plan_of, run, run_with_restarts, runner, values
 
 TENS = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late")

@@ -16,7 +16,7 @@ from eventide.datastream.window import (
 )
 from eventide.joins import left, right
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of, runner
+from support.twin import BY_SECOND_FIELD, Contents, plan_of, runner
 
 TENS = TumblingEventTimeWindows.of(10)
 ROWS = Types.ROW_NAMED(["city", "at"], [Types.STRING(), Types.LONG()])

@@ -16,7 +16,7 @@ from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.job import DataFrameSourceSpec
 from eventide.testing import Idle, ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, AllContents, Contents, by_sink, plan_of, run, runner, timed, values
+from support.twin import BY_SECOND_FIELD, AllContents, Contents, by_sink, plan_of, run, runner, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 

@@ -33,7 +33,7 @@ from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import groups_of, opened_savepoint
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of
+from support.twin import BY_SECOND_FIELD, Contents, plan_of
 
 TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
 SCRIPT = [[("s", ("a", 1)), ("s", ("b", 2))], [("s", ("a", 11))]]

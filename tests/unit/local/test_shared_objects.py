@@ -10,7 +10,7 @@ from eventide.datastream.functions import AggregateFunction, ProcessWindowFuncti
 from eventide.datastream.state import AggregatingStateDescriptor, ReducingStateDescriptor, ValueStateDescriptor
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run, timed
+from support.twin import plan_of, run, timed
 
 _SECOND = TumblingEventTimeWindows.of(Time.seconds(1))
 

@@ -14,7 +14,7 @@ from eventide.datastream.window import TimestampedValue, TumblingEventTimeWindow
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, runner, values
+from support.twin import BY_SECOND_FIELD, Contents, by_sink, plan_of, runner, values
 
 TENS = TumblingEventTimeWindows.of(10)
 DAY_MS = 24 * 60 * 60 * 1_000

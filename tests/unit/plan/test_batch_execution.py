@@ -4,7 +4,7 @@ from eventide.common import Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import RuntimeExecutionMode
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from eventide.testing import local_environment
-from twin import AllContents, by_sink, plan_of, run, runner, values
+from support.twin import AllContents, by_sink, plan_of, run, runner, values
 
 
 class Ascending(WatermarkGenerator):

@@ -8,7 +8,7 @@ from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.testing import local_environment
-from twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values
+from support.twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late", Types.PICKLED_BYTE_ARRAY())

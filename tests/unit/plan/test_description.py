@@ -11,7 +11,7 @@ from eventide.datastream.functions import KeyedCoProcessFunction
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.plan.description import describe
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of, timed
+from support.twin import BY_SECOND_FIELD, Contents, plan_of, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 ROWS = Types.ROW_NAMED(["city", "at"], [Types.STRING(), Types.LONG()])

@@ -12,7 +12,7 @@ from eventide.errors import StateError
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.identity import check_identity
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner
+from support.twin import BY_SECOND_FIELD, by_sink, plan_of, run, runner
 
 TENS = TumblingEventTimeWindows.of(10)
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()

@@ -16,7 +16,7 @@ from eventide.plan.identity import check_identity, name_of
 from eventide.runtime.state.operators import differences
 from eventide.runtime.window.operation import described
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed
+from support.twin import BY_SECOND_FIELD, Contents, plan_of, runner, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 

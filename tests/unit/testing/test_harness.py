@@ -9,7 +9,7 @@ from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows, Tum
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
-from twin import Contents, timed
+from support.twin import Contents, timed
 
 LATE = OutputTag("late")
 

@@ -13,7 +13,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.testing import End, ScriptedSource, local_environment
-from unit.why.stories import NOON, Story, bounded
+from support.stories import NOON, Story, bounded
 
 READING = Types.ROW_NAMED(["split", "key", "at"], [Types.STRING(), Types.STRING(), Types.LONG()])
 LATE = OutputTag("late", READING)

@@ -12,8 +12,8 @@ from eventide.local.checkpoint import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle
 from eventide.why import why
-from twin import plan_of
-from unit.why.stories import NOON, bounded, windows
+from support.stories import NOON, bounded, windows
+from support.twin import plan_of
 
 STEP = 20_000
 

@@ -9,7 +9,7 @@ from eventide.common import Duration, PunctuatedWatermarks, WatermarkStrategy
 from eventide.errors import StateError
 from eventide.runtime.observation.event_time_log import Lateness
 from eventide.why.report import histogram
-from unit.why.stories import NOON, Story, bounded, windows
+from support.stories import NOON, Story, bounded, windows
 
 HOUR = 3_600_000
 

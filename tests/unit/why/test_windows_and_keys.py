@@ -14,7 +14,7 @@ from eventide.joins import left, right
 from eventide.pickling.stand_ins import shown_loads
 from eventide.testing import ScriptedSource, local_environment
 from eventide.why import why
-from unit.why.stories import MINUTE, NOON, Story, bounded
+from support.stories import MINUTE, NOON, Story, bounded
 
 ORDER = Types.ROW_NAMED(["shop", "city", "at"], [Types.STRING(), Types.STRING(), Types.LONG()])
 SLIDING = SlidingEventTimeWindows.of(Time.minutes(2), Time.minutes(1))

@@ -1,1 +1,1 @@
-"""Observation of tasks, for those who look at a job: results depend on none of it."""
+"""Observation of tasks, for whatever looks at a job: results depend on none of it."""

@@ -9,7 +9,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.operation import open_columnar_windows
 from eventide.testing import local_environment
-from twin import plan_of
+from support.twin import plan_of
 
 ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
 

@@ -7,7 +7,7 @@ from eventide.common import Row, Time, Types
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.columnar import partitioner
 from eventide.testing import local_environment
-from twin import BY_SECOND_FIELD, plan_of, run, values
+from support.twin import BY_SECOND_FIELD, plan_of, run, values
 
 ROW = Types.ROW_NAMED(["user", "time", "amount"], [Types.STRING(), Types.LONG(), Types.LONG()])
 SECONDS = Time.seconds

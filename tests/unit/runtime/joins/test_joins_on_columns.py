@@ -20,7 +20,7 @@ from eventide.joins import left, right, window
 from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import local_environment
-from twin import plan_of, run
+from support.twin import plan_of, run
 
 ORDER = Types.ROW_NAMED(["id", "at", "who"], [Types.LONG(), Types.LONG(), Types.STRING()])
 PAYMENT = Types.TUPLE([Types.LONG(), Types.LONG(), Types.DOUBLE()])

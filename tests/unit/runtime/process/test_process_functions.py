@@ -27,7 +27,7 @@ from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.metrics import TIMERS_LEFT
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, plan_of, run, runner, timed
+from support.twin import BY_SECOND_FIELD, plan_of, run, runner, timed
 
 COUNT = ValueStateDescriptor("count", Types.LONG())
 ODD = OutputTag("odd", Types.LONG())

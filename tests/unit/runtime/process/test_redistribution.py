@@ -6,7 +6,7 @@ from eventide.common import Types
 from eventide.datastream import Partitioner, ProcessFunction
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.testing import local_environment
-from twin import plan_of, run
+from support.twin import plan_of, run
 
 
 class BySign(Partitioner):

@@ -17,7 +17,7 @@ from eventide.datastream.state import MapStateDescriptor, StateTtlConfig, ValueS
 from eventide.datastream.window import CountTrigger, GlobalWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run, runner, timed
+from support.twin import plan_of, run, runner, timed
 
 LONG = Types.LONG()
 RULES = MapStateDescriptor("rules", Types.STRING(), LONG)

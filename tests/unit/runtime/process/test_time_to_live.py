@@ -17,7 +17,7 @@ from eventide.datastream.window import CountTumblingWindowAssigner
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, runner
+from support.twin import plan_of, runner
 
 TTL_MS = 10
 

@@ -17,7 +17,7 @@ from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from eventide.errors import ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run, runner, timed
+from support.twin import plan_of, run, runner, timed
 
 RULES = MapStateDescriptor("rules", Types.STRING(), Types.LONG())
 SUM = ValueStateDescriptor("sum", Types.LONG())

@@ -10,7 +10,7 @@ from eventide.datastream.functions import ProcessWindowFunction
 from eventide.datastream.window import DeltaEvictor, TimestampedValue, TumblingEventTimeWindows
 from eventide.errors import EventideError, ProgramError
 from eventide.testing import local_environment
-from twin import Values, plan_of, run, timed, values
+from support.twin import Values, plan_of, run, timed, values
 
 NAN = float("nan")
 

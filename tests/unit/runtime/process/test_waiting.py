@@ -11,7 +11,7 @@ from eventide.datastream.async_retry_strategies import FixedDelayRetryStrategy
 from eventide.datastream.functions import AsyncRetryStrategy
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.testing import local_environment
-from twin import plan_of, run, timed
+from support.twin import plan_of, run, timed
 
 SOON = Time.seconds(5)
 

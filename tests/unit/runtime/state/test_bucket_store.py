@@ -4,7 +4,7 @@ import pytest
 
 from eventide.runtime.state.backend import PartOfState
 from eventide.runtime.state.bucket_store import BucketStore
-from unit.runtime.state.fakes import CountingBackend
+from support.counting_backend import CountingBackend
 
 
 @pytest.mark.parametrize(("wanted", "calls"), [(10, 10), (255, 255), (299, 299), (300, 1), (600, 1)])

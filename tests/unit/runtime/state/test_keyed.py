@@ -11,7 +11,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import Pickled
 from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.keyed import KeyedState
-from unit.runtime.state.fakes import CountingBackend
+from support.counting_backend import CountingBackend
 
 
 def reloaded(keyed, backend, max_parallelism=8):

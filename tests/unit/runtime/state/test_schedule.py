@@ -1,7 +1,7 @@
 """Small pages say which bucket is due when."""
 
 from eventide.runtime.state.bucket_store import Schedule
-from unit.runtime.state.fakes import CountingBackend
+from support.counting_backend import CountingBackend
 
 
 def scheduled(*times):

@@ -8,7 +8,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import _Run
-from unit.runtime.state.fakes import CountingBackend
+from support.counting_backend import CountingBackend
 
 
 @pytest.fixture(params=["event_timers", "processing_timers"])

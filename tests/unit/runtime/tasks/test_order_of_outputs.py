@@ -7,7 +7,7 @@ from eventide.common import PunctuatedWatermarks, Row, Time, Types, WatermarkStr
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.runtime.tasks.stage import StageRun
 from eventide.testing import local_environment
-from twin import Contents, Values, plan_of, run, values
+from support.twin import Contents, Values, plan_of, run, values
 
 EACH_FIRES_THE_ONE_BEFORE = [("y", 3, None), ("y", 11, 10), ("y", 22, 20), ("z", 31, 30)]
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda row, _: row.start)

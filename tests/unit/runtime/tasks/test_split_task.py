@@ -12,7 +12,7 @@ from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, Frame, 
 from eventide.runtime.sources.task import SourceTask
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import Idle, ScriptedSource, local_environment
-from twin import AllContents, plan_of, runner
+from support.twin import AllContents, plan_of, runner
 
 ROW = Types.ROW_NAMED(["n"], [Types.LONG()])
 

@@ -29,7 +29,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
 from eventide.testing import local_environment
-from twin import plan_of, run, timed, values
+from support.twin import plan_of, run, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 

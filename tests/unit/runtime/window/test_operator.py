@@ -27,7 +27,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import DataError, ProgramError
 from eventide.testing import OperatorHarness, local_environment
-from twin import AllContents, Contents, Values, timed
+from support.twin import AllContents, Contents, Values, timed
 
 TENS = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late")

@@ -12,7 +12,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.testing import ScriptedSource, local_environment
-from twin import plan_of, run, values
+from support.twin import plan_of, run, values
 
 EVENT = Types.ROW_NAMED(["k", "id", "ms"], [Types.LONG(), Types.LONG(), Types.LONG()])
 STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])

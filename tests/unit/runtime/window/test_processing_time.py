@@ -26,8 +26,8 @@ from eventide.datastream.window import (
 )
 from eventide.errors import UserFunctionError
 from eventide.testing import OperatorHarness, local_environment
-from twin import Contents, Values, timed
-from unit.runtime.window.micro_batches import MicroBatches
+from support.micro_batches import MicroBatches
+from support.twin import Contents, Values, timed
 
 TENS = TumblingProcessingTimeWindows.of(10)
 SESSIONS = ProcessingTimeSessionWindows.with_gap(10)

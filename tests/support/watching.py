@@ -12,7 +12,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.plan.description import describe
 from eventide.testing import ScriptedSource, local_environment
-from twin import BY_SECOND_FIELD, Contents, plan_of, runner
+from support.twin import BY_SECOND_FIELD, Contents, plan_of, runner
 
 NASTY = "<script>alert(1)</script>"
 LATE = OutputTag("late")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[1] / "docs" / "guide"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

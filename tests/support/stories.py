@@ -6,7 +6,7 @@ from eventide.local.checkpoint import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle, ScriptedSource, local_environment
 from eventide.why import why
-from twin import plan_of
+from support.twin import plan_of
 
 NOON = 1_790_000_040_000
 """A whole minute, and the time by the clock of the first micro-batch."""

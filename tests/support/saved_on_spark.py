@@ -13,12 +13,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from tests import saved_program
-
 from eventide.common import Row, Types
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
 from eventide.testing import local_environment
+from support import saved_program
 
 KEYS = "uvwxyz"
 BATCHES = [

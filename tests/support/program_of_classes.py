@@ -192,7 +192,7 @@ def main(host, checkpoint, events, until, bound="3"):
 def on_the_twin(file, build):
     """Run it on the twin, whose checkpoint is a file."""
     from eventide.testing import local_environment
-    from twin import plan_of, values
+    from support.twin import plan_of, values
 
     checkpoint = pickle.loads(file.read_bytes()) if file.exists() else LocalCheckpoint()
     plan = plan_of(build(local_environment()))
