@@ -20,7 +20,7 @@ from eventide.datastream.formats.json import JsonRowSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
 from eventide.testing import KafkaBroker, ScriptedSource
-from support.kafka_topics import contents, new_topic, values
+from support.kafka_topics import QUIET, contents, new_topic, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
@@ -295,7 +295,7 @@ def test_offsets_are_kept_in_the_group_of_the_prefix(broker: KafkaBroker, spark:
     env = again(tmp_path / "checkpoint")
     script(env, ["a"], ["b"]).sink_to(sink(broker, lines(topic), EXACTLY, f"group-{topic}").build())
     env.execute()
-    reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": f"group-{topic}"})
+    reader = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": f"group-{topic}", **QUIET})
     [kept] = reader.committed([TopicPartition(topic, 0)], 30)
     reader.close()
     assert kept.offset == 2

@@ -27,7 +27,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import KafkaBroker, local_environment
-from support.kafka_topics import new_topic, produce
+from support.kafka_topics import QUIET, new_topic, produce
 from support.twin import by_sink, plan_of, runner
 
 pytestmark = pytest.mark.kafka
@@ -175,7 +175,7 @@ def test_a_partition_that_is_found_later_holds_the_watermark_from_then_on(broker
     job = Job(program)
     produce(broker, topic, [record("a", 100), record("b", 1_500)])
     assert plain(job.run()) == ["a"]
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
     admin.create_partitions([NewPartitions(topic, 2)])[topic].result(30)
     deadline = time.monotonic() + 30
     while len(on(broker, topic).build().splits()) < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import types
@@ -14,18 +15,26 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 def run_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    page = (GUIDE / name).read_text()
     main = types.ModuleType("__main__")  # so that functions are pickled by value, as those of a script are
     monkeypatch.setitem(sys.modules, "__main__", main)
     monkeypatch.chdir(tmp_path)
     capsys.readouterr()
+    try:
+        _run_blocks(name, vars(main), capsys)
+    finally:
+        vars(main).clear()  # a client of a broker that the page has stopped would complain for as long as it lives
+        gc.collect()
+
+
+def _run_blocks(name: str, names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    page = (GUIDE / name).read_text()
     printed = ""
     for match in BLOCK.finditer(page):
         language, text = match.groups()
         line = page[: match.start()].count("\n") + 2
         if language == "python":
             assert not printed, f"{name}: the block before line {line} printed something that the page does not show"
-            exec(compile("\n" * (line - 1) + text, str(GUIDE / name), "exec"), vars(main))
+            exec(compile("\n" * (line - 1) + text, str(GUIDE / name), "exec"), names)
             printed = capsys.readouterr().out
         elif language == "text":
             assert printed == text, f"{name}, line {line}: it printed\n{printed}"
