@@ -17,7 +17,7 @@ from eventide.connectors.sink import CollectSink, Sink
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.joins.windowed import KeyOfSide
-from eventide.runtime.process.redistribution import Redistribution
+from eventide.runtime.process.operation import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
 _numbers = itertools.count()

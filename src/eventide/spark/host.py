@@ -60,8 +60,7 @@ from eventide.spark.session.make import (
 )
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.session.start_settings import settings_for_start
-from eventide.spark.sinks.collected import Collected
-from eventide.spark.sinks.hand_over import HandOver
+from eventide.spark.sinks.collected import Collected, HandOver
 from eventide.spark.sinks.program_sinks import HereAndNow, ProgramSinks
 from eventide.spark.sinks.routing import Delivery, directories, refuse_used_directories, write_batch, writer
 from eventide.spark.sinks.sink_runs import SinkRun

@@ -24,8 +24,7 @@ from eventide.spark.connect.results import Results, sink_key
 from eventide.spark.job import StreamingJob
 from eventide.spark.progress_view import ProgressView
 from eventide.spark.restarts import QueryRun, Restarts
-from eventide.spark.sinks.collected import Collected
-from eventide.spark.sinks.hand_over import HandOver
+from eventide.spark.sinks.collected import Collected, HandOver
 
 SINK = SimpleNamespace(uid="collect", number=0, name="collect", type_info="LONG")
 

@@ -1,7 +1,7 @@
 """The functions that users write (PyFlink: ``pyflink.datastream.functions``)."""
 
-from eventide.api.functions._aggregate import AggregateFunction
 from eventide.api.functions._basic import (
+    AggregateFunction,
     FilterFunction,
     FlatMapFunction,
     Function,

@@ -6,8 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from eventide.api.functions._aggregate import AggregateFunction
 from eventide.api.functions._basic import (
+    AggregateFunction,
     FilterFunction,
     FlatMapFunction,
     Function,

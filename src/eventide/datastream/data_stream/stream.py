@@ -66,7 +66,7 @@ from eventide.runtime.exchange.partitioners import (
     ToAll,
     ToFirst,
 )
-from eventide.runtime.process.redistribution import Redistribution
+from eventide.runtime.process.operation import Redistribution
 from eventide.runtime.tasks.operator import Key
 
 if TYPE_CHECKING:

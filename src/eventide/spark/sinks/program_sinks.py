@@ -12,8 +12,7 @@ from eventide.connectors.sink import CollectSink, PrintSink
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.query.frame_rows import frame_of
-from eventide.spark.sinks.collected import Stopped
-from eventide.spark.sinks.hand_over import HandOver
+from eventide.spark.sinks.collected import HandOver, Stopped
 
 
 class ProgramSinks:
