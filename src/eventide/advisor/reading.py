@@ -113,7 +113,6 @@ class TimeField(KafkaRecordDeserializationSchema):
         return pa.RecordBatch.from_arrays([column], [_TIME])
 
     def get_produced_type(self) -> TypeInformation:
-        """A row of one number."""
         return Types.ROW_NAMED([_TIME], [Types.LONG()])
 
     def _value(self, message: bytes | None) -> object:

@@ -73,7 +73,6 @@ class RestartStrategies:
             super().__init__("Restart deactivated.")
 
         def backoff(self) -> Backoff:
-            """Never start again."""
             return lambda at_ms: None
 
     class FallbackRestartStrategyConfiguration(NoRestartStrategyConfiguration):

@@ -146,7 +146,6 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
             raise DataError(message) from error
 
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
-        """Return the encoded texts; see :meth:`SerializationSchema.serialize_column`."""
         import pyarrow as pa
 
         is_text = pa.types.is_string(elements.type) and not elements.null_count
@@ -166,11 +165,9 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
             raise DataError(text) from error
 
     def get_produced_type(self) -> TypeInformation[str]:
-        """Return the type of text."""
         return Types.STRING()
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the decoded texts; see :meth:`DeserializationSchema.deserialize_column`."""
         import pyarrow as pa
 
         messages = one_array(messages)
@@ -199,11 +196,9 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
         return None if message is None else bytes_of(message)
 
     def get_produced_type(self) -> TypeInformation[bytes]:
-        """Return the type of bytes."""
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the messages; see :meth:`DeserializationSchema.deserialize_column`."""
         return one_array(messages).cast(self.get_produced_type().arrow_type())
 
 

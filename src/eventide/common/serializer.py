@@ -48,7 +48,6 @@ class VoidNamespaceSerializer(TypeSerializer[bytes]):
         """Write nothing."""
 
     def deserialize(self, stream: BytesIO) -> bytes:
-        """Read nothing."""
         return void
 
 

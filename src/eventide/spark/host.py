@@ -127,11 +127,9 @@ class SparkHost(Host):
     def read_data_frame(
         self, data_frame: Any, strategy: WatermarkSpec, split_by: Any, splits: Any, order_by: Any
     ) -> DataFrameReader:
-        """Describe a DataFrame as a source."""
         return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)
 
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
-        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
         with in_our_words():
             found = recorded_program(self.spark, resolved(self.spark, checkpoint_location))
         return None if found is None else int(found["parallelism"])

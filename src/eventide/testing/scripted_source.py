@@ -97,7 +97,6 @@ class ScriptedSource(Source):
         return {split: min(position + 1, self.latest_position(split)) for split, position in positions.items()}
 
     def is_bounded(self) -> bool:
-        """As given."""
         return self._bounded
 
     def may_end(self) -> bool:
@@ -105,5 +104,4 @@ class ScriptedSource(Source):
         return self._bounded or self._ends.keys() == set(self._splits)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type that was declared."""
         return self._type_info

@@ -93,7 +93,6 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
         """Writes a warning to the log of the worker."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Log it."""
             _log.warning("the timestamp %d is earlier than the one before it, %d", element_timestamp, last_timestamp)
 
     class FailingHandler(MonotonyViolationHandler):

@@ -70,7 +70,6 @@ class ValueStateDescriptor(StateDescriptor[ValueState[T]]):
         super().__init__(name, value_type_info)
 
     def bind(self, store: KeyedStateStore) -> ValueState[T]:
-        """Return the `ValueState` of this name."""
         return store.get_state(self)
 
 
@@ -82,7 +81,6 @@ class ListStateDescriptor(StateDescriptor[ListState[T]]):
         super().__init__(name, Types.LIST(elem_type_info))
 
     def bind(self, store: KeyedStateStore) -> ListState[T]:
-        """Return the `ListState` of this name."""
         return store.get_list_state(self)
 
 
@@ -95,7 +93,6 @@ class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
         super().__init__(name, Types.MAP(key_type_info, value_type_info))
 
     def bind(self, store: KeyedStateStore) -> MapState[K, V]:
-        """Return the `MapState` of this name."""
         return store.get_map_state(self)
 
 
@@ -128,7 +125,6 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
         return self._reduce_function
 
     def bind(self, store: KeyedStateStore) -> ReducingState[T]:
-        """Return the `ReducingState` of this name."""
         return store.get_reducing_state(self)
 
 
@@ -158,7 +154,6 @@ class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
         return self._agg_function
 
     def bind(self, store: KeyedStateStore) -> AggregatingState[IN, OUT]:
-        """Return the `AggregatingState` of this name."""
         return store.get_aggregating_state(self)
 
 

@@ -126,7 +126,6 @@ class GlobalWindows(WindowAssigner[object, GlobalWindow]):
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
-        """Return a `NeverTrigger`."""
         return NeverTrigger()
 
     def is_event_time(self) -> bool:

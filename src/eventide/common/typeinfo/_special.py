@@ -53,7 +53,6 @@ class BytesTypeInfo(TypeInformation[bytes]):
         return pa.binary()
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the bytes as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         if not types_of(values) <= {bytes, bytearray}:
@@ -61,11 +60,9 @@ class BytesTypeInfo(TypeInformation[bytes]):
         return pa.array(values, pa.binary())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return bytes objects."""
         return list(one_array(array).to_pylist())
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         return types_of(values) <= {bytes}
 
     def __repr__(self) -> str:
@@ -87,7 +84,6 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         return pa.struct([pa.field("start", timestamp), pa.field("end", timestamp)])
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the windows as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         if not types_of(values) <= {TimeWindow}:
@@ -123,7 +119,6 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         ]
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         return types_of(values) <= {TimeWindow}
 
     def __repr__(self) -> str:

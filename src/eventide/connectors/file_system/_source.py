@@ -275,7 +275,6 @@ class FileSource(Source):
         return split
 
     def latest_position(self, split: str) -> int:
-        """The position after a file."""
         return 0 if split == _NO_FILE else self._files().end(split)
 
     def latest_positions(self) -> dict[str, int]:

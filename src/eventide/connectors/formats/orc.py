@@ -51,7 +51,6 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type of the rows; None while it is still to be found in a file."""
         return self.row_type
 
     def resolved(self, first: File | None) -> OrcColumnarRowInputFormat:

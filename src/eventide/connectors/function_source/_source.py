@@ -84,7 +84,6 @@ class FunctionSource(Source[T_co]):
         return source
 
     def splits(self) -> list[str]:
-        """The function is one split."""
         return [_SPLIT]
 
     def latest_position(self, split: str) -> int:
@@ -164,7 +163,6 @@ class FunctionSource(Source[T_co]):
             self._run = None
 
     def get_produced_type(self) -> TypeInformation:
-        """The type that was declared."""
         return self._type_info
 
     def _running(self) -> FunctionRun:

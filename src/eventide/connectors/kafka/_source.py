@@ -65,7 +65,6 @@ class KafkaSource(Source[T_co]):
         return KafkaSourceBuilder()
 
     def splits(self) -> list[str]:
-        """The partitions that are there."""
         return self._known().listing()
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
@@ -109,11 +108,9 @@ class KafkaSource(Source[T_co]):
         self._known().resume(identities)
 
     def initial_position(self, split: str) -> int:
-        """Where a partition starts."""
         return self.beginnings([split])[split].start
 
     def latest_position(self, split: str) -> int:
-        """The end of a partition."""
         return self.ends([split])[split]
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
@@ -193,11 +190,9 @@ class KafkaSource(Source[T_co]):
             self._cluster = self._partitions = None
 
     def is_bounded(self) -> bool:
-        """Whether it was built with ``set_bounded``."""
         return self._settings.is_bounded
 
     def may_end(self) -> bool:
-        """Whether it stops at some offsets."""
         return self._settings.stopping is not None
 
     def has_ended(self, split: str, position: int) -> bool:
@@ -213,7 +208,6 @@ class KafkaSource(Source[T_co]):
         return False
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the schema."""
         return self._settings.deserializer.get_produced_type()
 
     def _asked(self) -> Cluster:
