@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.type_variables import T_co, T_contra
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.base import one_array
@@ -282,5 +282,4 @@ def _known_charset(charset: str) -> str:
     return charset
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import hand_out_names, says_what_is_absent
 from eventide.api.functions import SourceFunction
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
@@ -742,5 +742,4 @@ def _warn(why: str) -> None:
     warnings.warn(why, DashboardWarning, stacklevel=level_of_the_program())
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

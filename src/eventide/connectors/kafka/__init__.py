@@ -5,7 +5,7 @@ Names are imported when they are first used: a worker that writes does not load 
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
@@ -69,9 +69,7 @@ __all__ = [
     "Semantic",
 ]
 
-
-if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+hand_out_names(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.api.source import (
     IDLE,
     Beginning,
@@ -76,6 +76,4 @@ __all__ = [
     "Unreadable",
 ]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__, _MODULES)
+hand_out_names(__name__, _MODULES)
