@@ -21,11 +21,7 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.words import count
 from eventide.connectors.file_system import FileSource
 from eventide.connectors.file_system.files import FileTree
-from eventide.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordDeserializationSchema,
-    KafkaSource,
-)
+from eventide.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordDeserializationSchema, KafkaSource
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads, register
 from eventide.runtime.chain.outputs import cannot_be_read

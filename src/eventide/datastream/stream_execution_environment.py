@@ -25,13 +25,7 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
-from eventide.connectors.file_system import (
-    BulkFormat,
-    FilePathFilter,
-    FileProcessingMode,
-    FileSource,
-    StreamFormat,
-)
+from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProcessingMode, FileSource, StreamFormat
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource

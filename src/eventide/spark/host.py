@@ -51,13 +51,7 @@ from eventide.spark.query.runs import begun
 from eventide.spark.query.worker import archives_are_here
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
-from eventide.spark.session.make import (
-    ROCKSDB,
-    SHUFFLE_PARTITIONS,
-    STATE_STORE,
-    cores,
-    find_session,
-)
+from eventide.spark.session.make import ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, cores, find_session
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.session.start_settings import settings_for_start
 from eventide.spark.sinks.collected import Collected

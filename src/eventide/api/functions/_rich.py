@@ -7,13 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from eventide.api.functions._aggregate import AggregateFunction
-from eventide.api.functions._basic import (
-    FilterFunction,
-    FlatMapFunction,
-    Function,
-    MapFunction,
-    ReduceFunction,
-)
+from eventide.api.functions._basic import FilterFunction, FlatMapFunction, Function, MapFunction, ReduceFunction
 from eventide.api.functions._context import RuntimeContext
 from eventide.api.functions._join import CoGroupFunction, FlatJoinFunction, JoinFunction
 from eventide.api.functions._process import CoFlatMapFunction, CoMapFunction

@@ -112,10 +112,7 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
     """
 
     def __init__(
-        self,
-        name: str,
-        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
-        type_info: TypeInformation[T],
+        self, name: str, reduce_function: ReduceFunction[T] | Callable[[T, T], T], type_info: TypeInformation[T]
     ) -> None:
         super().__init__(name, type_info)
         self._reduce_function = ReduceFunction.of(reduce_function)

@@ -117,10 +117,7 @@ class GlobalWindows(WindowAssigner[object, GlobalWindow]):
         return GlobalWindows()
 
     def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext | None,
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
     ) -> list[GlobalWindow]:
         """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]

@@ -39,10 +39,7 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext | None,
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
     ) -> list[GlobalWindow]:
         """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
@@ -84,10 +81,7 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext,
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
         """Return the windows of the key's next element, the latest first; the element needs no timestamp."""
         seen = context.get_runtime_context().get_state(_SEEN)

@@ -366,11 +366,7 @@ _KINDS = {
     "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date),
     "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
     "SQL_TIMESTAMP": _kind(
-        lambda pa: pa.timestamp("us", tz="UTC"),
-        dt.datetime,
-        _instance_of(dt.datetime),
-        _naive_datetimes,
-        _are_naive,
+        lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes, _are_naive
     ),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }

@@ -167,8 +167,5 @@ class ParquetBulkWriters:
             ProgramError: The type has no columns.
         """
         if hadoop_config is not None:
-            has_no_effect(
-                "hadoop_config of ParquetBulkWriters",
-                "Spark writes by the settings of its session",
-            )
+            has_no_effect("hadoop_config of ParquetBulkWriters", "Spark writes by the settings of its session")
         return BulkWriterFactory("parquet", check_columns("Parquet", row_type))

@@ -92,9 +92,7 @@ class KafkaSource(Source[T_co]):
             stops = specified(settings.stopping, list(places.values()), cluster)
         return {
             part: Beginning(
-                starts[place],
-                max(starts[place], stops[place]) if place in stops else None,
-                known.identity(place.topic),
+                starts[place], max(starts[place], stops[place]) if place in stops else None, known.identity(place.topic)
             )
             for part, place in places.items()
         }

@@ -3,15 +3,7 @@
 from typing import TYPE_CHECKING
 
 from eventide._absent import hand_out_names
-from eventide.api.source import (
-    IDLE,
-    Beginning,
-    PartRange,
-    SideOutput,
-    Source,
-    TimestampedBatch,
-    Unreadable,
-)
+from eventide.api.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch, Unreadable
 from eventide.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -22,24 +14,11 @@ from eventide.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from eventide.connectors.sink import (
-    CollectSink,
-    DataFrameSink,
-    DeliveryGuarantee,
-    FormatSink,
-    PrintSink,
-    Sink,
-)
+from eventide.connectors.sink import CollectSink, DataFrameSink, DeliveryGuarantee, FormatSink, PrintSink, Sink
 from eventide.connectors.sources import CollectionSource, NumberSequenceSource
 
 if TYPE_CHECKING:
-    from eventide.connectors.kafka import (
-        FlinkKafkaConsumer,
-        FlinkKafkaProducer,
-        KafkaSink,
-        KafkaSource,
-        Semantic,
-    )
+    from eventide.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSink, KafkaSource, Semantic
 
 _KAFKA = "eventide.connectors.kafka"
 _MODULES = dict.fromkeys(["KafkaSink", "KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA)
