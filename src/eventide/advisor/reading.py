@@ -99,7 +99,6 @@ class TimeField(KafkaRecordDeserializationSchema):
         self._clock = Clock(name, unit)
 
     def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """A column of milliseconds."""
         values = pa.array(map(self._value, records.column("value").to_pylist()))
         there = values.is_valid()
         times = np.zeros(len(values), np.int64)

@@ -31,7 +31,6 @@ class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAss
         return self._context.get_current_processing_time()
 
     def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
-        """Return it for each row."""
         import pyarrow as pa
 
         return pa.repeat(pa.scalar(self._context.get_current_processing_time(), pa.int64()), len(batch))

@@ -135,7 +135,6 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
         self.charset = _known_charset(charset)
 
     def serialize(self, element: str) -> bytes:
-        """Return the encoded text."""
         if not isinstance(element, str):
             message = f"SimpleStringSchema: expected a str, got {element!r}"
             raise DataError(message)
@@ -185,7 +184,6 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
     """
 
     def serialize(self, element: bytes) -> bytes:
-        """Return the bytes."""
         if not isinstance(element, bytes | bytearray):
             message = f"ByteArraySchema: expected bytes, got {element!r}"
             raise DataError(message)

@@ -90,7 +90,6 @@ class RecordTimestampAssigner(TimestampAssigner[object]):
     """
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
-        """Return `record_timestamp`."""
         return record_timestamp
 
 

@@ -60,7 +60,6 @@ class NumberSequenceSource(Source[int]):
         return self._bounds[int(split) + 1] - self._bounds[int(split)]
 
     def read(self, split: str, start: int, end: int) -> Iterator[int]:
-        """A range of the split's numbers."""
         first = self._bounds[int(split)]
         return iter(range(first + start, first + end))
 

@@ -127,11 +127,9 @@ class StreamingJob(JobClient):
         return self._metrics.values()
 
     def get_progress(self) -> list[BatchProgress]:
-        """Counters and watermarks after each of the last 1,000 micro-batches."""
         return list(self._progress)
 
     def get_restarts(self) -> list[JobRestart]:
-        """The failures after which it was started again."""
         return self._restarts.known()
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:

@@ -146,7 +146,6 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
         self._predicate = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Say whether there have been no more attempts than that."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
@@ -179,7 +178,6 @@ class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
         self._multiplier = multiplier
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay after this number of attempts."""
         delay = self._backoff_time_millis * self._multiplier ** max(0, current_attempts - 1)
         return int(min(delay, self._max_retry_delay))
 

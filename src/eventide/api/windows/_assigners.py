@@ -87,7 +87,6 @@ class MergingWindowAssigner(WindowAssigner[T_contra, W]):
 
     @property
     def is_merging(self) -> bool:
-        """True: the windows of this assigner can merge."""
         return True
 
     @property

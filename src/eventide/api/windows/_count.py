@@ -41,7 +41,6 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
     def assign_windows(
         self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
     ) -> list[GlobalWindow]:
-        """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:

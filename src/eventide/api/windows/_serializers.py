@@ -42,6 +42,5 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
         stream.write(b"\0")
 
     def deserialize(self, stream: BytesIO) -> GlobalWindow:
-        """Read the window."""
         stream.read(1)
         return GlobalWindow.get()

@@ -49,7 +49,6 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return self.field_types
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow struct."""
         import pyarrow as pa
 
         columns = zip(self.field_names, self.types, strict=True)
@@ -268,7 +267,6 @@ class ListTypeInfo(TypeInformation[list[T]]):
         _check_part(self.name, self.element_type)
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow list."""
         import pyarrow as pa
 
         return pa.list_(self.element_type.arrow_type())
@@ -285,7 +283,6 @@ class ListTypeInfo(TypeInformation[list[T]]):
         return pa.ListArray.from_arrays(_offsets(values), column, type=self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return Python lists."""
         array = one_array(array)
         try:
             elements, lengths = array.flatten(), array.value_lengths().to_pylist()
@@ -333,7 +330,6 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         object.__setattr__(self, "value_type", value_type_info)
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow map."""
         import pyarrow as pa
 
         return pa.map_(self.key_type.arrow_type(), self.value_type.arrow_type())
@@ -353,7 +349,6 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         return pa.MapArray.from_arrays(_offsets(values), key_column, item_column).cast(self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return Python dicts."""
         import pyarrow as pa
 
         array = one_array(array)

@@ -22,7 +22,6 @@ class PickledBytesTypeInfo(TypeInformation[Any]):
     is_pickled: ClassVar[bool] = True
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's binary."""
         import pyarrow as pa
 
         return pa.binary()
@@ -34,7 +33,6 @@ class PickledBytesTypeInfo(TypeInformation[Any]):
         return pa.array([None if value is None else _pickled(i, value) for i, value in enumerate(values)], pa.binary())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the objects."""
         column = one_array(array).to_pylist()
         return [None if data is None else loads(data) for data in column]
 
@@ -47,7 +45,6 @@ class BytesTypeInfo(TypeInformation[bytes]):
     """Raw bytes: ``Types.PRIMITIVE_ARRAY(Types.BYTE())``, which is Java's ``byte[]``."""
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's binary."""
         import pyarrow as pa
 
         return pa.binary()
@@ -77,7 +74,6 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
     """
 
     def arrow_type(self) -> pa.DataType:
-        """Return a struct of two timestamps."""
         import pyarrow as pa
 
         timestamp = pa.timestamp("us", tz="UTC")

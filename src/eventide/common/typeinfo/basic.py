@@ -205,7 +205,6 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
             raise ProgramError(message)
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's decimal of 128 bits."""
         import pyarrow as pa
 
         return pa.decimal128(self.precision, self.scale)

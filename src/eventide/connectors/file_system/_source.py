@@ -321,7 +321,6 @@ class FileSource(Source):
         return list(queues.values())
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The rows of a file, or of a part of it."""
         if split != _NO_FILE:
             known = self._settings.format
             read = known.sorted_out if self._sorts_out else known.read

@@ -137,7 +137,6 @@ class StreamFormat(FileFormat):
         return size
 
     def rows(self, file: File) -> int:
-        """The number of lines."""
         lines, last = 0, b"\n"
         with file.reading(), file.stream() as stream:
             while block := stream.read(BLOCK):

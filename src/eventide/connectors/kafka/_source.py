@@ -112,7 +112,6 @@ class KafkaSource(Source[T_co]):
         return self.ends([split])[split]
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
-        """The ends of some partitions, with one request."""
         places = {part: KafkaTopicPartition.of_name(part) for part in parts}
         ends = self._asked().end_offsets(list(places.values()))
         return {part: ends[place] for part, place in places.items()}
@@ -146,7 +145,6 @@ class KafkaSource(Source[T_co]):
         return {part: position + taken[part] for part, position in positions.items()}
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """The elements of a partition between two offsets."""
         for _, items in self.read_together([PartRange(split, start, end)]):
             yield from items
 
