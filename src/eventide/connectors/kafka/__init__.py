@@ -28,24 +28,12 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    "KafkaSource": "_source",
-    "KafkaSourceBuilder": "_source",
-    "FlinkKafkaConsumer": "_flink_kafka",
-    "FlinkKafkaProducer": "_flink_kafka",
-    "Semantic": "_flink_kafka",
-    "KafkaOffsetsInitializer": "_offsets",
-    "KafkaOffsetResetStrategy": "_offsets",
-    "KafkaTopicPartition": "_offsets",
-    "PartitionOffsetsRetriever": "_offsets",
-    "KafkaRecordDeserializationSchema": "_records",
-    "ConsumerRecord": "_records",
-    "KafkaSink": "sink",
-    "KafkaSinkBuilder": "sink",
-    "KafkaRecordSerializationSchema": "sink",
-    "KafkaRecordSerializationSchemaBuilder": "sink",
-    "KafkaTopicSelector": "sink",
-    "KafkaPartitioner": "sink",
-    "HeaderProvider": "sink",
+    "_source": "KafkaSource KafkaSourceBuilder",
+    "_flink_kafka": "FlinkKafkaConsumer FlinkKafkaProducer Semantic",
+    "_offsets": "KafkaOffsetsInitializer KafkaOffsetResetStrategy KafkaTopicPartition PartitionOffsetsRetriever",
+    "_records": "KafkaRecordDeserializationSchema ConsumerRecord",
+    "sink": "KafkaSink KafkaSinkBuilder KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder "
+    "KafkaTopicSelector KafkaPartitioner HeaderProvider",
 }
 
 __all__ = [
@@ -69,7 +57,7 @@ __all__ = [
     "Semantic",
 ]
 
-hand_out_names(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+hand_out_names(__name__, {name: f"{__name__}.{at}" for at, names in _MODULES.items() for name in names.split()})
 
 
 def __dir__() -> list[str]:
