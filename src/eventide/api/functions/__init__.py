@@ -18,7 +18,12 @@ from eventide.api.functions._broadcast import (
     KeyedBroadcastProcessFunction,
 )
 from eventide.api.functions._context import KeyedStateStore, RuntimeContext
-from eventide.api.functions._join import CoGroupFunction, FlatJoinFunction, JoinFunction, ProcessJoinFunction
+from eventide.api.functions._join import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
 from eventide.api.functions._process import (
     CoFlatMapFunction,
     CoMapFunction,

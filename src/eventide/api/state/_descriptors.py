@@ -70,6 +70,7 @@ class ValueStateDescriptor(StateDescriptor[ValueState[T]]):
         super().__init__(name, value_type_info)
 
     def bind(self, store: KeyedStateStore) -> ValueState[T]:
+        """Return the `ValueState` of this name."""
         return store.get_state(self)
 
 
@@ -81,6 +82,7 @@ class ListStateDescriptor(StateDescriptor[ListState[T]]):
         super().__init__(name, Types.LIST(elem_type_info))
 
     def bind(self, store: KeyedStateStore) -> ListState[T]:
+        """Return the `ListState` of this name."""
         return store.get_list_state(self)
 
 
@@ -93,6 +95,7 @@ class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
         super().__init__(name, Types.MAP(key_type_info, value_type_info))
 
     def bind(self, store: KeyedStateStore) -> MapState[K, V]:
+        """Return the `MapState` of this name."""
         return store.get_map_state(self)
 
 
@@ -112,7 +115,10 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
     """
 
     def __init__(
-        self, name: str, reduce_function: ReduceFunction[T] | Callable[[T, T], T], type_info: TypeInformation[T]
+        self,
+        name: str,
+        reduce_function: ReduceFunction[T] | Callable[[T, T], T],
+        type_info: TypeInformation[T],
     ) -> None:
         super().__init__(name, type_info)
         self._reduce_function = ReduceFunction.of(reduce_function)
@@ -122,6 +128,7 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
         return self._reduce_function
 
     def bind(self, store: KeyedStateStore) -> ReducingState[T]:
+        """Return the `ReducingState` of this name."""
         return store.get_reducing_state(self)
 
 
@@ -151,6 +158,7 @@ class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
         return self._agg_function
 
     def bind(self, store: KeyedStateStore) -> AggregatingState[IN, OUT]:
+        """Return the `AggregatingState` of this name."""
         return store.get_aggregating_state(self)
 
 

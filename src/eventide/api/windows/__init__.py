@@ -3,14 +3,24 @@
 from eventide.api.windows._assigners import GlobalWindows, MergingWindowAssigner, WindowAssigner
 from eventide.api.windows._continuous import ContinuousEventTimeTrigger, ContinuousProcessingTimeTrigger
 from eventide.api.windows._count import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from eventide.api.windows._evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from eventide.api.windows._evictors import (
+    CountEvictor,
+    DeltaEvictor,
+    Evictor,
+    TimeEvictor,
+    TimestampedValue,
+)
 from eventide.api.windows._fixed import (
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from eventide.api.windows._serializers import CountWindowSerializer, GlobalWindowSerializer, TimeWindowSerializer
+from eventide.api.windows._serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
+)
 from eventide.api.windows._sessions import (
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,

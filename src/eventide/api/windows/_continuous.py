@@ -32,6 +32,7 @@ class _ContinuousTrigger(Trigger[object, Window]):
         return cls(to_positive_ms(interval, "trigger interval"))
 
     def can_merge(self) -> bool:
+        """True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
@@ -108,6 +109,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -153,6 +155,7 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
         return self._on_time(time, window, ctx)
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
+        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:

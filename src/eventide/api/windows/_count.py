@@ -39,8 +39,12 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
         return CountTumblingWindowAssigner(window_size)
 
     def assign_windows(
-        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
+        self,
+        element: object,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext | None,
     ) -> list[GlobalWindow]:
+        """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
@@ -80,7 +84,10 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
-        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
+        self,
+        element: object,
+        timestamp: int,
+        context: WindowAssigner.WindowAssignerContext,
     ) -> list[CountWindow]:
         """Return the windows of the key's next element, the latest first; the element needs no timestamp."""
         seen = context.get_runtime_context().get_state(_SEEN)

@@ -66,6 +66,7 @@ class InTime(WindowAssigner[T_contra, TimeWindow]):
 
     @property
     def has_time_windows(self) -> bool:
+        """True."""
         return True
 
     def get_default_trigger(self, env: object = None) -> Trigger[T_contra, TimeWindow]:
