@@ -332,6 +332,30 @@ def public_things_have_docstrings(root: Path) -> list[str]:
     ]
 
 
+def public_methods_have_docstrings(root: Path) -> list[str]:
+    """Every public method of a public class says what it does, or overrides one of the package's that says it."""
+    here = modules(root)
+    classes: dict[str, list[ast.ClassDef]] = {}
+    for node in (node for module in here for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)):
+        classes.setdefault(node.name, []).append(node)
+
+    def says(cls: ast.ClassDef, method: str, seen: tuple[str, ...] = ()) -> bool:
+        own = (node for node in cls.body if isinstance(node, _FUNCTIONS) and node.name == method)
+        bases = {_last_name(base) for base in cls.bases} - {cls.name, *seen}
+        return any(map(_is_documented, own)) or any(
+            says(base, method, (*seen, cls.name)) for name in bases for base in classes.get(name, ())
+        )
+
+    return [
+        module.at(method.lineno, f"{cls.name}.{method.name} has no docstring, nor has a method that it overrides")
+        for module in here
+        if not any(part.startswith("_") for part in module.parts)
+        for cls in _public_classes(module.tree)
+        for method in cls.body
+        if isinstance(method, _FUNCTIONS) and not method.name.startswith("_") and not says(cls, method.name)
+    ]
+
+
 def exports_resolve(root: Path) -> list[str]:
     """Every name in an __all__ exists, and a class or function among them has a docstring. Imports the modules."""
     findings = []
@@ -363,7 +387,33 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     host_compares_no_times,
     files_are_short,
     public_things_have_docstrings,
+    public_methods_have_docstrings,
 ]
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+# Three decorators make the docstring of a method; two mark a method that has another one beside it.
+_SAY_ENOUGH = ("without_effect", "what_was_set", "always", "overload", "setter")
+
+
+def _public_classes(node: ast.Module | ast.ClassDef) -> list[ast.ClassDef]:
+    classes = [child for child in node.body if isinstance(child, ast.ClassDef) and not child.name.startswith("_")]
+    return classes + [inner for cls in classes for inner in _public_classes(cls)]
+
+
+def _is_documented(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return ast.get_docstring(function) is not None or any(
+        _last_name(decorator) in _SAY_ENOUGH for decorator in function.decorator_list
+    )
+
+
+def _last_name(node: ast.expr) -> str:
+    """Return the last name of `a.b.Name`, `Name[T]`, or `Name(...)`; empty where there is none."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+        case ast.Subscript(value=inner) | ast.Call(func=inner):
+            return _last_name(inner)
+    return ""
 
 
 def _imports(root: Path, is_wrong: Callable[[Module, Import], bool], advice: str) -> list[str]:

@@ -97,6 +97,12 @@ VIOLATIONS: list[tuple[Rule, str, str, str]] = [
     ),
     (rules.files_are_short, "plan/checks.py", "x = 1\n" * 601, "plan/checks.py:601"),
     (rules.public_things_have_docstrings, "plan/checks.py", "class Check:\n    pass", "plan/checks.py:1"),
+    (
+        rules.public_methods_have_docstrings,
+        "plan/checks.py",
+        "class Check(Elsewhere):\n    'Doc.'\n    def check(self):\n        pass",
+        "plan/checks.py:3",
+    ),
 ]
 
 
@@ -130,6 +136,11 @@ ALLOWED: list[tuple[str, str]] = [
     ("plan/checks.py", "x = 1\n" * 600),
     ("datastream/data_stream/stream.py", "x = 1\n" * 601),
     ("plan/_checks.py", "class Check:\n    pass"),
+    (
+        "plan/checks.py",
+        "class Check:\n    'Doc.'\n    def check(self):\n        'Doc.'\n"
+        "class Sharper(Check):\n    'Doc.'\n    def check(self):\n        pass",
+    ),
 ]
 
 

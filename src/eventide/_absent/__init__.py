@@ -1,6 +1,6 @@
 """Names of PyFlink's that a module of eventide does not define: found where they are, or refused with a reason.
 
-`finder_of_names` makes the ``__getattr__`` of a module. It finds names that the module hands out lazily, names that
+`hand_out_names` gives a module its ``__getattr__``. It finds names that the module hands out lazily, names that
 PyFlink's module re-exports, and names of Flink 1. To any other name it answers with an AttributeError, so that
 ``hasattr`` is false. An ``import`` statement would swallow this error and its reason; it then looks for a submodule of
 that name, and `AbsentNames`, a finder of modules, raises an ImportError with the reason. `says_what_is_absent` does the
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from inspect import getattr_static
 from pkgutil import resolve_name
@@ -28,7 +28,7 @@ __all__ = [
     "OLDER_NAMES",
     "REEXPORTS",
     "AbsentNames",
-    "finder_of_names",
+    "hand_out_names",
     "homes_of",
     "says_what_is_absent",
 ]
@@ -59,8 +59,10 @@ class AbsentNames(MetaPathFinder):
             raise ImportError(sentence(fullname, NAMES[name.rpartition(".")[2]]))
 
 
-def finder_of_names(module: str, lazy: Mapping[str, str] | None = None) -> Callable[[str], object]:
-    """Make the ``__getattr__`` of a module: it finds the names that the module itself does not define.
+def hand_out_names(module: str, lazy: Mapping[str, str] | None = None) -> None:
+    """Give a module a ``__getattr__`` that finds the names which the module itself does not define.
+
+    A type checker, which would take any name of a module that defines a ``__getattr__``, does not see it.
 
     Args:
         module: The full name of the module.
@@ -86,7 +88,7 @@ def finder_of_names(module: str, lazy: Mapping[str, str] | None = None) -> Calla
         setattr(sys.modules[module], name, found)  # an import statement asks twice
         return found
 
-    return __getattr__
+    vars(sys.modules[module])["__getattr__"] = __getattr__
 
 
 def says_what_is_absent(cls: _C) -> _C:

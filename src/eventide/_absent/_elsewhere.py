@@ -130,7 +130,7 @@ _CLEANUP = {
     "ExternalizedCheckpointCleanup": (
         "eventide.datastream.externalized_checkpoint_retention.ExternalizedCheckpointRetention",
         "ExternalizedCheckpointRetention",
-    ),
+    )
 }
 _BACKENDS = {
     name: (f"eventide.datastream._hints.{name}", f"{use}, and set_checkpoint_storage_dir(...)")

@@ -116,10 +116,7 @@ MEMBERS = {
         '"local[4]") for get_execution_environment(...), or set_parallelism(...)',
         "_j_stream_execution_environment": _JAVA,
     },
-    "DataStream": {
-        "cache": _CACHE,
-        "_j_data_stream": _JAVA,
-    },
+    "DataStream": {"cache": _CACHE, "_j_data_stream": _JAVA},
     "KeyedStream": {"AccumulateType": _INTERNAL},
     "Trigger.TriggerContext": {"get_metric_group": _METRICS},
     "StateTtlConfig.CleanupStrategies": dict.fromkeys(
@@ -137,10 +134,7 @@ MEMBERS = {
         "stop_with_savepoint": _SAVEPOINT,
         "trigger_savepoint": _SAVEPOINT,
     },
-    "JobExecutionResult": {
-        "get_accumulator_result": _ACCUMULATORS,
-        "get_all_accumulator_results": _ACCUMULATORS,
-    },
+    "JobExecutionResult": {"get_accumulator_result": _ACCUMULATORS, "get_all_accumulator_results": _ACCUMULATORS},
     "TypeInformation": {
         "get_java_type_info": _JAVA,
         "from_internal_type": _COLUMNS,
@@ -166,14 +160,8 @@ MEMBERS = {
         "DefaultBulkFormatBuilder": _INTERNAL,
     },
     "KafkaSink": {"get_transformer": _INTERNAL},
-    "FileSink.BaseBuilder": {
-        "disable_compact": _COMPACTION,
-        "enable_compact": _COMPACTION,
-    },
-    "FileSourceBuilder": {
-        "set_file_enumerator": _LISTING,
-        "set_split_assigner": _LISTING,
-    },
+    "FileSink.BaseBuilder": {"disable_compact": _COMPACTION, "enable_compact": _COMPACTION},
+    "FileSourceBuilder": {"set_file_enumerator": _LISTING, "set_split_assigner": _LISTING},
     "WindowAssigner": {"get_window_serializer": _SERIALIZER},
     "ContinuousEventTimeTrigger": {"register_next_fire_timestamp": _INTERNAL},
     "ContinuousProcessingTimeTrigger": {"register_next_fire_timestamp": _INTERNAL},

@@ -21,11 +21,7 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.words import count
 from eventide.connectors.file_system import FileSource
 from eventide.connectors.file_system.files import FileTree
-from eventide.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordDeserializationSchema,
-    KafkaSource,
-)
+from eventide.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordDeserializationSchema, KafkaSource
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads, register
 from eventide.runtime.chain.outputs import cannot_be_read
@@ -103,7 +99,6 @@ class TimeField(KafkaRecordDeserializationSchema):
         self._clock = Clock(name, unit)
 
     def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """A column of milliseconds."""
         values = pa.array(map(self._value, records.column("value").to_pylist()))
         there = values.is_valid()
         times = np.zeros(len(values), np.int64)
@@ -113,7 +108,6 @@ class TimeField(KafkaRecordDeserializationSchema):
         return pa.RecordBatch.from_arrays([column], [_TIME])
 
     def get_produced_type(self) -> TypeInformation:
-        """A row of one number."""
         return Types.ROW_NAMED([_TIME], [Types.LONG()])
 
     def _value(self, message: bytes | None) -> object:

@@ -199,11 +199,7 @@ def tried() -> Check:
     return Check("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
 
 
-_MARKS = {
-    Health.FINE: Text("ok", "green"),
-    Health.ABSENT: Text("-", "dim"),
-    Health.WRONG: Text("missing", "bold red"),
-}
+_MARKS = {Health.FINE: Text("ok", "green"), Health.ABSENT: Text("-", "dim"), Health.WRONG: Text("missing", "bold red")}
 
 
 def _table(found: list[Check]) -> Table:

@@ -5,7 +5,7 @@ Names are imported when they are first used, so that a worker loads only what it
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names, homes_of
+from eventide._absent import hand_out_names, homes_of
 
 if TYPE_CHECKING:
     from eventide.common.completable_future import CompletableFuture
@@ -100,8 +100,7 @@ __all__ = [
 # PyFlink hands these out here, too. They belong to a floor above this one, so that nothing here imports them.
 _SCHEMAS = [f"{form}Row{way}Schema" for form in ("Json", "Csv", "Avro") for way in ("Serialization", "Deserialization")]
 
-if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, homes_of([*__all__, *_SCHEMAS]))
+hand_out_names(__name__, homes_of([*__all__, *_SCHEMAS]))
 
 
 def __dir__() -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["ConfigOption", "ConfigOptions"]
 
@@ -81,5 +81,4 @@ class ConfigOptions:
             return ConfigOption(self.option_key)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.accepted import what_was_set, without_effect
 from eventide.errors import ProgramError
 
@@ -229,5 +229,4 @@ def checked_parallelism(parallelism: int) -> int:
     return parallelism
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -28,11 +28,9 @@ class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAss
         self._context = context
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
-        """Return the time of the micro-batch."""
         return self._context.get_current_processing_time()
 
     def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
-        """Return it for each row."""
         import pyarrow as pa
 
         return pa.repeat(pa.scalar(self._context.get_current_processing_time(), pa.int64()), len(batch))

@@ -1,9 +1,8 @@
 """`InputDependencyConstraint`, which Flink's scheduler had once."""
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["InputDependencyConstraint"]
 
@@ -15,5 +14,4 @@ class InputDependencyConstraint(Enum):
     ALL = 1
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -246,23 +246,18 @@ class FinishedJob(JobClient):
         self._explain = explain
 
     def get_job_id(self) -> JobID:
-        """The id of the job."""
         return self._result.job_id
 
     def get_job_status(self) -> Future[JobStatus]:
-        """FINISHED."""
         return completed(JobStatus.FINISHED)
 
     def cancel(self) -> Future[None]:
-        """Nothing to cancel."""
         return completed(None)
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        """The result."""
         return completed(self._result)
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """Return the metrics of the whole job."""
         return self._result.metrics
 
     def get_progress(self) -> list[BatchProgress]:
@@ -276,5 +271,4 @@ class FinishedJob(JobClient):
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:
-        """All elements that were collected."""
         return iter(self._collected)

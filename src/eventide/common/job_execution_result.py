@@ -1,12 +1,8 @@
 """JobExecutionResult, at PyFlink's path."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.job import JobExecutionResult
 
 __all__ = ["JobExecutionResult"]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import repeat
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.errors import ProgramError
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
@@ -73,7 +73,6 @@ class RestartStrategies:
             super().__init__("Restart deactivated.")
 
         def backoff(self) -> Backoff:
-            """Never start again."""
             return lambda at_ms: None
 
     class FallbackRestartStrategyConfiguration(NoRestartStrategyConfiguration):
@@ -240,5 +239,4 @@ def _whole(name: str, value: int, least: int) -> int:
     return value
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.type_variables import T_co, T_contra
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.base import one_array
@@ -135,7 +135,6 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
         self.charset = _known_charset(charset)
 
     def serialize(self, element: str) -> bytes:
-        """Return the encoded text."""
         if not isinstance(element, str):
             message = f"SimpleStringSchema: expected a str, got {element!r}"
             raise DataError(message)
@@ -146,7 +145,6 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
             raise DataError(message) from error
 
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
-        """Return the encoded texts; see :meth:`SerializationSchema.serialize_column`."""
         import pyarrow as pa
 
         is_text = pa.types.is_string(elements.type) and not elements.null_count
@@ -166,11 +164,9 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
             raise DataError(text) from error
 
     def get_produced_type(self) -> TypeInformation[str]:
-        """Return the type of text."""
         return Types.STRING()
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the decoded texts; see :meth:`DeserializationSchema.deserialize_column`."""
         import pyarrow as pa
 
         messages = one_array(messages)
@@ -188,7 +184,6 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
     """
 
     def serialize(self, element: bytes) -> bytes:
-        """Return the bytes."""
         if not isinstance(element, bytes | bytearray):
             message = f"ByteArraySchema: expected bytes, got {element!r}"
             raise DataError(message)
@@ -199,11 +194,9 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
         return None if message is None else bytes_of(message)
 
     def get_produced_type(self) -> TypeInformation[bytes]:
-        """Return the type of bytes."""
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
-        """Return the messages; see :meth:`DeserializationSchema.deserialize_column`."""
         return one_array(messages).cast(self.get_produced_type().arrow_type())
 
 
@@ -287,5 +280,4 @@ def _known_charset(charset: str) -> str:
     return charset
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from io import BytesIO
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["TypeSerializer", "VoidNamespaceSerializer", "void"]
 
@@ -48,9 +48,7 @@ class VoidNamespaceSerializer(TypeSerializer[bytes]):
         """Write nothing."""
 
     def deserialize(self, stream: BytesIO) -> bytes:
-        """Read nothing."""
         return void
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -1,9 +1,8 @@
 """Lengths of time and points in time: `Duration`, `Time` and `Instant`, as in PyFlink."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["Duration", "Instant", "Time"]
 
@@ -148,5 +147,4 @@ class Instant:
         return f"Instant<{self.seconds}, {self.nanos}>"
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -79,7 +79,6 @@ class FunctionAssigner(TimestampAssigner[T_contra]):
     function: Callable[[T_contra, int], int]
 
     def extract_timestamp(self, value: T_contra, record_timestamp: int) -> int:
-        """Return what the function does."""
         return self.function(value, record_timestamp)
 
 
@@ -91,7 +90,6 @@ class RecordTimestampAssigner(TimestampAssigner[object]):
     """
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
-        """Return `record_timestamp`."""
         return record_timestamp
 
 

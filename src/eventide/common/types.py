@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import hand_out_names, says_what_is_absent
 from eventide.errors import ProgramError
 
 __all__ = ["Row", "RowKind"]
@@ -263,5 +263,4 @@ def _plain(value: Any) -> Any:
     return value
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

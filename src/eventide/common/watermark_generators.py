@@ -196,7 +196,6 @@ class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
         self._marked = marked
 
     def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Emit the element's watermark, if it has one."""
         watermark = self._marked(event, event_timestamp)
         if watermark is not None:
             output.emit_watermark(Watermark(watermark))

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeGuard
+from typing import Any, Generic, Protocol, TypeGuard
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.timestamp_assigner import (
@@ -363,5 +363,4 @@ def _is_spark_column(value: object) -> TypeGuard[SparkColumn]:
     return any(base.__name__ == "Column" for base in type(value).__mro__)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

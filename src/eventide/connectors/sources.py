@@ -26,15 +26,12 @@ class CollectionSource(Source[T_co]):
         return ["collection"]
 
     def latest_position(self, split: str) -> int:
-        """The number of elements."""
         return len(self._elements)
 
     def read(self, split: str, start: int, end: int) -> Iterator[T_co]:
-        """A slice."""
         return iter(self._elements[start:end])
 
     def get_produced_type(self) -> TypeInformation:
-        """The type that was declared."""
         return self._type_info
 
 
@@ -60,11 +57,9 @@ class NumberSequenceSource(Source[int]):
         return [str(i) for i in range(len(self._bounds) - 1)]
 
     def latest_position(self, split: str) -> int:
-        """How many numbers the split has."""
         return self._bounds[int(split) + 1] - self._bounds[int(split)]
 
     def read(self, split: str, start: int, end: int) -> Iterator[int]:
-        """A range of the split's numbers."""
         first = self._bounds[int(split)]
         return iter(range(first + start, first + end))
 

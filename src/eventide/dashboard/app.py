@@ -129,10 +129,7 @@ def application(
             Mount("/page", StaticFiles(directory=PAGE)),
         ],
         exception_handlers={EventideError: _refused},
-        middleware=[
-            Middleware(KnownHosts, allowed=hosts),
-            Middleware(BaseHTTPMiddleware, dispatch=_with_headers),
-        ],
+        middleware=[Middleware(KnownHosts, allowed=hosts), Middleware(BaseHTTPMiddleware, dispatch=_with_headers)],
     )
 
 

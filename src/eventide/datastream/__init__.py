@@ -5,7 +5,7 @@ Names are imported when they are first used: a worker that needs a trigger does 
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names, homes_of
+from eventide._absent import hand_out_names, homes_of
 
 if TYPE_CHECKING:
     from eventide.api.functions import (
@@ -186,9 +186,7 @@ __all__ = [
     "PredefinedOptions",
 ]
 
-
-if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, homes_of(__all__))
+hand_out_names(__name__, homes_of(__all__))
 
 
 def __dir__() -> list[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
@@ -88,5 +87,4 @@ def _waiting(
     return DataStream(stream.get_execution_environment(), node)
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.api.functions.asynchronous import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
@@ -21,5 +19,4 @@ __all__ = [
     "RetryPredicate",
 ]
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

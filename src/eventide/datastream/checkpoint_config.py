@@ -3,9 +3,9 @@
 # mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.accepted import accept, always, what_was_set, without_effect
 from eventide.common.time import Duration
 from eventide.datastream.checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
@@ -135,5 +135,4 @@ class CheckpointConfig:
     get_alignment_timeout = get_aligned_checkpoint_timeout
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

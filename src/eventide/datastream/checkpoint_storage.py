@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.errors import ProgramError
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
@@ -75,5 +75,4 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         return 4096 if self.write_buffer_size < 0 else self.write_buffer_size
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

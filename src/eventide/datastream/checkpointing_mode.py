@@ -1,9 +1,8 @@
 """Guarantees for a job that goes on after a failure."""
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["CheckpointingMode"]
 
@@ -18,5 +17,4 @@ class CheckpointingMode(Enum):
     """Once or more."""
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -1,9 +1,8 @@
 """Retention of a checkpoint whose job is cancelled."""
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 __all__ = ["ExternalizedCheckpointRetention"]
 
@@ -21,5 +20,4 @@ class ExternalizedCheckpointRetention(Enum):
     """There is none outside of the job."""
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

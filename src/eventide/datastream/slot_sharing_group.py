@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import hand_out_names, says_what_is_absent
 from eventide.errors import ProgramError
 
 __all__ = ["MemorySize", "SlotSharingGroup"]
@@ -166,5 +166,4 @@ class SlotSharingGroup:
             return self
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

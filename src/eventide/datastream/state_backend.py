@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from abc import ABC
 from enum import Enum
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.accepted import what_was_set, without_effect
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
@@ -74,5 +74,4 @@ class EmbeddedRocksDBStateBackend(StateBackend):
     def get_number_of_transfer_threads(self) -> int: ...
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
-from eventide._absent import finder_of_names, says_what_is_absent
+from eventide._absent import hand_out_names, says_what_is_absent
 from eventide.api.functions import SourceFunction
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
@@ -25,13 +25,7 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
-from eventide.connectors.file_system import (
-    BulkFormat,
-    FilePathFilter,
-    FileProcessingMode,
-    FileSource,
-    StreamFormat,
-)
+from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProcessingMode, FileSource, StreamFormat
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource
@@ -742,5 +736,4 @@ def _warn(why: str) -> None:
     warnings.warn(why, DashboardWarning, stacklevel=level_of_the_program())
 
 
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

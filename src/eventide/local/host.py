@@ -95,7 +95,6 @@ class LocalHost(Host):
         """None: jobs of this process leave no checkpoint."""
 
     def savepoint(self, location: str) -> Savepoint:
-        """The savepoint at a location."""
         return Savepoint(location)
 
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:

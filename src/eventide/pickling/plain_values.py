@@ -53,7 +53,6 @@ class DtypeForm(Form):
         self._state, self._made, self._items = state, None, None
 
     def value(self) -> np.dtype[Any]:
-        """Return the type."""
         if self._made is None:
             try:
                 self._made = self._type()
@@ -104,7 +103,6 @@ class ArrayForm(Form):
         self._state = state
 
     def value(self) -> np.ndarray[Any, Any]:
-        """The array."""
         import numpy as np
 
         if type(self._state) is not tuple or len(self._state) not in {4, 5}:

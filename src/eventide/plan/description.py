@@ -176,12 +176,7 @@ def _lengths(assigner: WindowAssigner[Any, Any]) -> dict[str, int]:
 
 
 def _sink(sink: SinkSpec) -> Json:
-    return {
-        "name": sink.name,
-        "number": sink.number,
-        "kind": type(sink.sink).__name__,
-        "text": described(sink.sink),
-    }
+    return {"name": sink.name, "number": sink.number, "kind": type(sink.sink).__name__, "text": described(sink.sink)}
 
 
 def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: list[ChainNode]) -> Json:

@@ -103,16 +103,13 @@ class SourceTransformation(InputTransformation):
 
     @property
     def is_punctuated(self) -> bool:
-        """Whether the source may speak between any two elements."""
         return self.source.gives_watermarks()
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the source says that it is bounded."""
         return self.source.is_bounded()
 
     def known_splits(self) -> tuple[str, ...]:
-        """The splits that the source names now."""
         return tuple(self.source.splits())
 
 
@@ -125,11 +122,9 @@ class DataFrameTransformation(InputTransformation):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether it is a batch DataFrame."""
         return bool(self.reader.is_bounded())
 
     def known_splits(self) -> tuple[str, ...]:
-        """The splits that the program expects."""
         return tuple(self.reader.known_splits())
 
 
@@ -190,7 +185,6 @@ class AssignTransformation(Transformation):
 
     @property
     def is_punctuated(self) -> bool:
-        """Whether its generator may speak between any two elements."""
         return not self.strategy.is_periodic
 
 

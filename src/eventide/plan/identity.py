@@ -12,13 +12,7 @@ from typing import Any
 
 from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
-from eventide.plan.graph import (
-    AssignTransformation,
-    KeyTransformation,
-    OperationTransformation,
-    Transformation,
-    heads,
-)
+from eventide.plan.graph import AssignTransformation, KeyTransformation, OperationTransformation, Transformation, heads
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.state.operators import FORMAT, ID_LENGTH, check_format, check_program, differences, numbered
 from eventide.runtime.tasks.operator import PlannedOperator

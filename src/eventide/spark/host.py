@@ -51,13 +51,7 @@ from eventide.spark.query.runs import begun
 from eventide.spark.query.worker import archives_are_here
 from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
-from eventide.spark.session.make import (
-    ROCKSDB,
-    SHUFFLE_PARTITIONS,
-    STATE_STORE,
-    cores,
-    find_session,
-)
+from eventide.spark.session.make import ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, cores, find_session
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.session.start_settings import settings_for_start
 from eventide.spark.sinks.collected import Collected, HandOver
@@ -126,11 +120,9 @@ class SparkHost(Host):
     def read_data_frame(
         self, data_frame: Any, strategy: WatermarkSpec, split_by: Any, splits: Any, order_by: Any
     ) -> DataFrameReader:
-        """Describe a DataFrame as a source."""
         return DataFrameReader.of(data_frame, strategy.timestamp_column, split_by, splits, order_by)
 
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
-        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
         with in_our_words():
             found = recorded_program(self.spark, resolved(self.spark, checkpoint_location))
         return None if found is None else int(found["parallelism"])

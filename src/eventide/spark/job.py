@@ -94,7 +94,6 @@ class StreamingJob(JobClient):
         return self._id
 
     def get_job_status(self) -> Future[JobStatus]:
-        """Return the state of the query."""
         return completed(self._status())
 
     def _status(self) -> JobStatus:
@@ -125,19 +124,15 @@ class StreamingJob(JobClient):
         return self._result
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
-        """Return the metrics of the finished micro-batches."""
         return self._metrics.values()
 
     def get_progress(self) -> list[BatchProgress]:
-        """Counters and watermarks after each of the last 1,000 micro-batches."""
         return list(self._progress)
 
     def get_restarts(self) -> list[JobRestart]:
-        """The failures after which it was started again."""
         return self._restarts.known()
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
-        """Answer from the state that the last committed micro-batch left in the checkpoint."""
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:

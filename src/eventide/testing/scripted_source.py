@@ -76,7 +76,6 @@ class ScriptedSource(Source):
         return script
 
     def splits(self) -> list[str]:
-        """The splits, as given."""
         return self._splits
 
     def latest_position(self, split: str) -> int:
@@ -88,7 +87,6 @@ class ScriptedSource(Source):
         return (self._bounded or split in self._ends) and position >= self.latest_position(split)
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """The script of a split."""
         for script in self._script[start:end]:
             yield from script.get(split, [])
 
@@ -97,7 +95,6 @@ class ScriptedSource(Source):
         return {split: min(position + 1, self.latest_position(split)) for split, position in positions.items()}
 
     def is_bounded(self) -> bool:
-        """As given."""
         return self._bounded
 
     def may_end(self) -> bool:
@@ -105,5 +102,4 @@ class ScriptedSource(Source):
         return self._bounded or self._ends.keys() == set(self._splits)
 
     def get_produced_type(self) -> TypeInformation:
-        """The type that was declared."""
         return self._type_info

@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Generic
 from eventide.api.functions._basic import Function
 from eventide.api.functions.time_domain import TimeDomain
 from eventide.api.functions.timer_service import TimerService
-from eventide.common.type_variables import (
-    IN1_contra,
-    IN2_contra,
-    K,
-    KEY_co,
-    KEY_contra,
-    OUT_co,
-    S,
-    V,
-)
+from eventide.common.type_variables import IN1_contra, IN2_contra, K, KEY_co, KEY_contra, OUT_co, S, V
 
 if TYPE_CHECKING:
     from eventide.api.functions.output_tag import Emitted

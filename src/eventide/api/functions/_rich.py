@@ -58,7 +58,6 @@ class RichFunction(Function):
             setattr(cls, "open", _remembering(vars(cls)["open"]))  # noqa: B010 - mypy takes no other for a method
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        """Remember the context."""
         self._runtime_context = runtime_context
 
     def get_runtime_context(self) -> RuntimeContext:

@@ -106,11 +106,9 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
         self._exception_predicate = exception_predicate
 
     def result_predicate(self) -> _OnResult:
-        """Return the function of a result."""
         return self._result_predicate
 
     def exception_predicate(self) -> _OnException:
-        """Return the function of an exception."""
         return self._exception_predicate
 
 
@@ -118,15 +116,12 @@ class NoRetryStrategy(AsyncRetryStrategy[Any]):
     """Tries nothing again."""
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Return False."""
         return False
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return -1, no time."""
         return -1
 
     def get_retry_predicate(self) -> RetryPredicate:
-        """Return predicates of nothing."""
         return RetryPredicate(None, None)
 
 
@@ -151,15 +146,12 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy[Any]):
         self._predicate = RetryPredicate(result_predicate, exception_predicate)
 
     def can_retry(self, current_attempts: int) -> bool:
-        """Say whether there have been no more attempts than that."""
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay."""
         return self._backoff_time_millis
 
     def get_retry_predicate(self) -> RetryPredicate:
-        """Return the two functions."""
         return self._predicate
 
 
@@ -186,7 +178,6 @@ class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
         self._multiplier = multiplier
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return the delay after this number of attempts."""
         delay = self._backoff_time_millis * self._multiplier ** max(0, current_attempts - 1)
         return int(min(delay, self._max_retry_delay))
 

@@ -93,14 +93,12 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
         """Writes a warning to the log of the worker."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Log it."""
             _log.warning("the timestamp %d is earlier than the one before it, %d", element_timestamp, last_timestamp)
 
     class FailingHandler(MonotonyViolationHandler):
         """Lets the job fail."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
-            """Raise a DataError."""
             raise DataError(
                 f"the timestamps do not ascend: {element_timestamp} is earlier than the one before it, {last_timestamp}"
             )
@@ -209,17 +207,14 @@ class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
         self._learnt.restore(state)
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
-        """Ask the assigner."""
         timestamp: int = self._assigner.extract_timestamp(value, record_timestamp)
         return timestamp
 
     def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Ask the assigner, if it goes by elements."""
         if isinstance(self._assigner, AssignerWithPunctuatedWatermarks):
             _emit(self._assigner.check_and_get_next_watermark(event, event_timestamp), output)
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Ask the assigner, if it goes by the clock."""
         if isinstance(self._assigner, AssignerWithPeriodicWatermarks):
             _emit(self._assigner.get_current_watermark(), output)
 

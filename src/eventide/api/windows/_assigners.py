@@ -101,7 +101,6 @@ class MergingWindowAssigner(WindowAssigner[T_contra, W]):
 
     @property
     def is_merging(self) -> bool:
-        """True: the windows of this assigner can merge."""
         return True
 
     @property
@@ -131,16 +130,12 @@ class GlobalWindows(WindowAssigner[object, GlobalWindow]):
         return GlobalWindows()
 
     def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext | None,
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
     ) -> list[GlobalWindow]:
         """Return the global window; the element needs no timestamp."""
         return [GlobalWindow.get()]
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
-        """Return a `NeverTrigger`."""
         return NeverTrigger()
 
     def is_event_time(self) -> bool:

@@ -87,7 +87,6 @@ class _OneSidedEvictor(Evictor[Any, Window]):
         window: Window | None,
         ctx: Evictor.EvictorContext | None,
     ) -> list[TimestampedValue[Any]]:
-        """Apply the rule, if it is to be applied after the window function."""
         return self._stay(elements) if self.do_evict_after else elements
 
     @abstractmethod

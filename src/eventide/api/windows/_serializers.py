@@ -19,11 +19,9 @@ class TimeWindowSerializer(TypeSerializer[TimeWindow]):
     """
 
     def serialize(self, element: TimeWindow, stream: BytesIO) -> None:
-        """Write a window."""
         stream.write(struct.pack(">qq", element.start, element.end))
 
     def deserialize(self, stream: BytesIO) -> TimeWindow:
-        """Read a window."""
         return TimeWindow(*struct.unpack(">qq", stream.read(16)))
 
 
@@ -31,11 +29,9 @@ class CountWindowSerializer(TypeSerializer[CountWindow]):
     """Writes a count window as its number, in 8 bytes."""
 
     def serialize(self, element: CountWindow, stream: BytesIO) -> None:
-        """Write a window."""
         stream.write(struct.pack(">q", element.id))
 
     def deserialize(self, stream: BytesIO) -> CountWindow:
-        """Read a window."""
         return CountWindow(*struct.unpack(">q", stream.read(8)))
 
 
@@ -43,10 +39,8 @@ class GlobalWindowSerializer(TypeSerializer[GlobalWindow]):
     """Writes the one window that holds everything as a byte."""
 
     def serialize(self, element: GlobalWindow, stream: BytesIO) -> None:
-        """Write the window."""
         stream.write(b"\0")
 
     def deserialize(self, stream: BytesIO) -> GlobalWindow:
-        """Read the window."""
         stream.read(1)
         return GlobalWindow.get()

@@ -118,11 +118,9 @@ class _ElementTrigger(Trigger[object, Window]):
     """A trigger that only elements can fire, not time."""
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
         return TriggerResult.CONTINUE
 
 
@@ -146,7 +144,6 @@ class EventTimeTrigger(Trigger[object, Window]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -154,7 +151,6 @@ class EventTimeTrigger(Trigger[object, Window]):
         return TriggerResult.FIRE if time == window.max_timestamp() else TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
@@ -163,7 +159,6 @@ class EventTimeTrigger(Trigger[object, Window]):
             ctx.register_event_time_timer(window.max_timestamp())
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Take the timer back."""
         ctx.delete_event_time_timer(window.max_timestamp())
 
 
@@ -185,15 +180,12 @@ class ProcessingTimeTrigger(Trigger[object, Window]):
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Fire."""
         return TriggerResult.FIRE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def can_merge(self) -> bool:
-        """True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
@@ -202,7 +194,6 @@ class ProcessingTimeTrigger(Trigger[object, Window]):
             ctx.register_processing_time_timer(window.max_timestamp())
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Take the timer back."""
         ctx.delete_processing_time_timer(window.max_timestamp())
 
 
@@ -240,7 +231,6 @@ class CountTrigger(_ElementTrigger):
         return TriggerResult.FIRE
 
     def can_merge(self) -> bool:
-        """True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:
@@ -248,7 +238,6 @@ class CountTrigger(_ElementTrigger):
         ctx.merge_partitioned_state(self._COUNT)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Forget the count."""
         ctx.get_partitioned_state(self._COUNT).clear()
 
 
@@ -275,27 +264,21 @@ class PurgingTrigger(Trigger[T_contra, W_contra]):
     def on_element(
         self, element: T_contra, timestamp: int, window: W_contra, ctx: Trigger.TriggerContext
     ) -> TriggerResult:
-        """Ask the other trigger."""
         return _purging(self.nested_trigger.on_element(element, timestamp, window, ctx))
 
     def on_processing_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Ask the other trigger."""
         return _purging(self.nested_trigger.on_processing_time(time, window, ctx))
 
     def on_event_time(self, time: int, window: W_contra, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Ask the other trigger."""
         return _purging(self.nested_trigger.on_event_time(time, window, ctx))
 
     def can_merge(self) -> bool:
-        """Say what the other trigger says."""
         return self.nested_trigger.can_merge()
 
     def on_merge(self, window: W_contra, ctx: Trigger.OnMergeContext) -> None:
-        """Let the other trigger merge."""
         self.nested_trigger.on_merge(window, ctx)
 
     def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
-        """Let the other trigger clear."""
         self.nested_trigger.clear(window, ctx)
 
 
@@ -304,7 +287,6 @@ class NeverTrigger(_ElementTrigger):
     """Never fires. The default of `GlobalWindows`."""
 
     def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
         return TriggerResult.CONTINUE
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:

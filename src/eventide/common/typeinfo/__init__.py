@@ -1,8 +1,6 @@
 """The types of elements, and the way between Python values and Arrow columns (PyFlink: ``pyflink.common.typeinfo``)."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.common.typeinfo._composite import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo._types import Types, type_info_from_arrow
@@ -36,6 +34,4 @@ __all__ = [
     "type_info_from_arrow",
 ]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

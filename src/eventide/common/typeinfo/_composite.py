@@ -49,7 +49,6 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return self.field_types
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow struct."""
         import pyarrow as pa
 
         columns = zip(self.field_names, self.types, strict=True)
@@ -84,12 +83,10 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return [value if there else None for there, value in zip(array.is_valid().to_pylist(), values, strict=True)]
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         rows = self._exact_rows([value for value in values if value is not None])
         return rows is not None and all(kind.keeps(cells) for kind, cells in self._columns(rows))
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
         rows, missing = self._exact_rows(values), None
         is_exact = rows is not None
         if rows is None:
@@ -105,7 +102,6 @@ class CompositeTypeInfo(TypeInformation[T_co]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
         return any(kind.has_exponents for kind in self.types)
 
     def _converted_rows(self, values: Sequence[Any]) -> tuple[Sequence[Sequence[Any]], list[bool] | None]:
@@ -162,7 +158,6 @@ class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
 
     @property
     def field_names(self) -> list[str]:
-        """The names f0, f1, ..."""
         return [f"f{i}" for i in range(len(self.types))]
 
     def _fields_of(self, value: Any) -> Sequence[Any]:
@@ -206,7 +201,6 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
 
     @property
     def field_names(self) -> list[str]:
-        """The names of the fields; f0, f1, ... where they have none."""
         return list(self._names())
 
     def _names(self) -> tuple[str, ...]:
@@ -273,13 +267,11 @@ class ListTypeInfo(TypeInformation[list[T]]):
         _check_part(self.name, self.element_type)
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow list."""
         import pyarrow as pa
 
         return pa.list_(self.element_type.arrow_type())
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the lists as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         self._check(values)
@@ -291,7 +283,6 @@ class ListTypeInfo(TypeInformation[list[T]]):
         return pa.ListArray.from_arrays(_offsets(values), column, type=self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return Python lists."""
         array = one_array(array)
         try:
             elements, lengths = array.flatten(), array.value_lengths().to_pylist()
@@ -302,15 +293,12 @@ class ListTypeInfo(TypeInformation[list[T]]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
         return self.element_type.has_exponents
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these lists come back as they are; see `TypeInformation.keeps`."""
         return types_of(values) <= {list} and self.element_type.keeps(_joined(values))
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the lists with elements of their type; see `TypeInformation.as_declared`."""
         self._check(values)
         elements = _joined(values)
         try:
@@ -342,13 +330,11 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         object.__setattr__(self, "value_type", value_type_info)
 
     def arrow_type(self) -> pa.DataType:
-        """Return an Arrow map."""
         import pyarrow as pa
 
         return pa.map_(self.key_type.arrow_type(), self.value_type.arrow_type())
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the dicts as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         keys, items = self._parts(values)
@@ -363,7 +349,6 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         return pa.MapArray.from_arrays(_offsets(values), key_column, item_column).cast(self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return Python dicts."""
         import pyarrow as pa
 
         array = one_array(array)
@@ -379,11 +364,9 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether a BIG_DEC is in it; see `TypeInformation.has_exponents`."""
         return self.key_type.has_exponents or self.value_type.has_exponents
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these dicts come back as they are; see `TypeInformation.keeps`."""
         return (
             types_of(values) <= {dict}
             and self.key_type.keeps(_joined(values))
@@ -391,7 +374,6 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         )
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the dicts with keys and values of their types; see `TypeInformation.as_declared`."""
         keys, items = self._parts(values)
         declared_keys = _declared(self.key_type, keys, values, "key {}")
         declared_items = _declared(self.value_type, items, values, "value {}")

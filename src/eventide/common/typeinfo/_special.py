@@ -22,7 +22,6 @@ class PickledBytesTypeInfo(TypeInformation[Any]):
     is_pickled: ClassVar[bool] = True
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's binary."""
         import pyarrow as pa
 
         return pa.binary()
@@ -34,7 +33,6 @@ class PickledBytesTypeInfo(TypeInformation[Any]):
         return pa.array([None if value is None else _pickled(i, value) for i, value in enumerate(values)], pa.binary())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the objects."""
         column = one_array(array).to_pylist()
         return [None if data is None else loads(data) for data in column]
 
@@ -47,13 +45,11 @@ class BytesTypeInfo(TypeInformation[bytes]):
     """Raw bytes: ``Types.PRIMITIVE_ARRAY(Types.BYTE())``, which is Java's ``byte[]``."""
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's binary."""
         import pyarrow as pa
 
         return pa.binary()
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the bytes as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         if not types_of(values) <= {bytes, bytearray}:
@@ -61,11 +57,9 @@ class BytesTypeInfo(TypeInformation[bytes]):
         return pa.array(values, pa.binary())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return bytes objects."""
         return list(one_array(array).to_pylist())
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         return types_of(values) <= {bytes}
 
     def __repr__(self) -> str:
@@ -80,14 +74,12 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
     """
 
     def arrow_type(self) -> pa.DataType:
-        """Return a struct of two timestamps."""
         import pyarrow as pa
 
         timestamp = pa.timestamp("us", tz="UTC")
         return pa.struct([pa.field("start", timestamp), pa.field("end", timestamp)])
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the windows as an Arrow array; see `TypeInformation.to_arrow`."""
         import pyarrow as pa
 
         if not types_of(values) <= {TimeWindow}:
@@ -123,7 +115,6 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         ]
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         return types_of(values) <= {TimeWindow}
 
     def __repr__(self) -> str:

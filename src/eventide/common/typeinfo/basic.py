@@ -50,7 +50,6 @@ class BasicTypeInfo(TypeInformation[T_co]):
         return hash(self.name)
 
     def arrow_type(self) -> pa.DataType:
-        """Return the Arrow type of a column of such values."""
         import pyarrow as pa
 
         return _KINDS[self.name].arrow(pa)
@@ -75,7 +74,6 @@ class BasicTypeInfo(TypeInformation[T_co]):
             raise
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the Python values of an array; see `TypeInformation.from_arrow`."""
         array = one_array(array)
         if array.type != self.arrow_type():
             try:
@@ -87,16 +85,13 @@ class BasicTypeInfo(TypeInformation[T_co]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether it is BIG_DEC; see `TypeInformation.has_exponents`."""
         return self.name == "BIG_DEC"
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         kind = _KINDS[self.name]
         return self.name in _EXACT and types_of(values) <= kind.direct and kind.are_exact(values)
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as Python values of this type; see `TypeInformation.as_declared`."""
         if self.keeps(values) or (self.has_exponents and types_of(values) <= _KINDS[self.name].direct):
             try:
                 self._encode(values)  # refuses what is too large, and text that is none
@@ -210,13 +205,11 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
             raise ProgramError(message)
 
     def arrow_type(self) -> pa.DataType:
-        """Return Arrow's decimal of 128 bits."""
         import pyarrow as pa
 
         return pa.decimal128(self.precision, self.scale)
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the values as an Arrow array; see `TypeInformation.to_arrow`."""
         if not types_of(values) <= {Decimal}:
             convert_each(values, repr(self), _decimal)
         try:
@@ -235,7 +228,6 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
             raise DataError(message) from error
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back as they are; see `TypeInformation.keeps`."""
         exponent = -self.scale
         return types_of(values) <= {Decimal} and all(v is None or v.as_tuple().exponent == exponent for v in values)
 
@@ -373,11 +365,7 @@ _KINDS = {
     "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date),
     "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
     "SQL_TIMESTAMP": _kind(
-        lambda pa: pa.timestamp("us", tz="UTC"),
-        dt.datetime,
-        _instance_of(dt.datetime),
-        _naive_datetimes,
-        _are_naive,
+        lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes, _are_naive
     ),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }

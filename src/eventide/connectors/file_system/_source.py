@@ -275,7 +275,6 @@ class FileSource(Source):
         return split
 
     def latest_position(self, split: str) -> int:
-        """The position after a file."""
         return 0 if split == _NO_FILE else self._files().end(split)
 
     def latest_positions(self) -> dict[str, int]:
@@ -322,7 +321,6 @@ class FileSource(Source):
         return list(queues.values())
 
     def read(self, split: str, start: int, end: int) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The rows of a file, or of a part of it."""
         if split != _NO_FILE:
             known = self._settings.format
             read = known.sorted_out if self._sorts_out else known.read

@@ -106,7 +106,6 @@ class BulkFormat(FileFormat):
         return position // 2
 
     def read(self, file: File, start: int, end: int, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        """Some rows; see :meth:`FileFormat.read`."""
         return self.read_rows(file, self.row(start), self.row(end), bool(end % 2), type_info)
 
     @abstractmethod
@@ -135,11 +134,9 @@ class StreamFormat(FileFormat):
         return TextLineFormat(charset_name)
 
     def end(self, size: int, rows: Callable[[], int]) -> int:
-        """The size of the file."""
         return size
 
     def rows(self, file: File) -> int:
-        """The number of lines."""
         lines, last = 0, b"\n"
         with file.reading(), file.stream() as stream:
             while block := stream.read(BLOCK):
@@ -188,7 +185,6 @@ class TextLineFormat(StreamFormat):
 
     @property
     def type_info(self) -> TypeInformation:
-        """Text."""
         return Types.STRING()
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:

@@ -67,7 +67,6 @@ class ReadsRows(DeserializationSchema[Row]):
             ) from error
 
     def get_produced_type(self) -> TypeInformation:
-        """Return the type of the rows."""
         return self.row_type
 
     def deserialize_column(self, messages: pa.Array) -> pa.Array:

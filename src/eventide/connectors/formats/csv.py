@@ -244,7 +244,6 @@ class CsvReaderFormat(StreamFormat):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type of the rows; None while it is still to be found in a file."""
         return self.schema.row_type
 
     def resolved(self, first: File | None) -> CsvReaderFormat:
@@ -261,7 +260,6 @@ class CsvReaderFormat(StreamFormat):
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that has been opened; see :meth:`FileFormat.read`."""
         import pyarrow as pa
 
         declared = check_columns("CSV", type_info)

@@ -374,11 +374,9 @@ class CsvRowSerializationSchema(SerializationSchema):
             return self._with(quote=None)
 
         def set_null_literal(self, s: str) -> Self:
-            """Set the text that stands for None."""
             return super().set_null_literal(s)
 
         def set_field_delimiter(self, c: str) -> Self:
-            """Set the character between two cells; by default a comma."""
             return super().set_field_delimiter(c)
 
         def build(self) -> CsvRowSerializationSchema:

@@ -59,7 +59,6 @@ class JsonReaderFormat(StreamFormat):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type of the rows; None while it is still to be found in a file."""
         return self.row_type
 
     def resolved(self, first: File | None) -> JsonReaderFormat:
@@ -76,7 +75,6 @@ class JsonReaderFormat(StreamFormat):
             return replace(self, row_type=type_of_columns(found.schema, first))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that has been opened; see :meth:`FileFormat.read`."""
         import pyarrow as pa
 
         rows = _Rows(file, type_info)

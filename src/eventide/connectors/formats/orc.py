@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.file_system.columns import (
-    as_declared,
-    check_columns,
-    names_to_read,
-    type_of_columns,
-)
+from eventide.connectors.file_system.columns import as_declared, check_columns, names_to_read, type_of_columns
 from eventide.connectors.file_system.files import File, check_rows
 from eventide.connectors.file_system.format import BulkFormat
 from eventide.errors import ProgramError
@@ -51,7 +46,6 @@ class OrcColumnarRowInputFormat(BulkFormat):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type of the rows; None while it is still to be found in a file."""
         return self.row_type
 
     def resolved(self, first: File | None) -> OrcColumnarRowInputFormat:

@@ -68,7 +68,6 @@ class ParquetColumnarRowInputFormat(BulkFormat):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type of the rows; None while it is still to be found in a file."""
         return self.row_type
 
     def resolved(self, first: File | None) -> ParquetColumnarRowInputFormat:
@@ -168,8 +167,5 @@ class ParquetBulkWriters:
             ProgramError: The type has no columns.
         """
         if hadoop_config is not None:
-            has_no_effect(
-                "hadoop_config of ParquetBulkWriters",
-                "Spark writes by the settings of its session",
-            )
+            has_no_effect("hadoop_config of ParquetBulkWriters", "Spark writes by the settings of its session")
         return BulkWriterFactory("parquet", check_columns("Parquet", row_type))

@@ -84,7 +84,6 @@ class FunctionSource(Source[T_co]):
         return source
 
     def splits(self) -> list[str]:
-        """The function is one split."""
         return [_SPLIT]
 
     def latest_position(self, split: str) -> int:
@@ -114,7 +113,6 @@ class FunctionSource(Source[T_co]):
         return {_SPLIT: end if max_rows is None else min(end, position + max_rows)}
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """Read the items of the log."""
         for content in WriteAheadLog(self._place()).read(start, end):
             item = loads(content)
             if not isinstance(item, tuple):
@@ -145,7 +143,6 @@ class FunctionSource(Source[T_co]):
         return True
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the function."""
         if self._run is None or self._run.has_ended:
             return False
         self._run.wait(seconds)
@@ -164,7 +161,6 @@ class FunctionSource(Source[T_co]):
             self._run = None
 
     def get_produced_type(self) -> TypeInformation:
-        """The type that was declared."""
         return self._type_info
 
     def _running(self) -> FunctionRun:

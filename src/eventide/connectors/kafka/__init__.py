@@ -5,7 +5,7 @@ Names are imported when they are first used: a worker that writes does not load 
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka._flink_kafka import FlinkKafkaConsumer, FlinkKafkaProducer, Semantic
@@ -28,24 +28,12 @@ if TYPE_CHECKING:
     )
 
 _MODULES = {
-    "KafkaSource": "_source",
-    "KafkaSourceBuilder": "_source",
-    "FlinkKafkaConsumer": "_flink_kafka",
-    "FlinkKafkaProducer": "_flink_kafka",
-    "Semantic": "_flink_kafka",
-    "KafkaOffsetsInitializer": "_offsets",
-    "KafkaOffsetResetStrategy": "_offsets",
-    "KafkaTopicPartition": "_offsets",
-    "PartitionOffsetsRetriever": "_offsets",
-    "KafkaRecordDeserializationSchema": "_records",
-    "ConsumerRecord": "_records",
-    "KafkaSink": "sink",
-    "KafkaSinkBuilder": "sink",
-    "KafkaRecordSerializationSchema": "sink",
-    "KafkaRecordSerializationSchemaBuilder": "sink",
-    "KafkaTopicSelector": "sink",
-    "KafkaPartitioner": "sink",
-    "HeaderProvider": "sink",
+    "_source": "KafkaSource KafkaSourceBuilder",
+    "_flink_kafka": "FlinkKafkaConsumer FlinkKafkaProducer Semantic",
+    "_offsets": "KafkaOffsetsInitializer KafkaOffsetResetStrategy KafkaTopicPartition PartitionOffsetsRetriever",
+    "_records": "KafkaRecordDeserializationSchema ConsumerRecord",
+    "sink": "KafkaSink KafkaSinkBuilder KafkaRecordSerializationSchema KafkaRecordSerializationSchemaBuilder "
+    "KafkaTopicSelector KafkaPartitioner HeaderProvider",
 }
 
 __all__ = [
@@ -69,9 +57,7 @@ __all__ = [
     "Semantic",
 ]
 
-
-if not TYPE_CHECKING:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, {name: f"{__name__}.{module}" for name, module in _MODULES.items()})
+hand_out_names(__name__, {name: f"{__name__}.{at}" for at, names in _MODULES.items() for name in names.split()})
 
 
 def __dir__() -> list[str]:

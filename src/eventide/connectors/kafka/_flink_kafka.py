@@ -13,11 +13,7 @@ from eventide.common.serialization import DeserializationSchema, SerializationSc
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.function_source import SourceFace
-from eventide.connectors.kafka._offsets import (
-    KafkaOffsetResetStrategy,
-    KafkaOffsetsInitializer,
-    KafkaTopicPartition,
-)
+from eventide.connectors.kafka._offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from eventide.connectors.kafka._properties import as_text
 from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
 from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder

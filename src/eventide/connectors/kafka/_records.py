@@ -111,11 +111,9 @@ class ValueOnly(KafkaRecordDeserializationSchema[T_co]):
     schema: DeserializationSchema[T_co]
 
     def deserialize(self, record: ConsumerRecord) -> T_co | None:
-        """Return what is in the value."""
         return self.schema.deserialize(record.value)  # type: ignore[arg-type]
 
     def get_produced_type(self) -> TypeInformation[T_co]:
-        """Return the type of the schema."""
         return self.schema.get_produced_type()
 
 

@@ -64,7 +64,6 @@ class KafkaSource(Source[T_co]):
         return KafkaSourceBuilder()
 
     def splits(self) -> list[str]:
-        """The partitions that are there."""
         return self._known().listing()
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
@@ -92,9 +91,7 @@ class KafkaSource(Source[T_co]):
             stops = specified(settings.stopping, list(places.values()), cluster)
         return {
             part: Beginning(
-                starts[place],
-                max(starts[place], stops[place]) if place in stops else None,
-                known.identity(place.topic),
+                starts[place], max(starts[place], stops[place]) if place in stops else None, known.identity(place.topic)
             )
             for part, place in places.items()
         }
@@ -108,15 +105,12 @@ class KafkaSource(Source[T_co]):
         self._known().resume(identities)
 
     def initial_position(self, split: str) -> int:
-        """Where a partition starts."""
         return self.beginnings([split])[split].start
 
     def latest_position(self, split: str) -> int:
-        """The end of a partition."""
         return self.ends([split])[split]
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
-        """The ends of some partitions, with one request."""
         places = {part: KafkaTopicPartition.of_name(part) for part in parts}
         ends = self._asked().end_offsets(list(places.values()))
         return {part: ends[place] for part, place in places.items()}
@@ -150,7 +144,6 @@ class KafkaSource(Source[T_co]):
         return {part: position + taken[part] for part, position in positions.items()}
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        """The elements of a partition between two offsets."""
         for _, items in self.read_together([PartRange(split, start, end)]):
             yield from items
 
@@ -192,11 +185,9 @@ class KafkaSource(Source[T_co]):
             self._cluster = self._partitions = None
 
     def is_bounded(self) -> bool:
-        """Whether it was built with ``set_bounded``."""
         return self._settings.is_bounded
 
     def may_end(self) -> bool:
-        """Whether it stops at some offsets."""
         return self._settings.stopping is not None
 
     def has_ended(self, split: str, position: int) -> bool:
@@ -212,7 +203,6 @@ class KafkaSource(Source[T_co]):
         return False
 
     def get_produced_type(self) -> TypeInformation:
-        """The type of the schema."""
         return self._settings.deserializer.get_produced_type()
 
     def _asked(self) -> Cluster:

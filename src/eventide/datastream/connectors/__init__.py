@@ -2,16 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
-from eventide.api.source import (
-    IDLE,
-    Beginning,
-    PartRange,
-    SideOutput,
-    Source,
-    TimestampedBatch,
-    Unreadable,
-)
+from eventide._absent import hand_out_names
+from eventide.api.source import IDLE, Beginning, PartRange, SideOutput, Source, TimestampedBatch, Unreadable
 from eventide.connectors.file_system import (
     BucketAssigner,
     FileSink,
@@ -22,24 +14,11 @@ from eventide.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from eventide.connectors.sink import (
-    CollectSink,
-    DataFrameSink,
-    DeliveryGuarantee,
-    FormatSink,
-    PrintSink,
-    Sink,
-)
+from eventide.connectors.sink import CollectSink, DataFrameSink, DeliveryGuarantee, FormatSink, PrintSink, Sink
 from eventide.connectors.sources import CollectionSource, NumberSequenceSource
 
 if TYPE_CHECKING:
-    from eventide.connectors.kafka import (
-        FlinkKafkaConsumer,
-        FlinkKafkaProducer,
-        KafkaSink,
-        KafkaSource,
-        Semantic,
-    )
+    from eventide.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSink, KafkaSource, Semantic
 
 _KAFKA = "eventide.connectors.kafka"
 _MODULES = dict.fromkeys(["KafkaSink", "KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA)
@@ -76,6 +55,4 @@ __all__ = [
     "Unreadable",
 ]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__, _MODULES)
+hand_out_names(__name__, _MODULES)

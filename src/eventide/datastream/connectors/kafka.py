@@ -5,13 +5,13 @@ Names are imported when they are first used: a worker that writes does not load 
 
 from typing import TYPE_CHECKING
 
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.connectors.kafka import __all__ as __all__
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka import *
-else:  # otherwise a type checker would take any name
-    __getattr__ = finder_of_names(__name__, dict.fromkeys(__all__, "eventide.connectors.kafka"))
+
+hand_out_names(__name__, dict.fromkeys(__all__, "eventide.connectors.kafka"))
 
 
 def __dir__() -> list[str]:

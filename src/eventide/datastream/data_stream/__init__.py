@@ -1,8 +1,6 @@
 """The fluent API: streams, keyed streams, windowed streams."""
 
-from typing import TYPE_CHECKING
-
-from eventide._absent import finder_of_names
+from eventide._absent import hand_out_names
 from eventide.datastream.data_stream.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from eventide.datastream.data_stream.keyed import KeyedStream
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
@@ -21,6 +19,4 @@ __all__ = [
     "WindowedStream",
 ]
 
-
-if not TYPE_CHECKING:
-    __getattr__ = finder_of_names(__name__)
+hand_out_names(__name__)

@@ -350,10 +350,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
             raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
         tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
         operation = IntervalJoinOperation(
-            Bounds(self._lower_ms, self._upper_ms),
-            gives,
-            (tags[0], tags[1]),
-            output_type or Types.PICKLED_BYTE_ARRAY(),
+            Bounds(self._lower_ms, self._upper_ms), gives, (tags[0], tags[1]), output_type or Types.PICKLED_BYTE_ARRAY()
         )
         if tags[0] is not None and tags[0] == tags[1] and self._inputs[0].get_type() != self._inputs[1].get_type():
             raise ProgramError(

@@ -7,11 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
-from eventide.api.functions import (
-    Function,
-    KeyedProcessFunction,
-    ReduceFunction,
-)
+from eventide.api.functions import Function, KeyedProcessFunction, ReduceFunction
 from eventide.api.windows import (
     CountEvictor,
     CountTrigger,

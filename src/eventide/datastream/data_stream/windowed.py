@@ -231,11 +231,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         return self._operator("aggregate", contents, result, result_type)
 
     def _operator(
-        self,
-        kind: str,
-        contents: Contents | None,
-        window_function: object,
-        output_type: TypeInformation | None,
+        self, kind: str, contents: Contents | None, window_function: object, output_type: TypeInformation | None
     ) -> DataStream[Any]:
         firing = self._firing_function(kind, window_function)
         trigger = self._trigger or self._assigner.get_default_trigger(None)

@@ -47,7 +47,6 @@ class RecordedJob(JobClient):
         self._found: tuple[int, Inspection] | None = None
 
     def get_job_id(self) -> JobID:
-        """The id of the query."""
         return JobID(self._files().query or "not started")
 
     def get_job_status(self) -> Future[JobStatus]:

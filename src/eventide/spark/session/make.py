@@ -65,10 +65,7 @@ _LOCAL = {
     "spark.sql.ui.retainedExecutions": "50",
     "spark.ui.showConsoleProgress": "false",
 }
-_ON_THIS_MACHINE_ALONE = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
+_ON_THIS_MACHINE_ALONE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 _MASTER = "spark.master"
 _STARTED_WITH = str(Path(__file__).parent / "interpreter")
 _EXECUTOR_PATH = "spark.executorEnv.PYTHONPATH"
