@@ -60,6 +60,7 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
     Raises:
         ProgramError: `reduce_function` is neither.
 
+    >>> from eventide.common import Types
     >>> ReducingStateDescriptor("earliest", min, Types.LONG()).get_reduce_function().reduce(3, 2)
     2
     """
