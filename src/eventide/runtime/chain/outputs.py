@@ -44,8 +44,7 @@ class Collector:
         self._operator = operator
         self._advice = advice
         self._copies = copies
-        self._main = Elements()
-        self._beside: defaultdict[str, Elements] = defaultdict(Elements)
+        self._begin()
         self._types: dict[str | None, TypeInformation | None] = {None: type_info}
         self._is_typed = type_info is not None and not type_info.is_pickled
 
@@ -61,12 +60,13 @@ class Collector:
     def put_values(self, values: Iterable[Any], timestamp: int | None, number: int) -> None:
         """Put out what a function gave that has no side outputs."""
         for value in values:
-            self._main.append(own(value), timestamp, number)
+            self._values.append(own(value))
+            self._timestamps.append(timestamp)
+            self._sequence.append(number)
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""
-        main, copies = self._main, self._copies
-        values = main.values
+        values, copies = self._values, self._copies
         before = len(values)
         for result in results:
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
@@ -79,12 +79,12 @@ class Collector:
         behind = len(values)
         if behind == before:
             return
-        main.timestamps.extend(repeat(timestamp, behind - before))
-        main.sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
+        self._timestamps.extend(repeat(timestamp, behind - before))
+        self._sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""
-        in_main, beside = len(self._main.values), self._beside
+        in_main, beside = len(self._values), self._beside
         return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
     def cut(self, mark: Mark) -> None:
@@ -106,6 +106,11 @@ class Collector:
             for tag, output in self._beside.items():
                 self._check(tag, output, beside.get(tag, 0))
 
+    def _begin(self) -> None:
+        self._main = Elements()
+        self._values, self._timestamps, self._sequence = self._main.values, self._main.timestamps, self._main.sequence
+        self._beside: defaultdict[str, Elements] = defaultdict(Elements)
+
     def _check(self, tag: str | None, output: Elements, begin: int) -> None:
         kind = self._types.get(tag)
         if kind is not None and not kind.is_pickled and len(output.values) > begin:
@@ -119,7 +124,7 @@ class Collector:
         """
         outputs: dict[str | None, Elements] = {None: self._main} if self._main else {}
         outputs.update(self._beside)
-        self._main, self._beside = Elements(), defaultdict(Elements)
+        self._begin()
         for tag, elements in outputs.items():
             elements.values = as_results(self._operator, elements.values, self._types.get(tag), self._advice)
         return outputs

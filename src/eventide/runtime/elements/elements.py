@@ -50,7 +50,9 @@ class Elements:
     ) -> None:
         """Make a batch of lists, of columns, or of both where they say the same; of nothing, an empty one."""
         if columns is None:
-            values, timestamps, sequence = values or [], timestamps or [], sequence or []
+            values = [] if values is None else values
+            timestamps = [] if timestamps is None else timestamps
+            sequence = [] if sequence is None else sequence
         self._values = values
         self._timestamps = timestamps
         self._sequence = sequence

@@ -95,7 +95,8 @@ class SplitReader:
         Raises:
             DataError: if an element, a timestamp, or a batch is not what was declared for it.
         """
-        chunk, output = self._chunk, self.output
+        output, chunk = self.output, self._chunk
+        values, timestamps, numbers = chunk.values, chunk.timestamps, chunk.sequence
         # No code of a source's runs between the elements of a list: they are looked at together, which is quicker.
         items = [*items] if type(items) is _LIST_ITERATOR else items
         are_fixed = type(items) is list and all_fixed(items)
@@ -108,15 +109,14 @@ class SplitReader:
                 output.mark_active(after=self._sequence - 1)
                 self._may_be_idle = False
             if kind not in _SPECIAL:
-                chunk.values.append(item if are_fixed else own(item))
-                chunk.timestamps.append(None)
-                chunk.sequence.append(self._sequence)
+                value, timestamp = item if are_fixed else own(item), None
             elif kind is TimestampedValue:
                 timestamp = None if item.timestamp is None else checked_timestamp(item.timestamp)
-                chunk.append(own(item.value), timestamp, self._sequence)
+                value = own(item.value)
             elif kind in _BATCHES:
                 yield from self.rest()
                 chunk = self._chunk
+                values, timestamps, numbers = chunk.values, chunk.timestamps, chunk.sequence
                 columns = self._columns(item)
                 yield None, Elements(columns=columns)
                 self._sequence += len(columns)
@@ -125,11 +125,15 @@ class SplitReader:
             else:
                 output.say(item, after=self._sequence - 1)
                 continue
+            values.append(value)
+            timestamps.append(timestamp)
+            numbers.append(self._sequence)
             output.idle = False
             self._sequence += 1
-            if len(chunk) >= _CHUNK:
+            if len(values) >= _CHUNK:
                 yield from self.rest()
                 chunk = self._chunk
+                values, timestamps, numbers = chunk.values, chunk.timestamps, chunk.sequence
 
     def rest(self) -> Iterator[tuple[str | None, Elements]]:
         """The elements that are waiting, of the types that were declared for them.
