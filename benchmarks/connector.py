@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark import __version__ as spark_version
 
 from eventide.errors import ProgramError
-from eventide.testing.jars import fetched
+from eventide.testing.kafka_broker import fetched
 
 _VERSIONS = ("4.3.0", "4.2.0", "4.1.0")  # a newer one may not be there yet; an older one works with a newer Spark
 _NEEDED = (

@@ -15,7 +15,7 @@ from benchmarks.queries import TUMBLING, Job, sums
 from eventide.common import Types
 from eventide.datastream.connectors import FileSource
 from eventide.local.runner import LocalRunner
-from eventide.runtime.observation.timestamp_summary import TimestampSummary
+from eventide.runtime.observation.histograms import TimestampSummary
 from eventide.testing import local_environment
 
 _ROUNDS = 7

@@ -86,7 +86,7 @@ PICKLES = (
     "eventide.connectors.function_source._log",
 )
 # Where a location of the program's becomes a file system, and which modules are loaded when one is wanted.
-FILE_SYSTEMS = ("eventide.storage.opening", "eventide.storage.hdfs")
+FILE_SYSTEMS = ("eventide.storage",)
 LOADED_LATE = ("eventide.storage.hdfs",)
 MAKERS_OF_FILE_SYSTEMS = frozenset(
     {
@@ -103,16 +103,15 @@ MAKERS_OF_FILE_SYSTEMS = frozenset(
 ON_THIS_MACHINE = (
     "eventide.advisor",
     "eventide.cli",
-    "eventide.dashboard.app",
+    "eventide.dashboard.server",
     "eventide.connectors.formats.avro",
-    "eventide.local.archives",
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.spark.demo",
     "eventide.spark.session.java",
     "eventide.spark.session.locations",
     "eventide.spark.session.python_files",
-    "eventide.spark.session.missing",
+    "eventide.spark.failures",
     "eventide.spark.session.make",
     "eventide.testing",
 )
@@ -242,7 +241,7 @@ def pickles_are_made_in_few_places(root: Path) -> list[str]:
 
 
 def files_are_opened_in_one_way(root: Path) -> list[str]:
-    """Files that a job reads or keeps may lie in any store: all of them are opened by eventide.storage.opening."""
+    """Files that a job reads or keeps may lie in any store: all of them are opened by eventide.storage."""
 
     def is_of(module: Module, names: tuple[str, ...]) -> bool:
         return any(f"{module.name}.".startswith(f"{name}.") for name in names)
@@ -258,10 +257,10 @@ def files_are_opened_in_one_way(root: Path) -> list[str]:
     def is_local(module: Module, imported: Import) -> bool:
         return imported.is_of(*LOCAL_FILES) and not is_of(module, ON_THIS_MACHINE)
 
-    advice = "is for files of this machine alone: use opened() of eventide.storage.opening"
+    advice = "is for files of this machine alone: use opened() of eventide.storage"
     elsewhere = (module for module in modules(root) if not is_of(module, FILE_SYSTEMS + ON_THIS_MACHINE))
     return _imports(root, is_local, advice) + [
-        module.at(node.lineno, "files are opened elsewhere: use opened() of eventide.storage.opening")
+        module.at(node.lineno, "files are opened elsewhere: use opened() of eventide.storage")
         for module in elsewhere
         for node in ast.walk(module.tree)
         if is_wrong(node)

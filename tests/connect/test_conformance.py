@@ -14,12 +14,12 @@ from tests.scenarios.programs import Scenario
 from tests.scenarios.test_conformance_spark import recorded_watermarks
 
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.plan.settings import JobSettings
+from eventide.plan.job import JobSettings
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.connect.results import ROWS, ResultSpool, begin, sink_key, take
 from eventide.spark.connect.server import ask, ask_for_rows
 from eventide.spark.query.compiler import frames_of
-from eventide.spark.session.start_settings import settings_for_start
+from eventide.spark.session.make import settings_for_start
 
 pytestmark = [pytest.mark.spark, pytest.mark.connect]
 

@@ -88,7 +88,7 @@ def why_absent(path: str) -> str:
     for ancestor in getattr(cls, "__mro__", ()):
         if name in MEMBERS.get(ancestor.__qualname__, {}):
             return MEMBERS[ancestor.__qualname__][name]
-    raise LookupError(f"{path} is neither in eventide nor in its table of what is absent, eventide/_absent/_reasons.py")
+    raise LookupError(f"{path} is neither in eventide nor in its table of what is absent, eventide/_absent.py")
 
 
 def counterpart(path: str) -> Any:

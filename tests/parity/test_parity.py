@@ -50,7 +50,7 @@ def test_what_differs_is_here() -> None:
 
 
 def test_what_is_said_to_be_absent_is_not_here() -> None:
-    """A name that came to eventide leaves the table of eventide/_absent/_reasons.py."""
+    """A name that came to eventide leaves the table of eventide/_absent.py."""
     known = [*FUNCTIONS, *CLASSES, *(f"{facade}.{name}" for facade, names in FACADES.items() for name in names)]
     stale = [path for path in known if path.rpartition(".")[2] in NAMES and is_here(path)]
     stale += [module for module in MODULES if is_here(module)]

@@ -16,7 +16,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from eventide.runtime.columnar import partitioner
+from eventide.runtime.columnar import operator
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
 from eventide.testing import Idle, ScriptedSource, local_environment
@@ -126,7 +126,7 @@ def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bou
 @given(ONE_SPLIT.map(unique_times), FIXED, st.integers(0, 20), st.integers(1, 3))
 def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows, bound, at_once):
     by_name, by_call = (program(batches, windows, key, bound) for key in ("k", by_function))
-    with mock.patch.object(splits, "_CHUNK", 1), mock.patch.object(partitioner, "_ROWS_AT_ONCE", at_once):
+    with mock.patch.object(splits, "_CHUNK", 1), mock.patch.object(operator, "_ROWS_AT_ONCE", at_once):
         assert_equal(by_name, by_call)
 
 

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.observation.event_time_log import EventTimeLog, Lateness, SplitRecord
-from eventide.runtime.observation.histograms import EIGHTHS, DurationHistogram, TimeCounts
-from eventide.runtime.observation.timestamp_summary import BLOCK, FIRST, TimestampSummary
+from eventide.runtime.observation.histograms import (
+    BLOCK,
+    EIGHTHS,
+    FIRST,
+    DurationHistogram,
+    TimeCounts,
+    TimestampSummary,
+)
 
 DISTANCES = st.lists(st.integers(0, 2**45) | st.integers(0, 40))
 TIMES = st.lists(st.integers(0, 10**6), max_size=90)

@@ -13,7 +13,7 @@ from eventide.datastream.functions import AggregateFunction, associative
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.elements import elements as elements_module
-from eventide.runtime.window import reducing_partitioner
+from eventide.runtime.window import reducing
 from eventide.testing import Idle, ScriptedSource, local_environment
 from support.twin import Contents, by_sink, plan_of, runner
 
@@ -134,7 +134,7 @@ def test_a_split_reduced_before_the_shuffle_gives_the_same(script, windows, boun
     how = {"type_info": EVENT, "source": AsBatches} if as_columns else {}
     with (
         mock.patch.object(elements_module, "_HANDY", handy),
-        mock.patch.object(reducing_partitioner, "_VALUES_AT_ONCE", at_once),
+        mock.patch.object(reducing, "_VALUES_AT_ONCE", at_once),
     ):
         agree(script, windows, lambda windowed: windowed.reduce(associative(joined)), bound=bound, **how)
 

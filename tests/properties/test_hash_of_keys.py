@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row
 from eventide.errors import DataError
-from eventide.runtime.elements.key_columns import hashes_of_columns, owners
-from eventide.runtime.elements.keys import hashes_of, key_group, stable_hash, subtask_of
+from eventide.runtime.elements.keys import hashes_of, hashes_of_columns, key_group, owners, stable_hash, subtask_of
 
 
 class Color(enum.Enum):

@@ -11,7 +11,7 @@ from eventide.datastream import OutputTag
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.joins import left, right, window
 from eventide.local.runner import LocalCheckpoint
-from eventide.runtime.joins.matching import equal, in_time
+from eventide.runtime.joins.columns import equal, in_time
 from eventide.testing import ScriptedSource, local_environment
 from support.twin import by_sink, plan_of, run, runner
 

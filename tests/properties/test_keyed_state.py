@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.savepoint.rows import KeyRows, keep_values, rows_of_buckets
 

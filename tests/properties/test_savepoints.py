@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types
-from eventide.local.checkpoint import begun_from, take_savepoint
+from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
 from eventide.savepoint.fitting import check_fit
 from eventide.testing import local_environment

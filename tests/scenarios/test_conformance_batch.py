@@ -17,11 +17,11 @@ from tests.scenarios.programs import Scenario, scenarios
 from eventide.common.ms import MAX_MS
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.local.host import LocalHost
-from eventide.plan.settings import JobSettings
+from eventide.plan.job import JobSettings
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.spark.query.compiler import frames_of
 from eventide.spark.query.frame_rows import frame_of
-from eventide.spark.session.start_settings import settings_for_start
+from eventide.spark.session.make import settings_for_start
 
 _JOINS = ("window_join", "interval_join")
 _SIDE_BY_SIDE = 20

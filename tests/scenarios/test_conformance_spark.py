@@ -21,13 +21,12 @@ from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
-from eventide.plan.job import JobPlan
-from eventide.plan.settings import JobSettings
+from eventide.plan.job import JobPlan, JobSettings
 from eventide.runtime.exchange.frames import Signal
 from eventide.spark.progress import said_in
 from eventide.spark.query.compiler import frames_of
 from eventide.spark.query.frame_rows import frame_of
-from eventide.spark.session.start_settings import settings_for_start
+from eventide.spark.session.make import settings_for_start
 
 _TELLING = (
     "lateness: a watermark of end - 1 + lateness closes the window",

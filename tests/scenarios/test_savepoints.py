@@ -11,8 +11,7 @@ from tests.scenarios.programs import Scenario
 
 from eventide.common import Types
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.local.checkpoint import begun_from, take_savepoint
-from eventide.local.host import LocalHost
+from eventide.local.host import LocalHost, begun_from, take_savepoint
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.job import JobPlan
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
-from eventide.cli.demo.command import view_of
+from eventide.cli.demo import view_of
 from eventide.cli.doctor import Health, tried
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, StreamExecutionEnvironment

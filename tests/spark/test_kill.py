@@ -21,8 +21,8 @@ from pyspark.sql import SparkSession
 from tests.spark import killed_job, killed_states
 
 from eventide.errors import StateError
-from eventide.spark.checkpoint.evidence import evidence
 from eventide.spark.checkpoint.savepoint import take_savepoint
+from eventide.spark.checkpoint.state_reader import evidence
 from eventide.why import why
 
 PROGRAMS: dict[str, ModuleType] = {"bounded": killed_job, "function": killed_job, "states": killed_states}

@@ -10,7 +10,7 @@ from tests.stores.hdfs_server import hdfs_server
 from tests.stores.s3_server import s3_server, with_hadoop
 from tests.stores.store import Store
 
-from eventide.storage.opening import opened
+from eventide.storage import opened
 
 __all__ = ["cluster"]
 collect_ignore = ["moto_server.py", "saved_driver.py"]

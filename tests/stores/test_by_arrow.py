@@ -9,9 +9,8 @@ from tests.stores.store import Store
 from eventide.common import WatermarkStrategy
 from eventide.datastream.connectors import FileSource
 from eventide.spark.checkpoint.files import CheckpointFiles
-from eventide.spark.query.alignment import AlignmentFolder
-from eventide.storage.folder import Folder
-from eventide.storage.opening import opened
+from eventide.spark.query.shared_files import AlignmentFolder
+from eventide.storage import Folder, opened
 from eventide.testing import local_environment
 
 

@@ -20,7 +20,7 @@ from tests.spark.test_kill import PROGRAMS, check
 from tests.stores import saved_driver
 from tests.stores.store import Store
 
-from eventide.storage.opening import opened
+from eventide.storage import opened
 from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]

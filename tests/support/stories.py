@@ -2,7 +2,7 @@
 
 from eventide.common import Duration, Time, Types, WatermarkStrategy
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.local.checkpoint import evidence
+from eventide.local.host import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle, ScriptedSource, local_environment
 from eventide.why import why

@@ -1,17 +1,26 @@
-"""Answers of commands: one answer, for a person or as JSON, on standard output; everything else on standard error."""
+"""What commands share: one answer, for a person or as JSON, and the session or checkpoint that it is of.
+
+The answer goes to standard output; everything else to standard error.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
 from eventide._secrets import without_secrets
+
+if TYPE_CHECKING:
+    from eventide.savepoint import Outline
+    from eventide.spark.checkpoint.inspection import Inspection
 
 FINE = 0
 """The exit code of a good answer."""
@@ -78,3 +87,53 @@ def console(*, stderr: bool = False) -> Console:
     if not found.is_terminal:
         found.width = _UNWRAPPED
     return found
+
+
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def started_spark() -> Any:
+    """The active session, that of SPARK_REMOTE, or one for a few seconds: its JVM compiles quickly rather than well.
+
+    Raises:
+        ProgramError: if there is no Java that Spark can use.
+    """
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", _QUICK_START)
+    with working("Spark starts"):
+        from eventide.spark.session.make import find_session
+
+        return find_session(None, None)
+
+
+def found_in(location: str) -> Inspection:
+    """Read a checkpoint from its files: without Spark, unless they lie where a server of Spark Connect is.
+
+    Raises:
+        ProgramError, StateError: as `eventide.spark.checkpoint.inspection.inspect`.
+    """
+    from eventide.spark.checkpoint.inspection import inspect
+
+    if "SPARK_REMOTE" not in os.environ:
+        return inspect(location)
+    spark = started_spark()
+    from eventide.spark.checkpoint.state_reader import inspected
+
+    return inspected(spark, location)
+
+
+def savepoint_at(location: str) -> Outline | None:
+    """The savepoint at a location, which may be where a server of Spark Connect is; None if there is none.
+
+    Raises:
+        ProgramError: if Arrow cannot open the location.
+        StateError: if it is one of another version.
+    """
+    from eventide.savepoint import Savepoint
+
+    if "SPARK_REMOTE" not in os.environ:
+        return Savepoint(location) if Savepoint.is_at(location) else None
+    spark = started_spark()
+    from eventide.spark.checkpoint.record import outline
+    from eventide.spark.connect.server import there
+
+    return outline(spark, location) if there(spark, partial(Savepoint.is_at, location)) else None

@@ -17,7 +17,7 @@ from eventide.cli.advise import advise
 from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
 from eventide.cli.dashboard import dashboard
-from eventide.cli.demo.command import demo
+from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
 from eventide.cli.savepoint import savepoint
 from eventide.cli.why import why

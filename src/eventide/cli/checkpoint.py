@@ -13,14 +13,13 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide._secrets import without_secrets
-from eventide.cli.answers import AsJson, answer, working
+from eventide.cli.answers import AsJson, answer, found_in, savepoint_at, started_spark, working
 from eventide.cli.savepoint import say
-from eventide.cli.session import found_in, savepoint_at, started_spark
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
-    from eventide.spark.checkpoint.state_sizes import StateSize
+    from eventide.spark.checkpoint.state_reader import StateSize
 
 _MOST_PARTS = 10
 
@@ -69,7 +68,7 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
 def _sizes(found: Inspection) -> list[StateSize]:
     spark = started_spark()
     with working("Spark counts the state"):
-        from eventide.spark.checkpoint.state_sizes import state_sizes
+        from eventide.spark.checkpoint.state_reader import state_sizes
 
         return state_sizes(spark, found)
 

@@ -13,8 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eventide.cli.answers import AsJson, answer, console
-from eventide.cli.session import found_in, started_spark
+from eventide.cli.answers import AsJson, answer, console, found_in, started_spark
 from eventide.errors import ProgramError
 
 _PATIENCE_S = 10.0

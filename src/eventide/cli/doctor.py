@@ -23,8 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide import __version__
-from eventide.cli.answers import AsJson, answer
-from eventide.cli.session import started_spark
+from eventide.cli.answers import AsJson, answer, started_spark
 from eventide.errors import ProgramError
 from eventide.spark.session.java import check_java, java_version
 

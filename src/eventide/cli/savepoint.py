@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eventide.cli.answers import AsJson, answer, working
-from eventide.cli.session import found_in, started_spark
+from eventide.cli.answers import AsJson, answer, found_in, started_spark, working
 
 if TYPE_CHECKING:
     from eventide.savepoint import Header, Outline

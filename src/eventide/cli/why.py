@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eventide.cli.answers import AsJson, answer, working
-from eventide.cli.session import found_in, started_spark
+from eventide.cli.answers import AsJson, answer, found_in, started_spark, working
 
 
 def why(
@@ -36,7 +35,7 @@ def why(
         eventide why /data/jobs/orders --key shop-17
         eventide why /data/jobs/orders --json | jq .answer
     """
-    from eventide.spark.checkpoint.evidence import evidence
+    from eventide.spark.checkpoint.state_reader import evidence
     from eventide.why import why as explained
     from eventide.why.times import to_ms
 

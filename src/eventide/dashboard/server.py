@@ -1,18 +1,39 @@
-"""The server of the dashboard: a thread of its own, which no job waits for."""
+"""The server of the dashboard: a thread of its own, which no job waits for.
+
+``application`` has the addresses: what each answers, also to Prometheus, and which requests it answers at all.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import threading
 import time
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
 
 import uvicorn
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from eventide.common.job import JobClient
-from eventide.dashboard.app import application, own_names
-from eventide.dashboard.watched import WatchedJobs
+from eventide.dashboard.watched import METRICS, Sample, WatchedJob, WatchedJobs, samples
+from eventide.errors import EventideError
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
 
 _PATIENCE_S = 10.0
 _ON_THIS_MACHINE = ("127.0.0.1", "localhost", "::1")
@@ -86,3 +107,209 @@ class Dashboard:
             time.sleep(0.01)
         if not self._server.started:
             raise OSError(f"the server did not start within {_PATIENCE_S:.0f} seconds")
+
+
+PAGE = Path(__file__).parent / "page"
+
+_SHOWN = 6
+"""Number of the slowest splits that have a line of their own."""
+
+_QUESTIONS = 4
+"""The number of `why` questions that are answered at one time: each reads state and occupies a thread."""
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+PREFIX = "eventide_"
+
+OWN_HEADER = "x-eventide"
+"""The page sends this with each question. A foreign page could only after a request that no dashboard allows."""
+
+
+def application(
+    jobs: Callable[[], Iterable[WatchedJob]], hosts: Callable[[], Collection[str]] = frozenset
+) -> Starlette:
+    """The web application of some jobs.
+
+    Args:
+        jobs: gives those that there are, the oldest first.
+        hosts: gives the names under which a browser may ask for it, beside addresses by their numbers; what a foreign
+            page makes a browser ask for has another.
+    """
+    registry = registry_of(jobs)
+    questions = threading.BoundedSemaphore(_QUESTIONS)
+
+    def found(request: Request) -> WatchedJob:
+        number = request.path_params["number"]
+        for job in jobs():
+            if job.number == number:
+                return job
+        raise HTTPException(404, f"there is no job {number} here")
+
+    def named(request: Request, job: WatchedJob) -> str:
+        name = request.query_params.get("name", "")
+        if name not in job.names:
+            raise HTTPException(404, "the job has no part of that name")
+        return name
+
+    def page(request: Request) -> Response:
+        return FileResponse(PAGE / "index.html")
+
+    def headings(request: Request) -> Response:
+        return JSONResponse([job.heading() for job in jobs()])
+
+    def description(request: Request) -> Response:
+        job = found(request)
+        return JSONResponse({**job.heading(), "description": job.description})
+
+    def lines(request: Request) -> Response:
+        job = found(request)
+        return JSONResponse({**job.heading(), "lines": job.summary()})
+
+    def batches(request: Request) -> Response:
+        job, after = found(request), request.query_params.get("after", "-1")
+        new = job.batches(int(after) if after.removeprefix("-").isdigit() else -1)
+        return JSONResponse({**job.heading(), "batches": new, "slowest": job.slowest(_SHOWN) if new else None})
+
+    def operator(request: Request) -> Response:
+        job = found(request)
+        name = named(request, job)
+        return JSONResponse({"name": name, "metrics": job.metrics(name)})
+
+    def why(request: Request) -> Response:
+        if not is_of_the_page(request):
+            raise HTTPException(403, f"send the request from the dashboard's page, or with the header {OWN_HEADER}")
+        job = found(request)
+        name = named(request, job)
+        if not questions.acquire(blocking=False):
+            return JSONResponse({"error": "other questions are being answered; ask again in a moment"}, 503)
+        try:
+            return JSONResponse({"name": name, "why": job.why(name)})
+        finally:
+            questions.release()
+
+    def metrics(request: Request) -> Response:
+        return Response(exposition(registry), media_type=CONTENT_TYPE)
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/api/jobs", headings),
+            Route("/api/jobs/{number:int}", description),
+            Route("/api/jobs/{number:int}/summary", lines),
+            Route("/api/jobs/{number:int}/batches", batches),
+            Route("/api/jobs/{number:int}/operator", operator),
+            Route("/api/jobs/{number:int}/why", why, methods=["POST"]),
+            Route("/metrics", metrics),
+            Mount("/page", StaticFiles(directory=PAGE)),
+        ],
+        exception_handlers={EventideError: _refused},
+        middleware=[Middleware(KnownHosts, allowed=hosts), Middleware(BaseHTTPMiddleware, dispatch=_with_headers)],
+    )
+
+
+def registry_of(jobs: Callable[[], Iterable[WatchedJob]]) -> CollectorRegistry:
+    """A registry of its own, which knows nothing but these jobs."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Jobs(jobs))
+    return registry
+
+
+def exposition(registry: CollectorRegistry) -> bytes:
+    """All that a registry has, in Prometheus' text format."""
+    text: bytes = generate_latest(registry)
+    return text
+
+
+class KnownHosts:
+    """Refuses requests for a host that is not the dashboard's.
+
+    A foreign page whose name leads to this machine makes a browser ask under that name. So a host must be an
+    address by its number, this machine by a name that it knows, or one that was allowed.
+
+    Args:
+        app: The application that answers the others.
+        allowed: Gives the further names.
+    """
+
+    def __init__(self, app: ASGIApp, allowed: Callable[[], Collection[str]]) -> None:
+        self._app = app
+        self._allowed = allowed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] != "http" or is_known(_named(scope), self._allowed()):
+            await self._app(scope, receive, send)
+        else:
+            await PlainTextResponse("this is no host of the dashboard's", 400)(scope, receive, send)
+
+
+def is_known(host: str, allowed: Collection[str]) -> bool:
+    """Whether a Host header is of the dashboard's.
+
+    >>> [is_known(host, ["watch"]) for host in ("127.0.0.1:8081", "[::1]", "Watch:80", "evil.example")]
+    [True, True, True, False]
+    """
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    return _is_address(name) or name in {"localhost", *(one.lower().rstrip(".") for one in allowed)}
+
+
+def own_names() -> set[str]:
+    """The names that this machine has for itself."""
+    return {socket.gethostname()}
+
+
+def is_of_the_page(request: Request) -> bool:
+    """Whether a request comes from the dashboard's page, or from a program, and from no other page."""
+    site = request.headers.get("sec-fetch-site", "same-origin")
+    return OWN_HEADER in request.headers and site in {"same-origin", "none"}
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    """Answer that something is not known now, as of a half-written checkpoint; it may be at the next request."""
+    return JSONResponse({"error": str(error)}, 503)
+
+
+async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[Any]]) -> Any:
+    response = await answer(request)
+    response.headers.update(_HEADERS)
+    return response
+
+
+class _Jobs:
+    """Tells of all jobs when it is asked: a collector as ``prometheus_client`` wants one."""
+
+    def __init__(self, jobs: Callable[[], Iterable[WatchedJob]]) -> None:
+        self._jobs = jobs
+
+    def collect(self) -> Iterator[Metric]:
+        found: dict[str, list[Sample]] = {}
+        for sample in samples(self._jobs(), time.time_ns() // 1_000_000):
+            found.setdefault(sample.metric.name, []).append(sample)
+        for metric in METRICS:
+            some = found.get(metric.name, ())
+            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+            family = kind(PREFIX + metric.name, metric.text, labels=list(some[0].labels) if some else ())
+            for sample in some:
+                family.add_metric(list(sample.labels.values()), sample.value)
+            if some:
+                yield family
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _named(scope: Any) -> str:
+    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

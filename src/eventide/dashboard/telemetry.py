@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
 
 from eventide.common.job import JobClient
-from eventide.dashboard.samples import METRICS, Series, samples
-from eventide.dashboard.watched import WatchedJobs
+from eventide.dashboard.watched import METRICS, Series, WatchedJobs, samples
 
 
 def name_of(metric: Series) -> str:

@@ -57,8 +57,7 @@ if TYPE_CHECKING:
         WindowFunction,
     )
     from eventide.api.functions.output_tag import OutputTag
-    from eventide.api.functions.time_domain import TimeDomain
-    from eventide.api.functions.timer_service import TimerService
+    from eventide.api.functions.timers import TimeDomain, TimerService
     from eventide.api.windows import (
         CountWindow,
         GlobalWindow,
@@ -98,7 +97,7 @@ if TYPE_CHECKING:
     )
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
     from eventide.datastream.time_characteristic import TimeCharacteristic
-    from eventide.plan.execution_mode import RuntimeExecutionMode
+    from eventide.plan.job import RuntimeExecutionMode
 
 __all__ = [
     "StreamExecutionEnvironment",

@@ -12,7 +12,7 @@ from eventide.common.execution_config import ExecutionConfig
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.errors import ProgramError
-from eventide.plan.execution_mode import RuntimeExecutionMode
+from eventide.plan.job import RuntimeExecutionMode
 
 _OF_SPARK = "spark."
 _QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""

@@ -1,7 +1,8 @@
 """How a program runs: on and on, or over bounded input once."""
 
 from eventide._absent import hand_out_names
-from eventide.plan.execution_mode import *
-from eventide.plan.execution_mode import __all__ as __all__
+from eventide.plan.job import RuntimeExecutionMode
+
+__all__ = ["RuntimeExecutionMode"]
 
 hand_out_names(__name__)

@@ -39,7 +39,6 @@ from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import DashboardWarning, ProgramError
 from eventide.plan.compiler import compile_plan
 from eventide.plan.description import describe, explain
-from eventide.plan.execution_mode import RuntimeExecutionMode
 from eventide.plan.graph import (
     AssignTransformation,
     DataFrameTransformation,
@@ -50,8 +49,7 @@ from eventide.plan.graph import (
     as_json,
     without_uid,
 )
-from eventide.plan.job import JobPlan
-from eventide.plan.settings import Host, JobSettings, SavepointRestoreSettings
+from eventide.plan.job import Host, JobPlan, JobSettings, RuntimeExecutionMode, SavepointRestoreSettings
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

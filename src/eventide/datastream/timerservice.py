@@ -1,4 +1,5 @@
 """The times and timers of a function."""
 
-from eventide.api.functions.timer_service import *
-from eventide.api.functions.timer_service import __all__ as __all__
+from eventide.api.functions.timers import TimerService
+
+__all__ = ["TimerService"]

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
-from eventide.connectors.file_system.part_files import PartFiles, new_stage, used_by_another, used_twice
+from eventide.connectors.file_system.sink import PartFiles, new_stage, used_by_another, used_twice
 from eventide.connectors.formats.csv import CsvRowSerializationSchema
 from eventide.connectors.formats.csv_rows import Dialect
 from eventide.connectors.formats.json import JsonRowSerializationSchema

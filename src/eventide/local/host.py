@@ -1,30 +1,47 @@
-"""The twin as a host of programs: runs a job to its end when it is started."""
+"""The twin as a host of programs: runs a job to its end when it is started.
+
+Its savepoints, and evidence on event time, are made of a checkpoint in memory. Archives of a program are unpacked into
+a folder of this machine, in which functions work while a job runs.
+"""
 
 from __future__ import annotations
 
 import importlib
+import json
+import os
+import shutil
 import sys
+import tarfile
 import tempfile
+import threading
 import time
 import warnings
+import weakref
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn
+from urllib.parse import unquote, urlsplit
 
+from eventide import __version__
 from eventide.common.accepted import level_of_the_program
 from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
 from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
-from eventide.local.archives import Archives
-from eventide.local.checkpoint import begun_from, evidence
 from eventide.local.file_sink import refuse_used_directories
-from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
-from eventide.plan.job import JobPlan
-from eventide.plan.settings import Host, JobSettings, refuse_savepoint
+from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner, OpenedParts
+from eventide.pickling.pickles import bring, loads
+from eventide.plan.description import describe
+from eventide.plan.job import Host, JobPlan, JobSettings, refuse_savepoint
 from eventide.runtime.metrics import warning_of_timers
 from eventide.runtime.python_folder import PythonFolder, new_folder
-from eventide.savepoint import Savepoint
+from eventide.runtime.sources.offsets import restored
+from eventide.runtime.state.operators import HEAD
+from eventide.savepoint import Header, SavedSource, Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
-from eventide.why import Why, why
+from eventide.why import Evidence, Why, why
 
 
 @cache
@@ -142,3 +159,143 @@ class LocalHost(Host):
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:
         """Refused: there is no Spark here."""
         raise ProgramError("to_data_frame needs Spark; in the local environment use execute_and_collect()")
+
+
+def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) -> Savepoint:
+    """Write a savepoint of a local run that stands between two micro-batches.
+
+    Args:
+        plan: the job's.
+        checkpoint: what its run has left.
+        location: a new directory.
+
+    Raises:
+        StateError: if there is something at the location.
+    """
+    writer = StateWriter(location, plan.max_parallelism)
+    writer.begin()
+    small = [
+        row
+        for (stage, subtask), values in sorted(checkpoint.state.items())
+        if values
+        for row in writer.write(f"{stage}-{subtask}", subtask, values)
+    ]
+    sources = tuple(
+        SavedSource(source.name, "of eventide", str(source.type_info), checkpoint.offsets.get(source.name, {}))
+        for source in plan.sources
+    )
+    described = json.loads(json.dumps(describe(plan)))
+    versions = {"eventide": __version__}
+    header = Header("local", checkpoint.batch - 1, plan.parallelism, plan.identity(), described, sources, versions)
+    writer.finish(header, small)
+    return Savepoint(location)
+
+
+def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
+    """Where a run of a plan begins with a savepoint."""
+    bring(OpenedParts([], plan.stages, plan.registered_types).classes)
+    checkpoint = LocalCheckpoint()
+    checkpoint.offsets = {
+        source.name: restored(offsets)
+        for source in plan.sources
+        if (offsets := savepoint.offsets_of(source.name)) is not None
+    }
+    checkpoint.restore = savepoint.restore
+    return checkpoint
+
+
+def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evidence:
+    """Return the evidence after the last micro-batch.
+
+    Args:
+        plan: the job's.
+        checkpoint: what its run has left.
+        asked_ms: the time by the clock, in milliseconds.
+    """
+    heads = [(subtask, values[HEAD]) for (_, subtask), values in checkpoint.state.items() if HEAD in values]
+
+    def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        for (_, subtask), values in checkpoint.state.items():
+            for name, content in values.items():
+                if name.startswith(f"{operator}/{prefix}"):
+                    yield subtask, name.removeprefix(f"{operator}/"), content
+
+    description = json.loads(json.dumps(describe(plan)))
+    return Evidence.of(description, heads, asked_ms, checkpoint.batch, read=read, loads=loads)
+
+
+_ENDINGS = (".zip", ".jar", ".whl", ".egg", ".tar", ".tar.gz", ".tgz")
+
+
+class Archives:
+    """The archives of one host, unpacked in a folder that is deleted with the host, at the latest at exit."""
+
+    _lock: ClassVar = threading.Lock()
+    _working: ClassVar[list[Path]] = []
+    """The folder of each job that runs now in a folder of archives; it is one for all: so is the working directory."""
+    _before: ClassVar = ""
+
+    def __init__(self) -> None:
+        self._folder: Path | None = None
+
+    def unpack(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive into a folder of its own, in place of the one that was there under that name.
+
+        Raises:
+            ProgramError: if there is no such archive on this machine.
+        """
+        source = Path(unquote(urlsplit(archive).path) if archive.startswith("file:") else archive)
+        if not source.is_file() or not source.name.endswith(_ENDINGS):
+            raise ProgramError(
+                f"add_python_archive({archive!r}): there is no archive here that the host without Spark can unpack; "
+                f"name a file on this machine that ends with one of {', '.join(_ENDINGS)}"
+            )
+        folder = self._folder
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="eventide-archives-"))
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        shutil.rmtree(folder / target_dir, ignore_errors=True)
+        try:
+            if zipfile.is_zipfile(source):
+                with zipfile.ZipFile(source) as packed:
+                    packed.extractall(folder / target_dir)
+            else:
+                with tarfile.open(source) as packed_by_tar:
+                    packed_by_tar.extractall(folder / target_dir, filter="tar")
+        except (tarfile.TarError, zipfile.BadZipFile, OSError) as error:
+            raise ProgramError(f"add_python_archive({archive!r}): it cannot be unpacked: {error}") from error
+        self._folder = folder
+
+    @contextmanager
+    def working_directory(self) -> Iterator[None]:
+        """Make this process work in the folder of the archives, as PyFlink does; without archives, leave it.
+
+        The working directory belongs to the whole process: meanwhile, a relative path of every other thread leads
+        into the folder, too. Jobs of one host may overlap; the last of them restores the directory. A job of another
+        host does not wait, since a function of the first job may have started it.
+
+        Raises:
+            ProgramError: if a job works in the folder of another host's archives now.
+        """
+        if self._folder is None:
+            yield
+            return
+        with Archives._lock:
+            if Archives._working and Archives._working[0] != self._folder:
+                raise ProgramError(
+                    "this job and a job that runs now have archives of two environments (add_python_archive); this "
+                    "process has one working directory, so start the job after the other one has ended, or add the "
+                    "archives to one environment"
+                )
+            if not Archives._working:
+                before = os.getcwd()
+                os.chdir(self._folder)
+                Archives._before = before
+            Archives._working.append(self._folder)
+        try:
+            yield
+        finally:
+            with Archives._lock:
+                Archives._working.pop()
+                if not Archives._working:
+                    os.chdir(Archives._before)

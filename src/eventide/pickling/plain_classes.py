@@ -35,7 +35,7 @@ _NAMES = {
     "eventide.connectors.kafka._offsets": "KafkaTopicPartition",
     "eventide.connectors.kafka._records": "ConsumerRecord",
     "eventide.api.source": "Counted _Idle",
-    "eventide.api.functions.time_domain": "TimeDomain",
+    "eventide.api.functions.timers": "TimeDomain",
     "eventide.api.windows._evictors": "TimestampedValue",
     "eventide.api.windows._windows": "CountWindow GlobalWindow",
     "eventide.runtime.columnar.contents": "_Kept",
@@ -48,12 +48,13 @@ _NAMES = {
 }
 
 _FORMER_MODULES = {
+    "eventide.api.functions.time_domain": "eventide.api.functions.timers",
     "eventide.common._pickles": "eventide.pickling.pickles",
     "eventide.common._stand_ins": "eventide.pickling.stand_ins",
     "eventide.datastream.connectors.kafka._offsets": "eventide.connectors.kafka._offsets",
     "eventide.datastream.connectors.kafka._records": "eventide.connectors.kafka._records",
     "eventide.datastream.connectors.source": "eventide.api.source",
-    "eventide.datastream.time_domain": "eventide.api.functions.time_domain",
+    "eventide.datastream.time_domain": "eventide.api.functions.timers",
     "eventide.datastream.window._evictors": "eventide.api.windows._evictors",
     "eventide.datastream.window._windows": "eventide.api.windows._windows",
 }

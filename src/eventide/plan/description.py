@@ -21,17 +21,17 @@ from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
 from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.timestamps import AssignTimestamps
-from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.joins.window_columns import WindowColumns
+from eventide.runtime.joins.columns import WindowColumns
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.window.functions import WindowSpec
 from eventide.runtime.window.operation import described
-from eventide.runtime.window.spec import WindowSpec
 
 Json: TypeAlias = dict[str, Any]
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")

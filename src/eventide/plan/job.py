@@ -1,11 +1,15 @@
-"""Plan of a job for a host: sources, stages of operators, and sinks, joined by numbered edges."""
+"""Plan of a job for a host: sources, stages of operators, and sinks; and how the job is to be run."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
+from eventide.common.job import JobClient
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.sink import Sink
 from eventide.errors import ProgramError
@@ -165,3 +169,99 @@ def _with_storage(spec: SourceSpec, storage: str | None, standing: str | None) -
 
 def _below(location: str | None, place: str) -> str | None:
     return None if location is None else f"{location.rstrip('/')}/{place}"
+
+
+class RuntimeExecutionMode(Enum):
+    """STREAMING runs until stopped, BATCH needs bounded sources, AUTOMATIC is BATCH where all sources are bounded."""
+
+    STREAMING = 0
+    BATCH = 1
+    AUTOMATIC = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointRestoreSettings:
+    """A savepoint that a job begins with.
+
+    Attributes:
+        savepoint: its location.
+        allow_non_restored_state: whether some of it may be left behind.
+        placed: the DataFrames whose readers the program has had begin where they stood, by the names of their sources.
+    """
+
+    savepoint: str
+    allow_non_restored_state: bool = False
+    placed: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """The settings of one execution.
+
+    ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
+    when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
+    ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
+    ``beginning`` is where a job begins that has no checkpoint yet; None if it begins with nothing.
+    """
+
+    job_name: str
+    runtime_mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING
+    checkpoint_location: str | None = None
+    trigger_interval_ms: int = 0
+    available_now: bool = False
+    max_rows_per_batch: int | None = None
+    dashboard_url: str | None = None
+    restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
+    beginning: SavepointRestoreSettings | None = None
+
+
+def refuse_savepoint(settings: JobSettings, why: str) -> None:
+    """Refuse a job that cannot begin with a savepoint, if it should.
+
+    Raises:
+        ProgramError: saying why it cannot.
+    """
+    if settings.beginning is not None:
+        raise ProgramError(f"the job cannot begin with the savepoint {settings.beginning.savepoint}: {why}")
+
+
+class Host(ABC):
+    """Runner of a plan: Spark, or this process."""
+
+    @abstractmethod
+    def default_parallelism(self) -> int:
+        """The parallelism of a program that does not set one."""
+
+    @abstractmethod
+    def recorded_parallelism(self, checkpoint_location: str) -> int | None:
+        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
+
+    @abstractmethod
+    def savepoint(self, location: str) -> Any:
+        """The savepoint at a location, with its ``header``."""
+
+    @abstractmethod
+    def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
+        """Start a job."""
+
+    @abstractmethod
+    def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> Any:
+        """Describe a Spark DataFrame as a source, with ``type_info`` and ``known_splits()``."""
+
+    @abstractmethod
+    def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> Any:
+        """The DataFrame of a plan with one sink."""
+
+    # Preparations for functions on their workers; a host that needs none keeps the empty method.
+
+    def add_python_file(self, path: str) -> None:
+        """Let functions import a module, a package, or what a folder or an archive has of them."""
+
+    def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
+        """Install packages for functions."""
+
+    def add_python_archive(self, archive: str, target_dir: str) -> None:
+        """Unpack an archive where functions run."""
+
+    def set_python_executable(self, program: str) -> None:
+        """Choose the interpreter that runs functions."""

@@ -13,9 +13,8 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.process.functions import ProcessEach
+from eventide.runtime.process.functions import ProcessEach, ProcessSpec
 from eventide.runtime.process.operation import open_process
-from eventide.runtime.process.spec import ProcessSpec
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import OperatorStates
 from eventide.runtime.tasks.operator import OperatorContext

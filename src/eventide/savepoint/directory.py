@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from eventide.errors import StateError
 from eventide.runtime.state.operators import check_format
-from eventide.storage.opening import opened
+from eventide.storage import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from eventide.common.typeinfo import CompositeTypeInfo
 from eventide.common.typeinfo.widening import Conversion, type_of_text
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
 from eventide.runtime.state.operators import changes_of, follows_from_the_program

@@ -17,8 +17,7 @@ from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Bucket, Column, owned
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import Bucket, BucketStore, Column, owned
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of

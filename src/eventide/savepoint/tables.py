@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS
-from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import constant, key_names, slices_by
+from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.key_columns import hashes_of_columns
+from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.savepoint.rows import CHUNK, DUE, GROUP, ROW
 

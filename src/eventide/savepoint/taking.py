@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from eventide.errors import StateError
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import tables

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.spark.session.start_settings import settings_for_start
+from eventide.spark.session.make import settings_for_start
 
 _QUERY = "eventide_demo"
 _SCHEMA = "station STRING, measured_at TIMESTAMP, arrived_at TIMESTAMP, celsius DOUBLE"

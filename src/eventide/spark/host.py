@@ -23,11 +23,9 @@ from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.kafka.sink_writer import temporary
 from eventide.errors import StateError, TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
-from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.plan.settings import Host, JobSettings, refuse_savepoint
+from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, SinkSpec, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.savepoint import Outline
-from eventide.spark.checkpoint.evidence import evidence
 from eventide.spark.checkpoint.record import (
     fit_checkpoint,
     has_begun_more,
@@ -37,27 +35,30 @@ from eventide.spark.checkpoint.record import (
     restore_sources,
     savepoint_of,
 )
-from eventide.spark.connect.result_consumer import ResultConsumer
-from eventide.spark.connect.results import ResultSpool
+from eventide.spark.checkpoint.state_reader import evidence
+from eventide.spark.connect.results import ResultConsumer, ResultSpool
 from eventide.spark.connect.server import check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words
-from eventide.spark.job import StreamingJob
-from eventide.spark.progress import COUNTERS, contents_of, have_ended
-from eventide.spark.progress_view import ProgressView
+from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.frame_rows import typed_rows
-from eventide.spark.query.runs import begun
+from eventide.spark.query.shared_files import begun
 from eventide.spark.query.worker import archives_are_here
-from eventide.spark.restarts import QueryRun, Restarts
 from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
-from eventide.spark.session.make import ROCKSDB, SHUFFLE_PARTITIONS, STATE_STORE, cores, find_session
+from eventide.spark.session.make import (
+    ROCKSDB,
+    SHUFFLE_PARTITIONS,
+    STATE_STORE,
+    cores,
+    find_session,
+    settings_for_start,
+)
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
-from eventide.spark.session.start_settings import settings_for_start
-from eventide.spark.sinks.collected import Collected, HandOver
-from eventide.spark.sinks.program_sinks import HereAndNow, ProgramSinks
+from eventide.spark.sinks.kafka import SinkRun
+from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, ProgramSinks
 from eventide.spark.sinks.routing import Delivery, directories, refuse_used_directories, write_batch, writer
-from eventide.spark.sinks.sink_runs import SinkRun
 from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if no other is set

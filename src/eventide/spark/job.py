@@ -1,7 +1,8 @@
-"""A running streaming query as a job."""
+"""A running streaming query as a job, and the next query after a failure, as the restart strategy says."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import warnings
@@ -10,11 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from eventide._secrets import without_secrets
 from eventide.common.accepted import place_in_the_program
 from eventide.common.job import (
     KEPT,
@@ -26,13 +29,14 @@ from eventide.common.job import (
     JobStatus,
     completed,
 )
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.common.words import length
 from eventide.errors import TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
-from eventide.spark.failures import is_of_a_gone_server, original
-from eventide.spark.progress import about, said_in
-from eventide.spark.progress_view import ProgressView
-from eventide.spark.restarts import QueryRun, Restarts
-from eventide.spark.sinks.collected import Collected, Taken
+from eventide.spark.connect.results import ResultConsumer
+from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_late_process, original
+from eventide.spark.progress import ProgressView, about, said_in
+from eventide.spark.sinks.program_sinks import Collected, Taken
 
 _POLL_S = 0.1
 _ENDS_WITHIN_S = 10.0
@@ -310,3 +314,74 @@ def _await_end(query: StreamingQuery, ended: Future[None]) -> None:
         ended.set_exception(error)
     else:
         ended.set_result(None)
+
+
+_LOG = logging.getLogger("eventide")
+_WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)
+"""The strategy for losses of a busy machine, which are no failures of the job, whatever its own strategy is."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRun:
+    """One run of a job.
+
+    Args:
+        query: the query.
+        close: what to do when it has ended.
+        is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
+            Spark knows itself when it ends.
+        taking: what takes the elements for the program, where the query runs in another process than it.
+        finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
+            had begun by then; None if it had begun none.
+    """
+
+    query: StreamingQuery
+    close: Callable[[], None]
+    is_over: Callable[[StreamingQueryProgress], bool] | None = None
+    taking: ResultConsumer | None = None
+    finish: Callable[[], QueryRun | None] = lambda: None
+
+
+class Restarts:
+    """Says after each failure of a job whether it is started again, and remembers that.
+
+    Args:
+        job: the name of the job, for the log.
+        strategy: the restart strategy.
+    """
+
+    def __init__(self, job: str, strategy: RestartStrategyConfiguration) -> None:
+        self._job = job
+        self._strategy = strategy
+        self._wait_after, self._wait_when_late = strategy.backoff(), _WHEN_LATE.backoff()
+        self._known: deque[JobRestart] = deque(maxlen=KEPT)
+
+    def known(self) -> list[JobRestart]:
+        """The last of them."""
+        return list(self._known)
+
+    def wait_after(self, failure: BaseException) -> float | None:
+        """How many seconds to wait before the next run; None if there is none, which a note on the failure tells."""
+        number = self._known[-1].number if self._known else 0
+        wait_ms = self._wait_ms_after(failure)
+        if wait_ms is None:
+            if number:
+                times = "once" if number == 1 else f"{number} times"
+                failure.add_note(
+                    f"This is the last failure of the job {self._job!r}, which was started again {times}. Its restart "
+                    f"strategy: {self._strategy.get_description()}"
+                )
+            return None
+        reason = without_secrets(f"{type(failure).__name__}: {failure}")
+        self._known.append(JobRestart(number + 1, time.time_ns() // 1_000_000, reason, wait_ms))
+        said = "the job %r has failed, and is started again in %s (restart %d); the reason: %s"
+        _LOG.warning(said, self._job, length(wait_ms), number + 1, reason)
+        return wait_ms / 1000
+
+    def _wait_ms_after(self, failure: BaseException) -> int | None:
+        now_ms = time.monotonic_ns() // 1_000_000
+        if is_for_good(failure):
+            return None
+        if is_of_a_late_process(failure) and (wait_ms := self._wait_when_late(now_ms)) is not None:
+            return wait_ms
+        return self._wait_after(now_ms)

@@ -1,15 +1,23 @@
-"""Progress of the micro-batches of a query, from what Spark tells."""
+"""Progress of the micro-batches of a query, from what Spark tells; and how a terminal shows it."""
 
 from __future__ import annotations
 
 import ast
 import datetime
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspark.sql.streaming.listener import StateOperatorProgress, StreamingQueryProgress
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
 
+from eventide.common.job import BatchProgress
+from eventide.common.words import summary
 from eventide.runtime.sources.offsets import unpacked
 
 OBSERVATION = "eventide"
@@ -82,3 +90,43 @@ def _offset(text: str | None) -> Any:
     except ValueError:
         offset = ast.literal_eval(text)
     return unpacked(offset) if isinstance(offset, dict) else offset
+
+
+class ProgressView:
+    """Shows how a job stands in a few lines that change in place; nothing where standard error is no terminal.
+
+    Args:
+        title: the name of the job.
+        address: where its dashboard is, if it has one.
+    """
+
+    def __init__(self, title: str, address: str | None = None) -> None:
+        self.title = title
+        self._address = address
+        console = Console(stderr=True)
+        self._live: Live | None = None
+        if console.is_terminal:
+            # What goes to a file or another program is not to be mixed with this.
+            aside = sys.stdout.isatty()
+            self._live = Live(
+                self._lines([]), console=console, auto_refresh=False, transient=True, redirect_stdout=aside
+            )
+            self._live.start(refresh=True)
+
+    def show(self, progress: Sequence[BatchProgress]) -> None:
+        """Show where the job stands with the last of some micro-batches."""
+        if self._live is not None:
+            with suppress(OSError, ValueError):  # that the terminal is gone is nothing to the job
+                self._live.update(self._lines(progress), refresh=True)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._live is not None:
+            self._live.stop()
+
+    def _lines(self, progress: Sequence[BatchProgress]) -> Table:
+        table = Table.grid(padding=(0, 2))
+        table.add_row(Text(self.title, "bold"), Text(self._address or "", "dim"))
+        for what, text in summary(progress):
+            table.add_row(Text(f"  {what}", "dim"), Text(text))
+        return table

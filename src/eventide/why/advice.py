@@ -9,7 +9,7 @@ from statistics import median_high, median_low
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import PER_S, UNIT_NAMES, length, other_unit_of
-from eventide.runtime.observation.timestamp_summary import BLOCK
+from eventide.runtime.observation.histograms import BLOCK
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import OperatorStanding, SplitStanding, Status, panes_of, source_name
 from eventide.why.times import moment

@@ -14,7 +14,7 @@ from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
-from eventide.runtime.state.bucket_store import BUCKET, decompressed
+from eventide.runtime.state.bucket import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.operators import small_values
 

@@ -14,9 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eventide.cli.app import app
-from eventide.cli.demo.counting import Fate, fate_of
-from eventide.cli.demo.making import readings as made
-from eventide.cli.demo.readings import FILE, FIRST_MS, HOUR_MS, counted_at_rest, read, write_stream
+from eventide.cli.demo.readings import FILE, FIRST_MS, HOUR_MS, Fate, counted_at_rest, fate_of, made, read, write_stream
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,7 +16,7 @@ from eventide.datastream.connectors import FileSource
 from eventide.datastream.connectors.file_system import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.runtime.sources.offsets import next_offsets, ranges_between, source_ends
-from eventide.storage.opening import opened
+from eventide.storage import opened
 
 ALWAYS = Duration.of_millis(0)
 

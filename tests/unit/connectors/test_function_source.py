@@ -15,7 +15,7 @@ from eventide.datastream.connectors import IDLE
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.sources.offsets import everything, next_offsets, ranges_between, source_ends
-from eventide.storage.folder import Folder
+from eventide.storage import Folder
 
 PATIENCE_S = 10
 

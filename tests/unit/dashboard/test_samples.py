@@ -10,9 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eventide.common.job import BatchProgress
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.dashboard.app import PREFIX, exposition, registry_of
-from eventide.dashboard.samples import METRICS, MOST_SPLITS, samples
+from eventide.dashboard.server import PREFIX, exposition, registry_of
 from eventide.dashboard.telemetry import Telemetry
+from eventide.dashboard.watched import METRICS, MOST_SPLITS, samples
 from support.watching import NASTY, T, finished, job_of_the_twin
 
 MONITORING = Path(__file__).parents[3] / "examples" / "monitoring"

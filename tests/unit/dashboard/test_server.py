@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from eventide.common.job import FinishedJob, JobExecutionResult, JobID
-from eventide.dashboard.app import PAGE
-from eventide.dashboard.server import Dashboard
+from eventide.dashboard.server import PAGE, Dashboard
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import DashboardWarning, StateError
 from eventide.testing import local_environment

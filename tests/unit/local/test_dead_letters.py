@@ -28,7 +28,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.errors import DataError, ProgramError, StateError, UserFunctionError
-from eventide.local.checkpoint import evidence
+from eventide.local.host import evidence
 from eventide.local.runner import LocalCheckpoint
 from eventide.plan.description import explain
 from eventide.testing import local_environment

@@ -18,7 +18,7 @@ from eventide.datastream.functions import KeyedBroadcastProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
-from eventide.local.checkpoint import begun_from, take_savepoint
+from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
 from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from pyarrow.fs import LocalFileSystem
 
-from eventide.connectors.file_system.part_files import PartFiles, new_stage, prefix_of
+from eventide.connectors.file_system.sink import PartFiles, new_stage, prefix_of
 
 
 class RefusesToReplace(LocalFileSystem):

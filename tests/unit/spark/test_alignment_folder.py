@@ -3,8 +3,8 @@
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.spark.query.alignment import AlignmentFolder
-from eventide.storage.folder import Folder
+from eventide.spark.query.shared_files import AlignmentFolder
+from eventide.storage import Folder
 
 
 def facts(watermark):

@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
-from eventide.spark.sinks.collected import Collected, Stopped, Taken
+from eventide.spark.sinks.program_sinks import Collected, Stopped, Taken
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from eventide.spark.session.console import _pass_on
+from eventide.spark.session.make import _pass_on
 
 STOPPED = """\
 Traceback (most recent call last):

@@ -6,8 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eventide.errors import ProgramError
-from eventide.spark.failures import in_our_words, original
-from eventide.spark.session.missing import what_is_missing
+from eventide.spark.failures import in_our_words, original, what_is_missing
 from eventide.spark.session.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
 BRING = (

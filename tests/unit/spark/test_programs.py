@@ -10,8 +10,8 @@ from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import Map
 from eventide.runtime.pickles import dumps_program
 from eventide.runtime.sources.task import ChainSpec
-from eventide.spark.query import programs
-from eventide.spark.query.programs import OpenedPrograms
+from eventide.spark.query import worker
+from eventide.spark.query.worker import OpenedPrograms
 
 CALLS = []
 
@@ -49,7 +49,7 @@ def test_functions_are_opened_once_for_each_subtask_and_start(opened):
 
 def test_what_nobody_has_used_for_long_is_closed(opened, monkeypatch):
     clock = [0.0]
-    monkeypatch.setattr(programs, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     opened.part(payload("first"), 0)
     clock[0] = 500.0
     opened.part(payload("second"), 0)

@@ -9,9 +9,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from rich.console import Console
 
 from eventide.common.job import BatchProgress
-from eventide.spark import progress_view
-from eventide.spark.progress import about, have_ended
-from eventide.spark.progress_view import ProgressView
+from eventide.spark import progress
+from eventide.spark.progress import ProgressView, about, have_ended
 
 ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 
@@ -104,7 +103,7 @@ PROGRESS = [BatchProgress(4, {}, {"sums": 1_000}, {}, rows_in=50, began_ms=1_000
 
 def test_a_terminal_shows_a_few_lines_in_place(monkeypatch):
     terminal = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
-    monkeypatch.setattr(progress_view, "Console", lambda **_: terminal)
+    monkeypatch.setattr(progress, "Console", lambda **_: terminal)
     view = ProgressView("trips [bold]", "http://127.0.0.1:8081")
     view.show(PROGRESS)
     view.close()

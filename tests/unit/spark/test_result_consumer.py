@@ -17,14 +17,11 @@ from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import job as job_module
-from eventide.spark.connect import result_consumer as module
 from eventide.spark.connect import results as results_module
-from eventide.spark.connect.result_consumer import ResultConsumer
-from eventide.spark.connect.results import Results, sink_key
-from eventide.spark.job import StreamingJob
-from eventide.spark.progress_view import ProgressView
-from eventide.spark.restarts import QueryRun, Restarts
-from eventide.spark.sinks.collected import Collected, HandOver
+from eventide.spark.connect.results import ResultConsumer, Results, sink_key
+from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.progress import ProgressView
+from eventide.spark.sinks.program_sinks import Collected, HandOver
 
 SINK = SimpleNamespace(uid="collect", number=0, name="collect", type_info="LONG")
 
@@ -67,9 +64,9 @@ class Server:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     found = Server(str(tmp_path))
-    monkeypatch.setattr(module, "ask", found.ask)
-    monkeypatch.setattr(module, "ask_for_rows", found.ask_for_rows)
-    monkeypatch.setattr(module, "Frame", SimpleNamespace(from_bytes=lambda number, _, frame: int(frame)))
+    monkeypatch.setattr(results_module, "ask", found.ask)
+    monkeypatch.setattr(results_module, "ask_for_rows", found.ask_for_rows)
+    monkeypatch.setattr(results_module, "Frame", SimpleNamespace(from_bytes=lambda number, _, frame: int(frame)))
     return found
 
 
@@ -153,8 +150,8 @@ def test_nothing_is_asked_of_a_server_that_is_gone(server: Server, monkeypatch: 
     server.committed = 0
     one.start()
     assert next(collected) == 1
-    monkeypatch.setattr(module, "ask", None)
-    monkeypatch.setattr(module, "ask_for_rows", None)
+    monkeypatch.setattr(results_module, "ask", None)
+    monkeypatch.setattr(results_module, "ask_for_rows", None)
     assert one.finish(RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid.")) is None
     one.settle()
     assert server.results.batches() == [0]
@@ -281,7 +278,7 @@ def test_a_job_that_is_cancelled_while_it_takes_is_cancelled(server: Server, mon
         until(job._cancelled.is_set)
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr(module, "ask_for_rows", fails_later)
+    monkeypatch.setattr(results_module, "ask_for_rows", fails_later)
     job._run.taking.committed(0)  # type: ignore[union-attr]
     asked.wait(30)
     job.cancel().result()

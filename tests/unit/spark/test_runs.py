@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eventide.spark.query.runs import Runs, begun
+from eventide.spark.query.shared_files import Runs, begun
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from eventide.spark.session.make import DISK_FILE_MANAGER, FILE_MANAGER, SHUFFLE_PARTITIONS
-from eventide.spark.session.start_settings import settings_for_start
+from eventide.spark.session.make import DISK_FILE_MANAGER, FILE_MANAGER, SHUFFLE_PARTITIONS, settings_for_start
 
 
 class Conf(dict[str, str]):

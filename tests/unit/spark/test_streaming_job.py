@@ -10,10 +10,9 @@ import pytest
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import StateError, UserFunctionError
-from eventide.spark.job import StreamingJob
-from eventide.spark.progress_view import ProgressView
-from eventide.spark.restarts import QueryRun, Restarts
-from eventide.spark.sinks.collected import Collected
+from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.progress import ProgressView
+from eventide.spark.sinks.program_sinks import Collected
 
 
 class Query:

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.storage.opening import opened
+from eventide.storage import opened
 
 
 def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,7 +23,7 @@ def test_a_name_of_a_cluster_that_nobody_configured_is_an_error() -> None:
 
 _OPENS_AND_FORKS = """
 import gc, subprocess, sys
-from eventide.storage.opening import opened
+from eventide.storage import opened
 
 opened("hdfs://127.0.0.1:9/jobs")
 opened.cache_clear()

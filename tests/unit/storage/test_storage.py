@@ -5,7 +5,7 @@ import os
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.storage.opening import absolute, opened
+from eventide.storage import absolute, opened
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from eventide.common import Time
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.local.checkpoint import evidence
+from eventide.local.host import evidence
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.testing import Idle
 from eventide.why import why

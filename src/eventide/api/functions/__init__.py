@@ -2,32 +2,32 @@
 
 from eventide.api.functions._basic import (
     AggregateFunction,
+    AllWindowFunction,
+    CoGroupFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
+    ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
+    RuntimeContext,
+    WindowFunction,
     associative,
     not_associative,
 )
-from eventide.api.functions._broadcast import (
+from eventide.api.functions._process import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
-    KeyedBroadcastProcessFunction,
-)
-from eventide.api.functions._context import RuntimeContext
-from eventide.api.functions._join import (
-    CoGroupFunction,
-    FlatJoinFunction,
-    JoinFunction,
-    ProcessJoinFunction,
-)
-from eventide.api.functions._process import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
@@ -50,12 +50,6 @@ from eventide.api.functions._rich import (
     RichWindowFunction,
 )
 from eventide.api.functions._source import SourceContext, SourceFunction
-from eventide.api.functions._window import (
-    AllWindowFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    WindowFunction,
-)
 from eventide.api.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.api.functions.timestamps import (
     AscendingTimestampExtractor,

@@ -1,17 +1,50 @@
-"""Functions of one element or two, and what all functions have in common."""
+"""Functions of one element, of two that belong together, and of the contents of a window; and what all have in common.
+
+``RuntimeContext`` says where a function runs, and how it reaches its state.
+"""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic
 
-from eventide.common.type_variables import ACC, IN_contra, KEY_co, KEY_contra, OUT_co, T, T_contra
+from eventide.api.keyed_state import (
+    AggregatingState,
+    KeyedStateStore,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
+from eventide.common.type_variables import (
+    ACC,
+    IN,
+    OUT,
+    IN1_contra,
+    IN2_contra,
+    IN_contra,
+    K,
+    KEY_co,
+    KEY_contra,
+    OUT_co,
+    T,
+    T_contra,
+    V,
+    W_co,
+    W_contra,
+)
 from eventide.errors import ProgramError
+from eventide.metrics import MetricGroup
 
 if TYPE_CHECKING:
-    from eventide.api.functions._context import RuntimeContext
+    from eventide.api.functions.output_tag import Emitted
 
 
 class Function(ABC):
@@ -216,3 +249,264 @@ class AggregateFunction(Function, Generic[IN_contra, ACC, OUT_co]):
     @abstractmethod
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
         """Return two accumulators in one; called when windows merge. Either may be changed and returned."""
+
+
+class JoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Makes one element of two that were joined. Flink: ``JoinFunction``; PyFlink has none.
+
+    >>> class Priced(JoinFunction):
+    ...     def join(self, first, second):
+    ...         return first["id"], second["price"]
+    >>> Priced().join({"id": 7}, {"price": 3})
+    (7, 3)
+    """
+
+    @abstractmethod
+    def join(self, first: IN1_contra, second: IN2_contra) -> OUT_co:
+        """Return what an element of the first stream and one of the second make."""
+
+
+class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Makes any number of elements of two that were joined. Flink: ``FlatJoinFunction``; PyFlink has none."""
+
+    @abstractmethod
+    def join(self, first: IN1_contra, second: IN2_contra) -> Iterable[OUT_co] | None:
+        """Return, or yield, what an element of the first stream and one of the second make."""
+
+
+class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Makes elements of all that two streams have for a key and window. Flink: ``CoGroupFunction``; PyFlink has none.
+
+    It is called where one of the streams has anything; the other group may be empty.
+
+    >>> class Missing(CoGroupFunction):
+    ...     def co_group(self, first, second):
+    ...         if not second:
+    ...             yield from first
+    >>> list(Missing().co_group([1, 2], []))
+    [1, 2]
+    """
+
+    @abstractmethod
+    def co_group(self, first: list[IN1_contra], second: list[IN2_contra]) -> Iterable[OUT_co] | None:
+        """Return, or yield, what the elements of the first stream and those of the second make."""
+
+
+class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Makes any number of elements of two that an interval join brings together; it sees their times.
+
+    What is put out has the later time of the two. Flink: ``ProcessJoinFunction``; PyFlink has none.
+    """
+
+    class Context(ABC):
+        """Context of the two elements; times are in milliseconds."""
+
+        @abstractmethod
+        def get_left_timestamp(self) -> int:
+            """Return the event time of the left element."""
+
+        @abstractmethod
+        def get_right_timestamp(self) -> int:
+            """Return the event time of the right element."""
+
+        @abstractmethod
+        def get_timestamp(self) -> int:
+            """Return the later one of the two, which is the time of what comes out."""
+
+    @abstractmethod
+    def process_element(self, left: IN1_contra, right: IN2_contra, ctx: ProcessJoinFunction.Context) -> Emitted[OUT_co]:
+        """Handle two elements; return, or yield, what comes out."""
+
+
+class WindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
+    """Turns the contents of a key's window into results."""
+
+    @abstractmethod
+    def apply(self, key: KEY_contra, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
+        """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
+
+        Args:
+            key: The key.
+            window: The window.
+            inputs: Its elements, in the order of arrival; only the aggregate, after ``reduce`` or ``aggregate``.
+        """
+
+
+class AllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
+    """Turns the contents of a window over a stream without keys into results."""
+
+    @abstractmethod
+    def apply(self, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
+        """Return, or yield, the results of a window that fires; see `WindowFunction.apply`."""
+
+
+class ProcessWindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
+    """Turns the contents of a key's window into results, and can ask for times and state.
+
+    >>> class Count(ProcessWindowFunction):
+    ...     def process(self, key, context, elements):
+    ...         yield key, context.window().start, len(list(elements))
+    """
+
+    class Context(ABC, Generic[W_co]):
+        """The window that fires, the times at which it does, and state. All times are in milliseconds."""
+
+        @abstractmethod
+        def window(self) -> W_co:
+            """Return the window."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the current watermark of the operator."""
+
+        @abstractmethod
+        def window_state(self) -> KeyedStateStore:
+            """Return the state of this key in this window; the function's ``clear`` must delete it."""
+
+        @abstractmethod
+        def global_state(self) -> KeyedStateStore:
+            """Return the state of this key in all windows together."""
+
+    @abstractmethod
+    def process(self, key: KEY_contra, context: Context[W_contra], elements: Iterable[IN_contra]) -> Emitted[OUT_co]:
+        """Return, or yield, the results of a window that fires; each gets the window's last millisecond as its time.
+
+        Args:
+            key: The key.
+            context: The window, the watermark and state.
+            elements: Its elements, in the order of arrival; only the aggregate, after ``reduce`` or ``aggregate``.
+        """
+
+    def clear(self, context: Context[W_contra]) -> None:
+        """Delete the function's own state of a window that closes, its ``window_state()``."""
+
+
+class ProcessAllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
+    """Turns the contents of a window over a stream without keys into results, and can ask for times and state.
+
+    Its `Context` knows the times too, which PyFlink's does not.
+    """
+
+    class Context(ProcessWindowFunction.Context[W_co]):
+        """The window that fires, the times at which it does, and state. All times are in milliseconds."""
+
+    @abstractmethod
+    def process(self, context: Context[W_contra], elements: Iterable[IN_contra]) -> Emitted[OUT_co]:
+        """Return, or yield, the results of a window that fires; see `ProcessWindowFunction.process`."""
+
+    def clear(self, context: Context[W_contra]) -> None:
+        """Delete the function's own state of a window that closes, its ``window_state()``."""
+
+
+@dataclass(frozen=True)
+class RuntimeContext(KeyedStateStore):
+    """Where a function runs: the operator and the subtask; and, on a keyed stream, its state.
+
+    Attributes:
+        task_name: The name of the operator.
+        parallelism: The number of its subtasks.
+        index: The number of this subtask, from 0.
+        job_parameters: What the job was started with, as text.
+        max_parallelism: The number of key groups.
+        state: Where the state of the function is; None where there are no keys.
+        metrics: What the function counts with.
+
+    >>> context = RuntimeContext("orders", parallelism=4, index=1, job_parameters={"currency": "EUR"})
+    >>> context.get_job_parameter("currency", "USD"), context.get_job_parameter("country", "DE")
+    ('EUR', 'DE')
+    """
+
+    task_name: str
+    parallelism: int
+    index: int
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    max_parallelism: int = 1
+    state: KeyedStateStore | None = None
+    metrics: MetricGroup = field(default_factory=MetricGroup)
+
+    def get_task_name(self) -> str:
+        """Return the name of the operator."""
+        return self.task_name
+
+    def get_task_name_with_subtasks(self) -> str:
+        """Return the name with the number of the subtask, counted from 1 as Flink does, such as ``orders (2/4)``."""
+        return f"{self.task_name} ({self.index + 1}/{self.parallelism})"
+
+    def get_number_of_parallel_subtasks(self) -> int:
+        """Return the number of subtasks of the operator."""
+        return self.parallelism
+
+    def get_max_number_of_parallel_subtasks(self) -> int:
+        """Return the number of key groups, which is how many subtasks the operator could have."""
+        return self.max_parallelism
+
+    def get_index_of_this_subtask(self) -> int:
+        """Return the number of this subtask, from 0."""
+        return self.index
+
+    def get_attempt_number(self) -> int:
+        """Return 0: Spark repeats a task without telling it how often."""
+        return 0
+
+    def get_job_parameter(self, key: str, default_value: str) -> str:
+        """Return the parameter of the job, or `default_value` where it was not given."""
+        return self.job_parameters.get(key, default_value)
+
+    def get_metrics_group(self) -> MetricGroup:
+        """Return the group of the operator, in which the function makes its metrics when it is opened.
+
+        >>> from eventide.api.functions import MapFunction
+        >>> class Parse(MapFunction):
+        ...     def open(self, runtime_context):
+        ...         self.bad = runtime_context.get_metrics_group().counter("bad")
+        ...     def map(self, value):
+        ...         if not value.isdigit():
+        ...             self.bad.inc()
+        ...             return None
+        ...         return int(value)
+        >>> from eventide.testing import local_environment
+        >>> env = local_environment()
+        >>> _ = env.from_collection(["1", "x", "3"]).map(Parse()).name("parse").print()
+        >>> result = env.execute()
+        1
+        None
+        3
+        >>> result.metrics["parse"]
+        {'bad': 1}
+        """
+        return self.metrics
+
+    def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
+        """Return the state that holds one value; it is that of the key at hand whenever it is used."""
+        return self._states(state_descriptor).get_state(state_descriptor)
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
+        """Return the state that holds a list."""
+        return self._states(state_descriptor).get_list_state(state_descriptor)
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
+        """Return the state that holds a map."""
+        return self._states(state_descriptor).get_map_state(state_descriptor)
+
+    def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[T]]) -> ReducingState[T]:
+        """Return the state that reduces what is added to it."""
+        return self._states(state_descriptor).get_reducing_state(state_descriptor)
+
+    def get_aggregating_state(
+        self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
+    ) -> AggregatingState[IN, OUT]:
+        """Return the state that aggregates what is added to it."""
+        return self._states(state_descriptor).get_aggregating_state(state_descriptor)
+
+    def _states(self, descriptor: StateDescriptor) -> KeyedStateStore:
+        if self.state is None:
+            message = (
+                f"the state {descriptor.name!r} belongs to a key, and {self.task_name!r} has none; "
+                "call key_by(...) before"
+            )
+            raise ProgramError(message)
+        return self.state

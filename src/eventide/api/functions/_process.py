@@ -1,18 +1,18 @@
-"""Functions that see time: of one stream or two connected ones, with timers where there are keys."""
+"""Functions that see time: of one stream or two, of which one may be broadcast, with timers where there are keys."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic
 
 from eventide.api.functions._basic import Function
-from eventide.api.functions.time_domain import TimeDomain
-from eventide.api.functions.timer_service import TimerService
-from eventide.common.type_variables import IN1_contra, IN2_contra, IN_contra, KEY_co, KEY_contra, OUT_co
+from eventide.api.functions.timers import TimeDomain, TimerService
+from eventide.common.type_variables import IN1_contra, IN2_contra, IN_contra, K, KEY_co, KEY_contra, OUT_co, S, V
 
 if TYPE_CHECKING:
     from eventide.api.functions.output_tag import Emitted
+    from eventide.api.keyed_state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 
 
 class _Context(ABC):
@@ -155,4 +155,110 @@ class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contr
         """Handle one element of the second stream; return, or yield, what comes out."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+
+
+class BaseBroadcastProcessFunction(Function):
+    """Base of functions with broadcast state."""
+
+    class BaseContext(ABC):
+        """Context of an element of either stream."""
+
+        @abstractmethod
+        def timestamp(self) -> int | None:
+            """Return the event time of the element, in milliseconds; None where it has none."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+
+        @abstractmethod
+        def current_watermark(self) -> int:
+            """Return the operator's watermark, in milliseconds."""
+
+    class Context(BaseContext):
+        """Context of an element of the broadcast stream, which may change the state."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> BroadcastState[K, V]:
+            """Return a broadcast state by one of the descriptors that `broadcast` was given."""
+
+    class ReadOnlyContext(BaseContext):
+        """Context of an element of the other stream, which may look at the state."""
+
+        @abstractmethod
+        def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
+            """Return a broadcast state, to be read, by one of the descriptors that `broadcast` was given."""
+
+
+class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1_contra, IN2_contra, OUT_co]):
+    """Handles the elements of a stream without keys beside those of a broadcast stream.
+
+    Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so what is
+    done with them must be the same everywhere. What is put out for them comes out of each subtask.
+    """
+
+    class Context(BaseBroadcastProcessFunction.Context):
+        """Context of an element of the broadcast stream."""
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext):
+        """Context of an element of the other stream."""
+
+    @abstractmethod
+    def process_element(self, value: IN1_contra, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Emitted[OUT_co]:
+        """Handle an element of the stream that is not broadcast; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_broadcast_element(self, value: IN2_contra, ctx: BroadcastProcessFunction.Context) -> Emitted[OUT_co]:
+        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+
+
+class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_contra, IN1_contra, IN2_contra, OUT_co]):
+    """Handles the elements of a keyed stream beside those of a broadcast stream; each key has state and timers."""
+
+    class Context(BaseBroadcastProcessFunction.Context, Generic[KEY_co]):
+        """The context of a function that handles an element of the broadcast stream: it has no current key."""
+
+        @abstractmethod
+        def apply_to_keyed_state(
+            self, state_descriptor: StateDescriptor[S], function: Callable[[KEY_co, S], object]
+        ) -> None:
+            """Call ``function(key, state)`` for each key of this subtask that has such a state.
+
+            It reads the state of all keys. PyFlink has no such method; Flink: ``applyToKeyedState``.
+            """
+
+    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, Generic[KEY_co]):
+        """The context of a function that handles an element of the keyed stream."""
+
+        @abstractmethod
+        def timer_service(self) -> TimerService:
+            """Return the times that the operator knows, and the timers of the key."""
+
+        @abstractmethod
+        def get_current_key(self) -> KEY_co:
+            """Return the key of the element, or of the timer."""
+
+    class OnTimerContext(ReadOnlyContext[KEY_co]):
+        """The context of a function whose timer fires."""
+
+        @abstractmethod
+        def time_domain(self) -> TimeDomain:
+            """Return which kind of time has reached the timer."""
+
+    @abstractmethod
+    def process_element(
+        self, value: IN1_contra, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext[KEY_contra]
+    ) -> Emitted[OUT_co]:
+        """Handle an element of the keyed stream; return, or yield, what comes out."""
+
+    @abstractmethod
+    def process_broadcast_element(
+        self, value: IN2_contra, ctx: KeyedBroadcastProcessFunction.Context[KEY_contra]
+    ) -> Emitted[OUT_co]:
+        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+
+    def on_timer(
+        self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext[KEY_contra]
+    ) -> Emitted[OUT_co]:
         """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""

@@ -8,17 +8,20 @@ from typing import Any
 
 from eventide.api.functions._basic import (
     AggregateFunction,
+    AllWindowFunction,
+    CoGroupFunction,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
     Function,
+    JoinFunction,
     MapFunction,
     ReduceFunction,
+    RuntimeContext,
+    WindowFunction,
 )
-from eventide.api.functions._context import RuntimeContext
-from eventide.api.functions._join import CoGroupFunction, FlatJoinFunction, JoinFunction
 from eventide.api.functions._process import CoFlatMapFunction, CoMapFunction
 from eventide.api.functions._source import SourceFunction
-from eventide.api.functions._window import AllWindowFunction, WindowFunction
 from eventide.api.functions.asynchronous import AsyncFunction
 from eventide.common.type_variables import (
     ACC,

@@ -23,12 +23,15 @@ from eventide.api.windows._evictors import (
     TimeEvictor,
     TimestampedValue,
 )
-from eventide.api.windows._serializers import (
+from eventide.api.windows._windows import (
+    CountWindow,
     CountWindowSerializer,
+    GlobalWindow,
     GlobalWindowSerializer,
+    TimeWindow,
     TimeWindowSerializer,
+    Window,
 )
-from eventide.api.windows._windows import CountWindow, GlobalWindow, TimeWindow, Window
 from eventide.api.windows.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,

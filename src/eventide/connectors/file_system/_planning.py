@@ -16,7 +16,7 @@ from eventide.connectors.file_system.columns import ColumnTimes
 from eventide.connectors.file_system.files import FileInfo, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat
 from eventide.errors import ProgramError
-from eventide.storage.folder import Folder
+from eventide.storage import Folder
 
 _FOLDER = "files"
 _FILE = "gone"

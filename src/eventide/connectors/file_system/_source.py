@@ -26,7 +26,7 @@ from eventide.connectors.file_system.columns import check_columns, narrowed
 from eventide.connectors.file_system.files import FilePathFilter, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
 from eventide.errors import ProgramError
-from eventide.storage.opening import absolute
+from eventide.storage import absolute
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from eventide._secrets import without_secrets
 from eventide.errors import DataError, ProgramError, StateError
-from eventide.storage.opening import absolute, opened
+from eventide.storage import absolute, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
-from eventide.storage.folder import Folder
+from eventide.storage import Folder
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")
 _OURS = re.compile(rf"({_SEGMENT.pattern}|(writer|begun|end)-\d{{8}}-\w+)")

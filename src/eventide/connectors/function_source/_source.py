@@ -22,7 +22,7 @@ from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.pickling.pickles import copied, dumps, loads
-from eventide.storage.opening import absolute
+from eventide.storage import absolute
 
 _SPLIT = "function"
 _AVAILABLE_S = 1.0

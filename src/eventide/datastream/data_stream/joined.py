@@ -28,11 +28,21 @@ from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.joins.columns import obstacle_of
 from eventide.runtime.joins.interval import Bounds
 from eventide.runtime.joins.operations import IntervalJoinOperation, WindowJoinOperation
-from eventide.runtime.joins.selection import KEEPS, Selection, SelectsOfWindow, obstacle_of_fields
-from eventide.runtime.joins.window_columns import obstacle_of
-from eventide.runtime.joins.windowed import CallableJoin, CoGroups, FlatJoinsPairs, JoinsPairs, KeyOfSide, OnSide
+from eventide.runtime.joins.windowed import (
+    KEEPS,
+    CallableJoin,
+    CoGroups,
+    FlatJoinsPairs,
+    JoinsPairs,
+    KeyOfSide,
+    OnSide,
+    Selection,
+    SelectsOfWindow,
+    obstacle_of_fields,
+)
 from eventide.runtime.tasks.operator import Key
 
 _F = TypeVar("_F")

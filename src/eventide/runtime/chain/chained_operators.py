@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import CoProcessFunction, KeySelector, ProcessFunction
-from eventide.api.functions.timer_service import TimerService
+from eventide.api.functions.timers import TimerService
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
-from eventide.runtime.elements.bare import is_bare, only_looks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
-from eventide.runtime.elements.ownership import FIXED, all_fixed, own, own_each, own_in_turn
+from eventide.runtime.elements.ownership import FIXED, all_fixed, is_bare, only_looks, own, own_each, own_in_turn
 from eventide.runtime.invoke import last_of, no_results, user_function_error
 from eventide.runtime.metrics import Metrics
 

@@ -26,10 +26,8 @@ from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
 from eventide.runtime.chain.outputs import dead_letter
-from eventide.runtime.elements.bare import only_looks
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"

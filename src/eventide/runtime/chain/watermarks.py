@@ -19,10 +19,8 @@ from eventide.errors import ProgramError, StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.timestamps import AssignTimestamps, highest_timestamp
-from eventide.runtime.elements.bare import only_looks
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import own_each
+from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, WatermarkReport
 from eventide.runtime.invoke import calling, last_of, user_function_error

@@ -16,7 +16,7 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.window.contents import Times, add_one_by_one
 
 if TYPE_CHECKING:
-    from eventide.runtime.window.contexts import FiringContext
+    from eventide.runtime.window.functions import FiringContext
 
 _MANY_ELEMENTS = 1_024
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.columns import Columns
+from eventide.runtime.elements.elements import Columns
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

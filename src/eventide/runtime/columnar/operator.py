@@ -1,24 +1,150 @@
-"""Base of columnar windows: where they stand, what is late, and how their tables become results."""
+"""Base of columnar windows: where they stand, what is late, and how their tables become results.
+
+``ColumnarWindow`` describes such an operator as plain data. ``ColumnPartitioner`` is the way to it: rows are aggregated
+before they leave, and dealt out by the hash of their key.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.api.windows import (
+    ContinuousEventTimeTrigger,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    Trigger,
+    WindowAssigner,
+)
+from eventide.common.ms import MIN_MS
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import VALUE, ResultShape, TablePayload, joined_rows, key_names
-from eventide.runtime.columnar.partitioner import unpacked
-from eventide.runtime.columnar.spec import ColumnarWindow
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
+from eventide.errors import DataError
+from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.layout import (
+    BOUNDS,
+    FIRE,
+    SEQUENCE,
+    VALUE,
+    ResultShape,
+    TableCodec,
+    TablePayload,
+    joined_rows,
+    key_names,
+    rows_in_time_order,
+)
+from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
+from eventide.runtime.elements.elements import Columns, Elements, frame_slices
+from eventide.runtime.elements.keys import key_column, owners
+from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
-from eventide.runtime.tasks.operator import Receive, WithoutClock
+from eventide.runtime.tasks.operator import OnColumns, Receive, SortInputs, WithoutClock
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnarWindow(OnColumns):
+    """All that describes a columnar window operator; picklable.
+
+    ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
+    all elements). ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that elements
+    are put into the order of their timestamps.
+    """
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    aggregation: Aggregation
+    value_type: TypeInformation
+    keys: tuple[str, ...]
+    shape: ResultShape
+    lateness_ms: int = 0
+    late_tag: str | None = None
+    one_by_one: bool = False
+    in_batch: bool = False
+
+    @property
+    def ships_elements(self) -> bool:
+        """Whether whole elements come, because late ones are wanted as they are."""
+        return self.late_tag is not None
+
+    @property
+    def aggregates_first(self) -> bool:
+        """Whether elements are aggregated before the shuffle.
+
+        Not where the order of elements decides which are late (sessions), counts, or shows in a result, nor where some
+        have no window.
+        """
+        has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
+        in_order = has_gaps or self.one_by_one or self.is_continuous or self.aggregation.keeps_order
+        return self.panes is not None and not self.ships_elements and not in_order
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether windows fire at intervals before their end."""
+        return isinstance(self.trigger, ContinuousEventTimeTrigger)
+
+    @property
+    def panes(self) -> Panes | None:
+        """How time falls into panes; None where windows do not consist of panes."""
+        return panes_of(self.assigner)
+
+    @property
+    def key_fields(self) -> list[pa.Field]:
+        """The columns of the key in tables."""
+        fields = {field.name: field.type for field in self.value_type.arrow_type()}
+        return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that it keeps."""
+        times: list[pa.Field] = []
+        if isinstance(self.assigner, EventTimeSessionWindows):
+            times = BOUNDS
+        elif self.is_continuous:
+            times = [pa.field(FIRE, pa.int64())]
+        return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
+
+    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
+        """How elements get here."""
+        first = self.pane_aggregation() if self.aggregates_first else None
+        return ColumnPartitioner(
+            self.value_type,
+            self.keys,
+            tuple(self.aggregation.input_columns),
+            max_parallelism,
+            first,
+            whole=self.ships_elements,
+            timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
+            sorted_by_time=self.in_batch,
+        )
+
+    def pane_aggregation(self) -> PaneAggregation:
+        """How elements are aggregated by key and pane; for windows that consist of panes."""
+        panes = self.panes
+        if panes is None:
+            raise TypeError(f"{self.assigner!r} has no panes")
+        return PaneAggregation(panes, len(self.keys), self.aggregation)
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps."""
+        return rows_in_time_order
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        kept = "sessions" if isinstance(self.assigner, EventTimeSessionWindows) else "panes"
+        return [
+            ("windows", repr(self.assigner)),
+            ("trigger", repr(self.trigger)),
+            ("computes", ", ".join(self.aggregation.result_names)),
+            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("state", f"partial aggregates in Arrow columns, by key and {kept}"),
+        ]
 
 
 class ColumnarOperator(WithoutClock, ABC):
@@ -147,3 +273,130 @@ class Outputs(Gathered):
         number = partials.column(column).to_numpy()
         bounds = np.array([(w.start, w.end, w.max_timestamp()) for w in windows], np.int64)[number]
         self.add(partials, (bounds[:, 0], bounds[:, 1]), bounds[:, 2])
+
+
+_ROWS_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPartitioner:
+    """Elements leave as tables for an operator on columns.
+
+    With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
+    Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
+    are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
+    first.
+    """
+
+    value_type: TypeInformation
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    max_parallelism: int
+    first: PaneAggregation | None = None
+    whole: bool = False
+    timed: bool = True
+    sorted_by_time: bool = False
+    codec: TableCodec = field(default_factory=TableCodec)
+
+    @property
+    def mixes_splits(self) -> bool:
+        """Partial aggregates have no order, so that all splits of a task share them."""
+        return self.first is not None
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        dealt = f"by column {', '.join(self.keys)}" if self.keys else "all together"
+        if self.first is not None:
+            return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
+        return f"{dealt}, as columns" + (" of whole elements, because late ones are wanted" if self.whole else "")
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None: nothing here is the user's own code."""
+        return []
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+        """An empty writer of the task with a slot."""
+        return _RecordWriter(self, producer, subtasks)
+
+    def table(self, columns: Columns) -> pa.Table:
+        """Elements as the table that leaves, or that is aggregated first."""
+        if self.timed and (columns.timestamps is None or columns.timestamps.null_count):
+            raise DataError(
+                "an element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
+                "strategy with a timestamp assigner"
+            )
+        values = columns.values
+        content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.columns)
+        time = {}
+        if self.timed or self.sorted_by_time:
+            times = columns.timestamps_or_nulls()
+            time[TIMESTAMP] = times.fill_null(MIN_MS) if times.null_count else times
+        return pa.table({**content, **time, SEQUENCE: columns.sequence})
+
+
+def value_columns(values: pa.Array, keys: tuple[str, ...], columns: Iterable[str]) -> dict[str, pa.Array]:
+    """The columns that an operator needs of elements: those of the key, renamed, and some more."""
+    names = [field.name for field in values.type]
+    fields = dict(zip(names, values.flatten(), strict=True))
+    by = {name: key_column(fields[key]) for name, key in zip(key_names(len(keys)), keys, strict=True)}
+    return by | {name: fields[name] for name in columns}
+
+
+def unpacked(rows: pa.Table, keys: tuple[str, ...], columns: Iterable[str]) -> pa.Table:
+    """Rows of whole elements with what an operator needs of them beside: columns of key and others."""
+    beside = value_columns(rows.column(VALUE).combine_chunks(), keys, columns)
+    return pa.table({**beside, **{name: rows.column(name) for name in rows.column_names}})
+
+
+class _RecordWriter:
+    def __init__(self, partitioner: ColumnPartitioner, producer: str, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._producer = producer
+        self._subtasks = subtasks
+        self._rows: list[pa.Table] = []
+        self._partials: list[pa.Table] = []
+        self._sent = 0
+        self.size = 0
+
+    def add(self, batch: Elements) -> None:
+        partitioner = self._partitioner
+        columns = batch.as_columns(partitioner.value_type)
+        with calling(self._producer, during="when its elements were sent on"):
+            self._rows.append(partitioner.table(columns))
+            self.size += len(batch)
+            if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
+                self._aggregate(partitioner.first)
+
+    def _aggregate(self, first: PaneAggregation) -> None:
+        if self._rows:
+            self._partials.append(first.partial(pa.concat_tables(self._rows)))
+        self._rows, self.size = [], 0
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        partitioner = self._partitioner
+        if partitioner.first is not None:
+            self._aggregate(partitioner.first)
+        waiting = self._partials or self._rows
+        self._rows, self._partials, self.size = [], [], 0
+        if not waiting:
+            return
+        table = pa.concat_tables(waiting)
+        if partitioner.first is not None and len(waiting) > 1:
+            table = partitioner.first.merge(table)
+        for subtask, part in self._dealt_out(table):
+            for start, rows in frame_slices(len(part), part.nbytes):
+                self._sent += 1
+                yield subtask, partitioner.codec.encode(part.slice(start, rows), self._sent)
+
+    def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        partitioner = self._partitioner
+        by: Mapping[str, pa.ChunkedArray] | pa.Table = table
+        if partitioner.whole:
+            by = value_columns(table.column(VALUE).combine_chunks(), partitioner.keys, ())
+        columns = [by[name] for name in key_names(len(partitioner.keys))]
+        owner = owners(columns, partitioner.max_parallelism, self._subtasks)
+        if owner is None:
+            yield 0, table
+            return
+        for subtask in range(self._subtasks):
+            yield subtask, table.filter(pa.array(owner == subtask))

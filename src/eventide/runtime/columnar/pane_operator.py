@@ -14,10 +14,9 @@ from eventide.api.windows import ContinuousEventTimeTrigger
 from eventide.common.ms import MAX_MS
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.layout import FIRE, PANE, TablePayload, constant, key_numbers, slices_by
-from eventide.runtime.columnar.operator import ColumnarOperator, only_keys_of
-from eventide.runtime.columnar.pane_store import NUMBER, PaneStore, PaneTree
+from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, only_keys_of
 from eventide.runtime.columnar.panes import PaneAggregation, arrived
-from eventide.runtime.columnar.spec import ColumnarWindow
+from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
 from eventide.runtime.metrics import OPEN_WINDOWS, WITHOUT_WINDOW, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, passes

@@ -10,8 +10,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.elements.ownership import all_fixed
 

@@ -8,7 +8,7 @@
 | several fields | the hashes of the fields, each added to what is before it times a prime |
 
 :mod:`eventide.runtime.elements.keys` has the doors for one key and for a list of keys,
-:mod:`eventide.runtime.elements.key_columns` that for columns.
+:mod:`eventide.runtime.elements.keys` that for columns.
 """
 
 from __future__ import annotations

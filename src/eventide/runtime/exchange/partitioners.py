@@ -14,12 +14,10 @@ import pyarrow as pa
 from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.elements.bare import only_looks
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.columns import Columns, frame_slices
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
-from eventide.runtime.elements.ownership import own_each
+from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of, user_function_error
 
 

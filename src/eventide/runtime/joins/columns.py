@@ -1,27 +1,139 @@
-"""Base of joins on columns: rows of two sides come in, pairs of them go out."""
+"""Joins on columns: rows of two sides come in, pairs of them go out, for all rows of a micro-batch at once.
+
+``ColumnJoinOperator`` is the base. The interval join gives what it gives element by element; the window join keeps rows
+by pane, and they meet when their window fires. Which rows of two tables meet is found by sorting.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from eventide.api.windows import (
+    EventTimeTrigger,
+    Evictor,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms, clamp_ms
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import TablePayload, joined_rows, key_names
-from eventide.runtime.columnar.operator import Gathered, whole_elements
-from eventide.runtime.columnar.partitioner import ColumnPartitioner, unpacked
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
-from eventide.runtime.joins.matching import Array
-from eventide.runtime.joins.selection import Selection
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
-from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, WithoutClock
+from eventide.runtime.columnar.layout import (
+    PANE,
+    TablePayload,
+    joined_rows,
+    key_names,
+    numbered_together,
+    rows_in_time_order,
+    slices_by,
+    window_array,
+)
+from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
+from eventide.runtime.columnar.panes import Panes, arrived
+from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
+from eventide.runtime.joins.windowed import KEEPS, Selection
+from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
+from eventide.runtime.state.backend import Backend, PartOfState
+from eventide.runtime.state.chunks import ChunkStore
+from eventide.runtime.tasks.operator import OnColumns, OperatorContext, OperatorInput, SortInputs, WithoutClock
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+def in_time(keys: Array, times: Array, other_keys: Array, other_times: Array, bounds: tuple[int, int]) -> list[Array]:
+    """The pairs of rows that have equal keys, the other's time being later by what is within the bounds.
+
+    Args:
+        keys: the key of each row, as a number from 0, the same for both tables.
+        times: the time of each row, in milliseconds.
+        other_keys: the key of each row of the other table.
+        other_times: its time.
+        bounds: how much later it may be at least and at most, both inclusive; less than 0 is earlier.
+
+    Returns:
+        The rows of the one and of the other table, pair by pair: in the order of the one's rows, then of the other's
+        times, then of its rows.
+
+    >>> keys, times = np.array([0, 1]), np.array([5, 5])
+    >>> rows, others = in_time(keys, times, np.array([0, 0, 1, 0]), np.array([7, 6, 9, 4]), (0, 2))
+    >>> rows.tolist(), others.tolist()
+    ([0, 0], [1, 0])
+    """
+    count = len(other_times) + 1
+    by_time = np.argsort(other_times, kind="stable")
+    sorted_times, keys_in_time = other_times[by_time], other_keys[by_time]
+    by_key = np.argsort(keys_in_time, kind="stable")
+    # The place of each other row among all, by key and then by time, as one number that can be searched for.
+    places = keys_in_time[by_key] * count + by_key
+    begin = np.searchsorted(sorted_times, later(times, bounds[0]), side="left")
+    end = np.searchsorted(sorted_times, later(times, bounds[1]), side="right")
+    first, behind = (np.searchsorted(places, keys * count + at) for at in (begin, end))
+    rows, found = _spread(first, behind - first)
+    return [rows, by_time[by_key[found]]]
+
+
+def equal(keys: Array, other_keys: Array, keeps: tuple[bool, bool] = (False, False)) -> list[Array]:
+    """The pairs of rows that have equal keys, those of one key together.
+
+    A table that is kept has rows that meet none, too, with -1 in place of the other.
+
+    Args:
+        keys: the key of each row, as a number from 0, the same for both tables.
+        other_keys: the key of each row of the other table.
+        keeps: whether rows of the one and of the other are kept that meet none.
+
+    Returns:
+        The rows of the one and of the other table, pair by pair.
+
+    >>> [rows.tolist() for rows in equal(np.array([1, 0, 1]), np.array([2, 1, 1]), (True, True))]
+    [[1, 0, 0, 2, 2, -1], [-1, 1, 2, 1, 2, 0]]
+    """
+    order, other_order = (np.argsort(some, kind="stable") for some in (keys, other_keys))
+    in_order, others_in_order = keys[order], other_keys[other_order]
+    first = np.searchsorted(others_in_order, in_order, side="left")
+    counts = np.searchsorted(others_in_order, in_order, side="right") - first
+    alone = counts == 0
+    if keeps[0]:
+        counts[alone] = 1
+    rows, found = _spread(first, counts)
+    others = np.append(other_order, -1)[np.where(alone[rows], len(other_order), found)]
+    pairs = [order[rows], others]
+    if keeps[1]:
+        unmet = np.flatnonzero(~np.isin(other_keys, keys))
+        pairs = [np.append(pairs[0], np.full(len(unmet), -1)), np.append(pairs[1], unmet)]
+    return pairs
+
+
+def later(times: Array, by_ms: int) -> Array:
+    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
+
+    >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
+    True
+    """
+    by_ms = clamp_ms(by_ms)
+    if by_ms >= 0:
+        return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
+    return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)
+
+
+def _spread(first: Array, counts: Array) -> tuple[Array, Array]:
+    """For each of some ranges, its number as often as it is long, and the numbers that are in it."""
+    counts = np.maximum(counts, 0)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    begins = np.cumsum(counts) - counts
+    return rows, np.arange(len(rows)) + (first - begins)[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +236,301 @@ def times_of(rows: pa.Table) -> Array:
     """The time of each row, in milliseconds."""
     times: Array = rows.column(TIMESTAMP).to_numpy()
     return times
+
+
+_GOES = "__goes"
+"""int64: the watermark at which nothing can meet a row any more, in milliseconds."""
+
+_TABLES = ("left/", "right/")
+"""Where the rows of each side lie."""
+
+_TIMES = [pa.field(TIMESTAMP, pa.int64()), pa.field(_GOES, pa.int64())]
+
+
+class IntervalColumnsOperator(ColumnJoinOperator):
+    """Keeps the rows of each side by the hash of their key, and looks the new ones of the other side up in them.
+
+    A row is gone, for all that comes, as soon as nothing can meet it any more; it leaves the state when its bucket is
+    written next, or when half of its bucket is gone.
+    """
+
+    def __init__(self, spec: IntervalColumns, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec.name, spec.sides, spec.selection, context)
+        self._bounds = spec.bounds
+        self._tables = [
+            KeyedTable(PartOfState(backend, prefix), spec.stored_schema(prefix), self.keys) for prefix in _TABLES
+        ]
+
+    @property
+    def late_until(self) -> int:
+        """The last time below the watermark."""
+        return add_ms(self.watermark, -1)
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """True: it decides which elements are late."""
+        return True
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """Join rows with what the other side has kept, and keep them."""
+        rows = self.report_late(number, rows, times_of(rows) < self.watermark)
+        if not len(rows):
+            return
+        own, other = self._tables[number], self._tables[1 - number]
+        rows = rows.append_column(_GOES, pa.array(self._go(number, times_of(rows)))).select(own.table.column_names)
+        own.read_keys_of(rows)
+        other.read_keys_of(rows)
+        self._meet(number, rows, self._without_gone(other))
+        own.table = pa.concat_tables([own.table, rows]).combine_chunks()
+
+    def advance(self, watermark_ms: int) -> None:
+        """Move the watermark, and read what is to be thrown away."""
+        self.watermark = watermark_ms
+        for table in self._tables:
+            table.read_due(watermark_ms)
+
+    def flush(self) -> None:
+        """Store the state, without what is gone."""
+        for table in self._tables:
+            self._without_gone(table)
+            table.flush(_half_gone)
+
+    def held(self) -> dict[str, int]:
+        """How many elements are stored; some may be gone for all that comes."""
+        return {ELEMENTS: sum(table.count for table in self._tables)}
+
+    def _meet(self, number: int, rows: pa.Table, others: pa.Table) -> None:
+        """Give the pairs of new rows of one side with rows of the other."""
+        keys, other_keys = numbered_together(rows, others, self.keys)
+        times, other_times = times_of(rows), times_of(others)
+        found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
+        latest = np.maximum(times[found[0]], other_times[found[1]])
+        left_first = 1 if number == 0 else -1
+        self.put([rows, others][::left_first], found[::left_first], latest, None)
+
+    def _go(self, number: int, times: Array) -> Array:
+        """The watermark at which rows of a side are gone: one to come, as timers fire with watermarks to come."""
+        goes = later(times, max(0, self._bounds.of_side(number)[1]))
+        return np.maximum(goes, add_ms(self.watermark, 1))
+
+    def _without_gone(self, table: KeyedTable) -> pa.Table:
+        """Return the kept rows of a side, without those that nothing can meet any more."""
+        gone = table.table.column(_GOES).to_numpy() <= self.watermark
+        if gone.any():
+            table.table = table.table.filter(pa.array(~gone))
+        return table.table
+
+
+def _half_gone(rows: pa.Table) -> int:
+    """The watermark at which half of some rows will be gone."""
+    goes = rows.column(_GOES).to_numpy()
+    middle = len(goes) // 2
+    return int(np.partition(goes, middle)[middle])
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalColumns(OnColumns):
+    """An interval join on columns; picklable."""
+
+    name: str
+    bounds: Bounds
+    sides: tuple[Side, Side]
+    selection: Selection
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables of a side."""
+        return pa.schema([*self.sides[_TABLES.index(part)].schema, *_TIMES])
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
+        return rows_in_time_order
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        return [
+            ("interval join", described_bounds(self.bounds)),
+            ("gives", repr(self.selection)),
+            ("late", described_late((self.sides[0].late_tag, self.sides[1].late_tag))),
+            ("state", "the fields that come out of each side, in Arrow columns by key, until nothing can meet them"),
+        ]
+
+
+_PARTS = ("first/", "second/")
+"""Where the rows of each side lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Chunks are tables of rows; merged ones are joined."""
+
+    patience: int = 8
+
+    def size(self, chunk: pa.Table) -> int:
+        """Its rows."""
+        return len(chunk)
+
+    def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
+        """All of them."""
+        return pa.concat_tables(chunks)
+
+    def encode(self, chunk: pa.Table) -> bytes:
+        """An Arrow IPC stream."""
+        return encode_table(chunk.combine_chunks())
+
+    def decode(self, data: bytes) -> pa.Table:
+        """The inverse of :meth:`encode`."""
+        return decode_table(data)
+
+
+class WindowColumnsOperator(ColumnJoinOperator):
+    """Keeps the rows of each side by pane, without reading what is there; a window that fires reads its panes.
+
+    An element that is late, but within the allowed lateness, has its windows fire again: once for each key, window and
+    micro-batch.
+    """
+
+    def __init__(self, spec: WindowColumns, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec.name, spec.sides, spec.selection, context)
+        self._panes = spec.panes
+        self._lateness_ms = spec.lateness_ms
+        self._keeps = KEEPS[spec.how]
+        self._stores: list[ChunkStore[pa.Table]] = [ChunkStore(PartOfState(backend, part), _Rows()) for part in _PARTS]
+        self._added: list[dict[int, list[pa.Table]]] = [{}, {}]
+
+    @property
+    def late_until(self) -> int:
+        """The last time whose windows can no longer be updated."""
+        return self._panes.last_time_of(self._last_late())
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
+        return self._panes.reacts_between(self.watermark, watermark_ms, self._lateness_ms)
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """Add rows to their panes."""
+        times = times_of(rows)
+        come = arrived(self._panes, times, self._last_late(), self._lateness_ms, self.watermark)
+        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
+        rows = rows.select(self.sides[number].schema.names).append_column(PANE, pa.array(come.starts))
+        accepted = ~come.late & ~come.without_window
+        if not accepted.all():
+            self.count_late(LATE_DROPPED, times[come.late])
+            rows = rows.filter(pa.array(accepted))
+        added = {self._panes.number_of(pane): part for pane, part in slices_by(rows, PANE)}
+        for pane, part in added.items():
+            self._added[number].setdefault(pane, []).append(part)
+        self._fire_again(added)
+
+    def advance(self, watermark_ms: int) -> None:
+        """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
+        fired = self._last_fired()
+        self.watermark = watermark_ms
+        panes = sorted({*self._held(0), *self._held(1)})
+        for window in self._panes.windows_with(panes, fired + 1, self._last_fired()):
+            self._fire(window)
+        needed = (self._last_late() + 1) * self._panes.per_slide
+        for pane in panes[: bisect_left(panes, needed)]:
+            for store, added in zip(self._stores, self._added, strict=True):
+                store.drop(pane)
+                added.pop(pane, None)
+
+    def flush(self) -> None:
+        """Store what was added."""
+        for store, added in zip(self._stores, self._added, strict=True):
+            for pane, tables in added.items():
+                store.append(pane, pa.concat_tables(tables))
+            store.flush()
+            added.clear()
+
+    def held(self) -> dict[str, int]:
+        """How many windows wait for the watermark."""
+        panes = sorted({*self._held(0), *self._held(1)})
+        return {OPEN_WINDOWS: self._panes.count_windows_with(panes, self._last_fired() + 1)}
+
+    def _held(self, number: int) -> list[int]:
+        """The panes in which a side has rows."""
+        return [*self._stores[number].rows(), *self._added[number]]
+
+    def _last_fired(self) -> int:
+        return self._panes.last_fired(self.watermark)
+
+    def _last_late(self) -> int:
+        return self._panes.last_late(self._lateness_ms, self.watermark)
+
+    def _fire_again(self, added: dict[int, pa.Table]) -> None:
+        """Fire windows that the watermark has passed already, for the keys that were added to."""
+        for window in self._panes.windows_with(sorted(added), self._last_late() + 1, self._last_fired()):
+            first = window * self._panes.per_slide
+            touched = [added[pane] for pane in range(first, first + self._panes.per_window) if pane in added]
+            self._fire(window, pa.concat_tables(touched).select(self.keys))
+
+    def _fire(self, number: int, only: pa.Table | None = None) -> None:
+        """Give the pairs of a window, of some keys only where it fires again."""
+        tables = [self._rows_of(side, number) for side in (0, 1)]
+        if only is not None:
+            tables = [_with_keys_of(table, only, self.keys) for table in tables]
+        pairs = equal(*numbered_together(tables[0], tables[1], self.keys), self._keeps)
+        count = len(pairs[0])
+        window = self._panes.window(number)
+        bounds = window_array(np.full(count, window.start), np.full(count, window.end))
+        self.put(tables, pairs, np.full(count, window.max_timestamp()), bounds)
+
+    def _rows_of(self, side: int, window: int) -> pa.Table:
+        """Return the rows of a side in a window, in the order of panes."""
+        first = window * self._panes.per_slide
+        tables = [self.sides[side].schema.empty_table()]
+        for pane in range(first, first + self._panes.per_window):
+            tables += self._stores[side].chunks(pane)
+            tables += self._added[side].get(pane, [])
+        return pa.concat_tables(tables).combine_chunks()
+
+
+def _with_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table:
+    """The rows of a table whose keys are in another one, too."""
+    numbers, wanted_numbers = numbered_together(table, wanted, keys)
+    return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowColumns(OnColumns):
+    """A window join on columns; picklable."""
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    panes: Panes
+    lateness_ms: int
+    how: str
+    sides: tuple[Side, Side]
+    selection: Selection
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables of a side."""
+        return self.sides[_PARTS.index(part)].schema
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
+        return rows_in_time_order
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        return [
+            ("windows", repr(self.assigner)),
+            ("join", self.how),
+            ("gives", repr(self.selection)),
+            ("late", f"allowed lateness {self.lateness_ms} ms, later than that dropped and counted"),
+            ("state", "the fields that come out of each side, in Arrow columns by panes"),
+        ]
+
+
+def obstacle_of(
+    assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None, evictor: Evictor[Any, Any] | None
+) -> str | None:
+    """Why the windows of a join cannot run on columns, and what to change; None if they can."""
+    if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows):
+        return f"the windows {assigner!r} need each element; use tumbling or sliding windows of event time"
+    if trigger is not None and type(trigger) is not EventTimeTrigger:
+        return f"the trigger {trigger!r} looks at single elements; leave trigger(...) out"
+    if evictor is not None:
+        return f"the evictor {evictor!r} looks at single elements"
+    return None

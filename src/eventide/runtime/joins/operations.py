@@ -10,11 +10,16 @@ from eventide.api.functions import ProcessJoinFunction
 from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.joins.columns import Side, sides_of
+from eventide.runtime.joins.columns import (
+    IntervalColumns,
+    IntervalColumnsOperator,
+    Side,
+    WindowColumns,
+    WindowColumnsOperator,
+    sides_of,
+)
 from eventide.runtime.joins.interval import Bounds, IntervalJoinOperator, IntervalJoinSpec
-from eventide.runtime.joins.interval_columns import IntervalColumns, IntervalColumnsOperator
-from eventide.runtime.joins.selection import Selection, SelectsOfPair, obstacle_of_fields
-from eventide.runtime.joins.window_columns import WindowColumns, WindowColumnsOperator
+from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_of_fields
 from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState

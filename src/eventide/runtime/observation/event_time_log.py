@@ -12,8 +12,7 @@ import numpy as np
 
 from eventide.common.ms import MIN_MS
 from eventide.runtime.eventtime.valve import Holder
-from eventide.runtime.observation.histograms import EIGHTHS, DurationHistogram
-from eventide.runtime.observation.timestamp_summary import TimestampSummary
+from eventide.runtime.observation.histograms import EIGHTHS, DurationHistogram, TimestampSummary
 
 _MOVES = 64
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Signal
-from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Inbox, Signal
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 from eventide.runtime.observation.event_time_log import (
     EVENT_TIME,
@@ -18,7 +17,7 @@ from eventide.runtime.observation.event_time_log import (
     remembered,
     stored,
 )
-from eventide.runtime.observation.timestamp_summary import TimestampSummary
+from eventide.runtime.observation.histograms import TimestampSummary
 from eventide.runtime.state.backend import Backend
 
 _ARRIVALS, _COUNTS = "arrivals", "counts"

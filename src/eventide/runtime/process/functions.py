@@ -1,9 +1,12 @@
-"""How each kind of function is called with the elements of each input, and with timers."""
+"""How each kind of function is called with the elements of each input, and with timers.
+
+``KeyedElementContext`` is its view of the operator that calls it, and ``ProcessSpec`` the operator's description.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from eventide.api.functions import (
@@ -12,7 +15,18 @@ from eventide.api.functions import (
     CoProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
+    KeyedStateStore,
 )
+from eventide.api.functions.timers import TimeDomain
+from eventide.common.ms import whole_ms
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+from eventide.runtime.chain.chained_operators import ElementContext, Moment, Times
+from eventide.runtime.chain.outputs import described
+from eventide.runtime.elements.elements import in_time_order
+from eventide.runtime.state.key_context import KeyContext
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.operator import SortInputs
 
 Results: TypeAlias = Iterable[Any] | None
 """Outputs of a function; None stands for nothing."""
@@ -184,3 +198,100 @@ def _one_or_none(call: Callable[[Any], Any]) -> Handle:
         return None if result is None else (result,)
 
     return handle
+
+
+class _TimersOfKey(Times):
+    """The times of an operator, and the timers of the key at hand."""
+
+    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
+        super().__init__(moment)
+        self._at = at
+        self._event_timers = keyed.event_timers
+        self._processing_timers = keyed.processing_timers
+
+    def register_processing_time_timer(self, timestamp: int) -> None:
+        """Set a timer by the clock; in batch execution, not while timers fire."""
+        self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
+
+    def register_event_time_timer(self, timestamp: int) -> None:
+        """Set a timer of event time; in batch execution, not while timers fire."""
+        self._event_timers.register(whole_ms(timestamp), self._at.key, None)
+
+    def delete_processing_time_timer(self, timestamp: int) -> None:
+        """Take a timer by the clock back."""
+        self._processing_timers.delete(whole_ms(timestamp), self._at.key, None)
+
+    def delete_event_time_timer(self, timestamp: int) -> None:
+        """Take a timer of event time back."""
+        self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
+
+
+class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
+    """The operator as a function with keys sees it.
+
+    ``domain`` is that of the timer at hand; ``in_batch`` says that all input comes before any watermark.
+    """
+
+    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState, *, in_batch: bool = False) -> None:
+        super().__init__(moment)
+        self.in_batch = in_batch
+        self.domain: TimeDomain | None = None
+        self._at = at
+        self._timers = _TimersOfKey(moment, at, keyed)
+
+    def get_current_key(self) -> Any:
+        """The key at hand."""
+        return self._at.key
+
+    def time_domain(self) -> TimeDomain:
+        """The kind of the timer at hand."""
+        if self.domain is None:
+            raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
+        return self.domain
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """All that describes a process operator; picklable.
+
+    ``dead_letters`` is the side output of elements and timers that its function cannot handle; None: they are errors.
+    """
+
+    name: str
+    processing: Processing
+    has_keys: bool
+    output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    dead_letters: str | None = None
+    key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether the function may set timers by the clock."""
+        return self.has_keys and self.processing.may_wait_for_clock
+
+    @property
+    def sort_inputs(self) -> SortInputs | None:
+        """Sorts by timestamps across both inputs, if they have keys."""
+        return in_time_order if self.has_keys else None
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore | None:
+        """Where its function finds its state; None where there are no keys."""
+        return self.key_context.store if self.has_keys else None
+
+    @property
+    def speed(self) -> str:
+        """How it runs, and why."""
+        return f"element by element, because {type(self.processing.user_function).__name__} is Python"
+
+    def user_functions(self) -> list[Any]:
+        """The function that the user wrote, to be opened and closed."""
+        function = self.processing.user_function
+        return [] if function is None else [function]
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
+        timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
+        function = ("function", type(self.processing.user_function).__name__)
+        return [function, ("state", state), ("timers", timers), *described(self.dead_letters)]

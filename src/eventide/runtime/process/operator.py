@@ -8,16 +8,14 @@ from functools import partial
 from typing import Any, ClassVar
 
 from eventide.api.dead_letters import ADVICE
-from eventide.api.functions.time_domain import TimeDomain
+from eventide.api.functions.timers import TimeDomain
 from eventide.common.ms import MIN_MS
 from eventide.runtime.chain.chained_operators import HANDLING, ElementContext, Moment
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.contexts import KeyedElementContext
-from eventide.runtime.process.functions import Handle
-from eventide.runtime.process.spec import ProcessSpec
+from eventide.runtime.process.functions import Handle, KeyedElementContext, ProcessSpec
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers

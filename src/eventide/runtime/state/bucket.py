@@ -1,16 +1,29 @@
-"""Buckets of keys: what each keeps side by side, as bytes, and how they are filled from what is at hand."""
+"""Buckets of keys: what each keeps side by side, as bytes, and where a state backend has them.
+
+``Bucket`` has what is stored of its keys, and ``buckets_of`` fills buckets from what is at hand. ``BucketStore`` keeps
+them in a backend; their number grows one by one with what is stored: linear hashing.
+
+With ``2**n`` buckets, the last ``n`` bits of a hash say which one. The next bucket takes from the first those hashes
+that have one more bit set, the one after it from the second, and so on until there are twice as many: so a bucket more
+means that the entries of one other bucket move, and the number of buckets is all that needs to be known to find one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import heapq
+import json
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.timers import NO_PLACE, Numbers, TimerColumns, Timers, TimersInOrder, count_of, earliest_of
 
@@ -193,3 +206,257 @@ def _expiry(names: list[_OfName], begin: int, end: int) -> int | None:
     expiring = (value for name in names if name.name.endswith(SUFFIX) for value in name.values[begin:end])
     times = (expiry_of(live(value)) for value in expiring if value is not None)
     return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+_INDEX = "buckets"
+BUCKET = "bucket"
+"""The beginning of a bucket's name, before a slash."""
+
+_PREFIX = f"{BUCKET}/"
+_MANY = 256
+"""Fewer buckets are read one by one in any case."""
+_SIZE = struct.Struct("<I")
+_LZ4 = pa.Codec("lz4_raw")
+"""Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
+
+_ADDRESS_BITS = 32
+MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
+"""The upper half of a hash says which subtask a key is in, so it tells nothing any more within one."""
+
+_BUCKETS_OF_A_PAGE = 512
+_NUMBERS = np.dtype("<u2")
+_TIMES = np.dtype("<i8")
+
+
+class BucketStore:
+    """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
+
+    ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
+    at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
+    :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
+    empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the index for as long as
+    anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
+    buckets that did not count them.
+    """
+
+    def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
+        self._backend = backend
+        self._size = size
+        stored = backend.get(_INDEX)
+        self._stored = stored
+        content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
+        self.count: int = content["count"]
+        self._entries: int = content["entries"]
+        self._bytes: int = content["bytes"]
+        self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
+        self._names = list(times)
+        self.numbers: list[int] = content.get("numbers", [])
+        self.timers: int | None = 0 if stored is None else content.get("timers")
+
+    @property
+    def entries(self) -> int:
+        """How many entries all buckets have together."""
+        return self._entries
+
+    def get(self, bucket: int) -> bytes | None:
+        """The content of a bucket; None if it is empty."""
+        stored = self._backend.get(_name(bucket)) if self._entries else None
+        return None if stored is None else decompressed(stored)
+
+    def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
+        """The contents of several buckets; where most of all are wanted, all are read at once."""
+        if len(buckets) < _MANY or 2 * len(buckets) < self.count:
+            return {bucket: self.get(bucket) for bucket in buckets}
+        found: dict[int, bytes | None] = dict.fromkeys(buckets)
+        for name, stored in self._backend.all_of(_PREFIX) if self._entries else ():
+            bucket = int(name.removeprefix(_PREFIX))
+            if bucket in found:
+                found[bucket] = decompressed(stored)
+        return found
+
+    def grow(self, entries: int, size: int) -> list[int]:
+        """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
+
+        Returns:
+            The buckets of which entries move to new buckets, to be put again.
+        """
+        self._entries += entries
+        self._bytes += size
+        before = self.count
+        self.count = max(before, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+        return parents(before, self.count)
+
+    def put(self, bucket: int, content: bytes | None) -> None:
+        """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
+        if content is None:
+            self._backend.delete(_name(bucket))
+        else:
+            self._backend.put(_name(bucket), _compressed(content))
+
+    def flush(self) -> None:
+        """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
+        for schedule in self.schedules:
+            schedule.flush()
+        if not self._entries:
+            self.count, self.timers = 1, 0
+            if self._stored is not None:
+                self._backend.delete(_INDEX)
+                self._stored = None
+            return
+        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
+        content |= {} if self.timers is None else {"timers": self.timers}
+        earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        stored = json.dumps(content | earliest).encode()
+        if stored != self._stored:
+            self._backend.put(_INDEX, stored)
+            self._stored = stored
+
+
+def decompressed(stored: bytes) -> bytes:
+    """The content of a bucket, as it was put."""
+    (size,) = _SIZE.unpack_from(stored)
+    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
+    return content
+
+
+def address(key_hash: int, count: int) -> int:
+    """The bucket of a hash among ``count`` buckets.
+
+    >>> [address(key_hash, 6) for key_hash in range(8)]
+    [0, 1, 2, 3, 4, 5, 2, 3]
+    """
+    low = 1 << count.bit_length() - 1
+    found = key_hash & 2 * low - 1
+    return found if found < count else found - low
+
+
+def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """:func:`address` for each of many hashes."""
+    low = 1 << count.bit_length() - 1
+    found = (hashes & np.uint64(2 * low - 1)).astype(np.int64)
+    return np.where(found < count, found, found - low)
+
+
+def parents(before: int, count: int) -> list[int]:
+    """The buckets from which entries move when ``before`` buckets become ``count``.
+
+    >>> parents(6, 8), parents(1, 8)
+    ([2, 3], [0])
+    """
+    found = set()
+    for bucket in range(before, count):
+        parent = bucket
+        while parent >= before:
+            parent -= 1 << parent.bit_length() - 1
+        found.add(parent)
+    return sorted(found)
+
+
+class Schedule:
+    """The earliest time of each bucket, in pages of some hundred buckets, and the earliest time of each page.
+
+    The earliest times of the pages are small, and kept by the user of the schedule; a page is read when its earliest
+    time has come, or when the time of one of its buckets changes, and written if it did.
+    """
+
+    def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
+        self._backend = backend
+        self._name = name
+        self._earliest = dict(earliest)
+        self._pages: dict[int, dict[int, int]] = {}
+        self._changed: set[int] = set()
+        self._coming: list[tuple[int, bool, int]] = []
+        self._start()
+
+    @property
+    def earliest(self) -> list[tuple[int, int]]:
+        """The earliest time of each page in which there is any, in milliseconds: what a schedule is opened with."""
+        return sorted(self._earliest.items())
+
+    def due(self, until_ms: int) -> list[int]:
+        """The buckets whose time has come, each once."""
+        coming = self._coming
+        found = []
+        while coming and coming[0][0] <= until_ms:
+            _, is_bucket, number = heapq.heappop(coming)
+            if is_bucket:
+                found.append(number)
+            else:
+                self._unfold(number)
+        return found
+
+    def next(self) -> tuple[int, int] | None:
+        """The earliest time and its bucket; None if there is none."""
+        while self._coming and not self._coming[0][1]:
+            self._unfold(heapq.heappop(self._coming)[2])
+        return (self._coming[0][0], self._coming[0][2]) if self._coming else None
+
+    def skip(self) -> None:
+        """Take the bucket away that :meth:`next` gave."""
+        heapq.heappop(self._coming)
+
+    def next_of_untouched(self) -> int | None:
+        """The earliest time, when no bucket was touched since the last :meth:`flush`: no page is read for it."""
+        return self._coming[0][0] if self._coming else None
+
+    def set(self, bucket: int, time_ms: int | None) -> None:
+        """Have a bucket come up at another time from the next :meth:`flush` on; None for never."""
+        number, position = divmod(bucket, _BUCKETS_OF_A_PAGE)
+        page = self._page(number)
+        if page.get(position) == time_ms:
+            return
+        self._changed.add(number)
+        if time_ms is None:
+            del page[position]
+        else:
+            page[position] = time_ms
+
+    def flush(self) -> None:
+        """Store the pages that changed, and start again with what is stored."""
+        for number in sorted(self._changed):
+            page = self._pages[number]
+            if page:
+                self._backend.put(f"{self._name}/{number}", _stored(page))
+                self._earliest[number] = min(page.values())
+            else:
+                self._backend.delete(f"{self._name}/{number}")
+                self._earliest.pop(number, None)
+        self._changed.clear()
+        self._pages.clear()
+        self._start()
+
+    def _start(self) -> None:
+        self._coming = [(time_ms, False, page) for page, time_ms in self._earliest.items()]
+        heapq.heapify(self._coming)
+
+    def _unfold(self, number: int) -> None:
+        first = number * _BUCKETS_OF_A_PAGE
+        for position, time_ms in self._page(number).items():
+            heapq.heappush(self._coming, (time_ms, True, first + position))
+
+    def _page(self, number: int) -> dict[int, int]:
+        page = self._pages.get(number)
+        if page is None:
+            stored = self._backend.get(f"{self._name}/{number}") if number in self._earliest else None
+            page = self._pages[number] = {} if stored is None else _read(stored)
+        return page
+
+
+def _name(bucket: int) -> str:
+    return f"{_PREFIX}{bucket}"
+
+
+def _compressed(content: bytes) -> bytes:
+    packed: bytes = _LZ4.compress(content, asbytes=True)
+    return _SIZE.pack(len(content)) + packed
+
+
+def _stored(page: dict[int, int]) -> bytes:
+    """The times, then the buckets that they belong to."""
+    return np.array([*page.values()], _TIMES).tobytes() + np.array([*page], _NUMBERS).tobytes()
+
+
+def _read(stored: bytes) -> dict[int, int]:
+    count = len(stored) // (_TIMES.itemsize + _NUMBERS.itemsize)
+    times = np.frombuffer(stored, _TIMES, count)
+    return dict(zip(np.frombuffer(stored, _NUMBERS, count, times.nbytes).tolist(), times.tolist(), strict=True))

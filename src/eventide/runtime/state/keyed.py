@@ -21,13 +21,15 @@ from eventide.runtime.state.bucket import (
     NO_BUCKET,
     NO_TIMES,
     Bucket,
+    BucketStore,
     Pickled,
+    address,
+    addresses,
     buckets_of,
     live,
     owned,
     unpickled,
 )
-from eventide.runtime.state.bucket_store import BucketStore, address, addresses
 from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
 from eventide.runtime.state.timers import placed, timers_of_kinds

@@ -8,10 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventide.common.ms import MIN_MS
-from eventide.runtime.eventtime.idleness import Idleness
-from eventide.runtime.eventtime.valve import WatermarkValve
-from eventide.runtime.exchange.frames import ALIGNMENT, END_OF_BATCH, END_OF_INPUT, Frame, Rest, Signal, WatermarkReport
-from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.eventtime.valve import Idleness, WatermarkValve
+from eventide.runtime.exchange.frames import (
+    ALIGNMENT,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    Frame,
+    Inbox,
+    Rest,
+    Signal,
+    WatermarkReport,
+)
 from eventide.runtime.metrics import ALIGNMENT_DRIFT, HELD_BY, SPLITS_HELD
 from eventide.runtime.sources.alignment import Facts, lowest
 from eventide.runtime.state.backend import Backend

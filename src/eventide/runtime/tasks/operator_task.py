@@ -15,8 +15,7 @@ from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, Hig
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.valve import WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, WatermarkReport
-from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, Inbox, WatermarkReport
 from eventide.runtime.exchange.partitioners import Codec
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics

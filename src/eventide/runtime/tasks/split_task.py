@@ -14,8 +14,7 @@ from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements, interleave
+from eventide.runtime.elements.elements import Columns, Elements, interleave
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics

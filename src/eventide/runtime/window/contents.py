@@ -10,8 +10,7 @@ import numpy as np
 
 from eventide.api.functions import AggregateFunction, ReduceFunction
 from eventide.api.windows import TimestampedValue
-from eventide.runtime.elements.bare import is_bare
-from eventide.runtime.elements.ownership import own, own_unless
+from eventide.runtime.elements.ownership import is_bare, own, own_unless
 
 Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The timestamps of elements, in milliseconds."""

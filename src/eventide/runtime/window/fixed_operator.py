@@ -22,12 +22,10 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AtElement, Times
-from eventide.runtime.window.contexts import WINDOW_STATE
-from eventide.runtime.window.grouping import Indices, by_pane
+from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
-from eventide.runtime.window.partials import Partials
+from eventide.runtime.window.reducing import Indices, Partials, by_pane
 from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
-from eventide.runtime.window.spec import WindowSpec
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"

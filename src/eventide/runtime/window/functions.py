@@ -1,20 +1,188 @@
-"""How each kind of window function is called when a window fires."""
+"""How window functions are called when a window fires, and their view of the operator that calls them.
+
+First the contexts of triggers, assigners, evictors and window functions; then the calls; last ``WindowSpec``, the
+description of a window operator that works on Python objects, as plain data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from eventide.api.functions import (
     AllWindowFunction,
+    KeyedStateStore,
     ProcessAllWindowFunction,
     ProcessWindowFunction,
     WindowFunction,
 )
+from eventide.api.state import StateDescriptor
+from eventide.api.windows import (
+    ContinuousEventTimeTrigger,
+    CountSlidingWindowAssigner,
+    CountTrigger,
+    CountTumblingWindowAssigner,
+    EventTimeTrigger,
+    Evictor,
+    GlobalWindows,
+    NeverTrigger,
+    PurgingTrigger,
+    SlidingEventTimeWindows,
+    Trigger,
+    TumblingEventTimeWindows,
+    Window,
+    WindowAssigner,
+)
+from eventide.common.ms import MIN_MS, whole_ms
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import ProgramError
+from eventide.runtime.chain.outputs import described
+from eventide.runtime.elements.elements import in_time_order
+from eventide.runtime.state.key_context import KeyContext, handles_under
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.tasks.operator import SortInputs
+from eventide.runtime.window.contents import Contents
 
-if TYPE_CHECKING:
-    from eventide.runtime.window.contexts import FiringContext
+TRIGGER_STATE = "trigger:"
+WINDOW_STATE = "window:"
+ASSIGNER_STATE = "assigner:"
+
+
+class WindowMoment:
+    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
+
+    def __init__(self) -> None:
+        self.key: Any = None
+        self.window: Any = None
+        self.merged: Sequence[Window] = ()
+        self.watermark = MIN_MS
+        self.processing_time = MIN_MS
+
+    def window_scope(self) -> tuple[Any, Hashable]:
+        """The key and window at hand: where the state of one window lives."""
+        return self.key, self.window
+
+    def key_scope(self) -> tuple[Any, Hashable]:
+        """The key at hand: where the state of a key as a whole lives."""
+        return self.key, None
+
+
+class TriggerView(Trigger.OnMergeContext):
+    """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
+
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
+        self._moment = moment
+        self._timers = keyed
+        self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def get_current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+    def register_event_time_timer(self, time: int) -> None:
+        """Have ``on_event_time`` called when the watermark reaches a time; in batch, not while timers fire."""
+        self._timers.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        """Undo :meth:`register_event_time_timer`."""
+        self._timers.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        """Have ``on_processing_time`` called when the clock reaches a time; in batch, not while timers fire."""
+        self._timers.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        """Undo :meth:`register_processing_time_timer`."""
+        self._timers.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        """The trigger's state for the key and window at hand."""
+        return state_descriptor.bind(self._states)
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        """Merge the trigger's state of the windows that are becoming one."""
+        self._states.merge(state_descriptor, self._moment.merged)
+
+
+class AssignerView(WindowAssigner.WindowAssignerContext):
+    """The operator as a window assigner sees it."""
+
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
+        self._moment = moment
+        self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
+
+    def get_runtime_context(self) -> KeyedStateStore:
+        """The assigner's state for the key at hand."""
+        return self._states
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+
+class EvictorView(Evictor.EvictorContext):
+    """The operator as an evictor sees it."""
+
+    def __init__(self, moment: WindowMoment) -> None:
+        self._moment = moment
+
+    def get_current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def get_current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+
+class FiringContext(ProcessAllWindowFunction.Context[Any]):
+    """The operator as a window function sees it."""
+
+    def __init__(self, moment: WindowMoment, keyed: KeyedState, merging: bool, at: KeyContext) -> None:
+        self._moment = moment
+        self._keyed = keyed
+        self._at = at
+        self._merging = merging
+        self.uses_window_state = False
+        self._window_state = handles_under(keyed, WINDOW_STATE, moment.window_scope)
+
+    def window(self) -> Any:
+        """The window that fires."""
+        return self._moment.window
+
+    def current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
+        return self._moment.processing_time
+
+    def current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
+        return self._moment.watermark
+
+    def window_state(self) -> KeyedStateStore:
+        """State for the key and window; not for windows that merge, whose identity changes (as in Flink)."""
+        if self._merging:
+            raise ProgramError(
+                "per-window state is not available with windows that merge, because their identity changes; "
+                "use global_state()"
+            )
+        self.uses_window_state = True
+        return self._window_state
+
+    def global_state(self) -> KeyedStateStore:
+        """State for the key, shared by all its windows; that of the runtime context is the same."""
+        self.enter()
+        return self._at.store
+
+    def enter(self) -> None:
+        """Have the key of the window at hand."""
+        self._at.key, self._at.values = self._moment.key, self._keyed.values
+        if self._at.key not in self._keyed.index:
+            self._keyed.open(self._at.key)
 
 
 class FiringFunction(Protocol):
@@ -132,3 +300,74 @@ class ProcessAll(_Firing):
     def clear(self, context: FiringContext) -> None:
         """Call ``clear(context)``."""
         self.function.clear(context)
+
+
+_WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
+_TIMELESS = (GlobalWindows, CountTumblingWindowAssigner, CountSlidingWindowAssigner)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """All that describes a window operator; picklable.
+
+    ``output_type`` is what was declared for its results; those of side outputs have the type of their tag.
+    ``dead_letters`` is the side output of what its functions cannot handle; None: that is an error.
+    """
+
+    name: str
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: FiringFunction
+    evictor: Evictor[Any, Any] | None = None
+    lateness_ms: int = 0
+    late_tag: str | None = None
+    output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    dead_letters: str | None = None
+    key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether time alone says which windows an element is in and when they fire, and no code looks at elements.
+
+        Subclasses of the built-in assigners and triggers may do anything, so they do not count.
+        """
+        has_fixed_windows = type(self.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
+        return has_fixed_windows and type(self.trigger) is EventTimeTrigger and self.evictor is None
+
+    @property
+    def needs_clock(self) -> bool:
+        """Whether windows end by the clock, or a trigger may set timers by it; those of users may."""
+        trigger = self.trigger
+        while type(trigger) is PurgingTrigger:
+            trigger = trigger.nested_trigger
+        return not (
+            type(trigger) in _WITHOUT_CLOCK and (self.assigner.is_event_time() or type(self.assigner) in _TIMELESS)
+        )
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps; windows over all elements treat them as elements of one key."""
+        return in_time_order
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
+        return [
+            ("windows", repr(self.assigner)),
+            ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
+            ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
+            ("state", f"{type(self.contents).__name__} per key and window"),
+            *described(self.dead_letters),
+        ]
+
+    @property
+    def state_of_functions(self) -> KeyedStateStore:
+        """Where its window function finds the state of a key, which all windows of the key share."""
+        return self.key_context.store
+
+    def user_functions(self) -> list[Any]:
+        """The functions that the user wrote, to be opened and closed."""
+        functions = [self.contents.user_function, self.function.user_function]
+        return [function for function in functions if function is not None]

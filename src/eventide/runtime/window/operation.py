@@ -23,12 +23,11 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
-from eventide.runtime.columnar.count_operator import CountOperator
+from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator
 from eventide.runtime.columnar.layout import ResultShape
+from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.columnar.pane_operator import ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of
-from eventide.runtime.columnar.session_operator import SessionOperator
-from eventide.runtime.columnar.spec import ColumnarWindow
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.state.backend import Backend
@@ -37,11 +36,9 @@ from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator
 from eventide.runtime.window.contents import AllElements, Contents, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import FiringFunction
+from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
-from eventide.runtime.window.partials import PartialsCodec
-from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
-from eventide.runtime.window.spec import WindowSpec
+from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 
 COLUMNS = "columns"
 _ELEMENT = "element by element"

@@ -20,7 +20,7 @@ from eventide.runtime.state.key_context import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
 from eventide.runtime.tasks.operator import OperatorContext, Receive
-from eventide.runtime.window.contexts import (
+from eventide.runtime.window.functions import (
     TRIGGER_STATE,
     WINDOW_STATE,
     AssignerView,
@@ -28,10 +28,10 @@ from eventide.runtime.window.contexts import (
     FiringContext,
     TriggerView,
     WindowMoment,
+    WindowSpec,
 )
 from eventide.runtime.window.merging import windows_of
 from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
-from eventide.runtime.window.spec import WindowSpec
 
 CONTENTS = "contents"
 """The name under which what a window keeps is stored."""

@@ -1,17 +1,154 @@
-"""Elements reduced by key and pane, in a task that sends them on."""
+"""The way to windows that reduce: elements are reduced by key and pane before they leave the task.
+
+``ReducingPartitioner`` is that way. ``ByPane`` and ``InRuns`` reduce, to ``Partials``: one value for each key and pane,
+or few. ``by_pane`` says which elements are in which pane, for the operator of windows, too.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
-from eventide.runtime.elements.bare import is_bare
-from eventide.runtime.elements.ownership import own_unless
-from eventide.runtime.window.contents import AtElement, Reduced
-from eventide.runtime.window.grouping import Indices
+from eventide.api.dead_letters import ADVICE
+from eventide.common.typeinfo import TypeInformation
+from eventide.errors import DataError
+from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.chain.chained_operators import HANDLING
+from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, own_unless
+from eventide.runtime.exchange.partitioners import SubtasksOfKeys, extracted_keys, selectors
+from eventide.runtime.invoke import no_timestamp, user_function_error
+from eventide.runtime.window.contents import AtElement, Reduced, Times
+
+_VALUES_AT_ONCE = 1 << 17
+_VALUES_OF_A_FRAME = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class ReducingPartitioner:
+    """Elements leave reduced, whatever their number: one value for each key and pane, or few.
+
+    The reduce function is associative, so that it may work on parts: of each key and pane, the elements of a task are
+    reduced in their order of arrival, and then what the tasks have made. For windows that take late elements, or give
+    them to a side output, or that leave gaps, elements have to travel themselves.
+
+    ``operator`` is the window operator that the reduce function belongs to, ``select`` finds the key (None: there are
+    no keys).
+    """
+
+    operator: str
+    reduced: Reduced
+    panes: Panes
+    codec: PartialsCodec
+    select: Callable[[Any], Any] | None
+    max_parallelism: int = 1
+    mixes_splits: bool = True
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        dealt = "all together" if self.select is None else f"by key ({self.codec.key_type})"
+        return f"{dealt}, {self.codec.value_type} reduced before the shuffle to one for each key and pane"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """The key selector, and the reduce function, which is opened and closed in the tasks that send too."""
+        return [*selectors(self.select), (self.operator, self.reduced.user_function)]
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+        """An empty writer of the task with a slot."""
+        return _RecordWriter(self, subtasks)
+
+
+class _RecordWriter:
+    def __init__(self, partitioner: ReducingPartitioner, subtasks: int) -> None:
+        self._partitioner = partitioner
+        self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
+        self._values = (ByPane if partitioner.panes.slide == partitioner.panes.size else InRuns)(partitioner.reduced)
+        self._only_looks = only_looks(partitioner.reduced.function.reduce)
+        self._counts: Counter[int] = Counter()
+        self._packed: list[tuple[int, bytes]] = []
+        self._sent = 0
+        self.size = 0
+
+    def add(self, batch: Elements) -> None:
+        # The function may change what it reduces, and these elements may be on other ways, too.
+        may_share = self._only_looks or batch.is_unread
+        for elements in batch.pieces():
+            values = self._as_declared(elements)
+            self._add(elements, values if may_share else own_each(values))
+            self.size += len(elements)
+            if self._values.size >= _VALUES_AT_ONCE:
+                self._packed += self._pack()
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        packed = [*self._packed, *self._pack()]
+        self._packed, self.size = [], 0
+        yield from packed
+
+    def _add(self, elements: Elements, values: list[Any]) -> None:
+        partitioner = self._partitioner
+        timestamps = self._timestamps(elements)
+        keys = [None] * len(values) if partitioner.select is None else extracted_keys(partitioner.select, elements)
+        keys = keys if self._only_looks else own_each(keys)
+        groups = by_pane(partitioner.panes, timestamps)
+        for pane, indices in groups:
+            self._counts[pane] += len(values) if indices is None else len(indices)
+        try:
+            self._values.add(groups, keys, values)
+        except AtElement as failed:
+            self._subtask_of.check(failed.key, failed.element)
+            raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
+
+    def _timestamps(self, elements: Elements) -> Times:
+        columns = elements.columns
+        if columns is not None and columns.timestamps is not None and not columns.timestamps.null_count:
+            known: Times = columns.timestamps.to_numpy()
+            return known
+        try:
+            return np.array(elements.timestamps, np.int64)
+        except TypeError:
+            element = elements.values[elements.timestamps.index(None)]
+            raise self._failed(no_timestamp(), element=element) from None
+
+    def _failed(self, error: Exception, **what: Any) -> Exception:
+        """Return the error for an element that the windows cannot take."""
+        return user_function_error(self._partitioner.operator, error, during=HANDLING, advice=ADVICE, **what)
+
+    def _as_declared(self, elements: Elements) -> list[Any]:
+        """The values as they would be after the shuffle: of their declared type."""
+        kind = self._partitioner.codec.value_type
+        if kind.is_pickled or elements.columns is not None:
+            return elements.values
+        return kind.as_declared(elements.values)
+
+    def _pack(self) -> Iterator[tuple[int, bytes]]:
+        """Give the reduced values of each subtask, in frames of a handy size."""
+        keys, values, panes = self._values.taken()
+        counts, self._counts = list(self._counts.items()), Counter()
+        for subtask, indices in self._dealt_out(keys, values):
+            all_of_it = range(len(keys)) if indices is None else indices.tolist()
+            for start in range(0, len(all_of_it), _VALUES_OF_A_FRAME):
+                some = all_of_it[start : start + _VALUES_OF_A_FRAME]
+                self._sent += 1
+                part = Partials(
+                    [keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, self._sent
+                )
+                counts = []  # the first frame tells them
+                yield subtask, self._partitioner.codec.encode(part)
+
+    def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
+        if self._partitioner.select is None or not keys:
+            return iter([(0, None)])
+        return self._subtask_of.dealt_out(keys, lambda: values)
+
 
 _NO_TIMES = np.empty(0, np.int64)
 
@@ -111,3 +248,121 @@ def _pane_of_each(groups: list[tuple[int, Indices | None]], count: int) -> list[
         panes[slice(None) if indices is None else indices] = pane
     numbers: list[int] = panes.tolist()
     return numbers
+
+
+_COUNTS = b"counts"
+_KEYS = b"keys"
+# The end of a frame: after the columns, which have to stay aligned.
+_PICKLED = b"P"
+_COLUMNS = b"C"
+
+
+@dataclass(frozen=True, slots=True)
+class Partials:
+    """Reduced elements: keys and values side by side, with where their pane starts, in milliseconds.
+
+    Those of one key are in the order of arrival. ``counts`` says how many elements were reduced, as (pane, number), for
+    all subtasks: one of them is told. The watermark is the same in each, so a pane is late for all of them or for none.
+    """
+
+    keys: list[Any]
+    values: list[Any]
+    panes: list[int]
+    counts: list[tuple[int, int]]
+    first: int
+
+    def __len__(self) -> int:
+        """How many elements are counted here."""
+        return sum(number for _, number in self.counts)
+
+    def cut(self, begin: int, point: int) -> tuple[Partials, None]:
+        """All of it: what is reduced has no numbers any more."""
+        return self, None
+
+
+@dataclass(frozen=True, slots=True)
+class PartialsCodec:
+    """Arrow columns where nothing is lost on that way, else one pickle of all.
+
+    What is in the midst of being reduced need not fit the declared type yet: a sum may be too large for it until a
+    window function divides it.
+    """
+
+    value_type: TypeInformation
+    key_type: TypeInformation
+
+    def encode(self, partials: Partials) -> bytes:
+        """Reduced elements to bytes.
+
+        Raises:
+            NoKey: if a key is not of its declared type.
+            DataError: if a value cannot be pickled.
+        """
+        keys, values = partials.keys, partials.values
+        value_column = self._column_of(values)
+        key_column = None if self.key_type.is_pickled else column_of_keys(self.key_type, keys)
+        if self._keys_are_pickled:
+            key_column = None
+        try:
+            if value_column is None:
+                keys = keys if key_column is None else self.key_type.from_arrow(key_column)
+                return dumps((keys, values, partials.panes, partials.counts, partials.first)) + _PICKLED
+            beside = {_COUNTS: json.dumps([partials.counts, partials.first]).encode()}
+            if key_column is None:
+                beside[_KEYS] = dumps(keys)
+        except Exception as error:
+            raise DataError(f"a key, or what the reduce function gave, cannot be pickled: {error!r}") from error
+        columns = {"value": value_column, "pane": pa.array(partials.panes, pa.int64())}
+        if key_column is not None:
+            columns["key"] = key_column
+        return encode_table(pa.table(columns, metadata=beside)) + _COLUMNS
+
+    @property
+    def _keys_are_pickled(self) -> bool:
+        return self.key_type.is_pickled or self.key_type.has_exponents
+
+    def _column_of(self, values: list[Any]) -> pa.Array | None:
+        """The values as a column; None where they would not come back as they are."""
+        if not self.value_type.keeps(values):
+            return None
+        try:
+            return self.value_type.to_arrow(values)
+        except (DataError, ValueError, OverflowError):
+            return None  # too large a number, say: it need not fit before it is done
+
+    def decode(self, data: bytes) -> Partials:
+        """The inverse of :meth:`encode`."""
+        content, form = data[:-1], data[-1:]
+        if form == _PICKLED:
+            return Partials(*loads(content))
+        table = decode_table(content)
+        counts, first = json.loads(table.schema.metadata[_COUNTS])
+        if self._keys_are_pickled:
+            keys = loads(table.schema.metadata[_KEYS])
+        else:
+            keys = self.key_type.from_arrow(table.column("key"))
+        values = self.value_type.from_arrow(table.column("value"))
+        return Partials(keys, values, table.column("pane").to_pylist(), list(map(tuple, counts)), first)
+
+
+Indices: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+"""Indices of elements in a batch, rising."""
+
+
+def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]:
+    """The elements of each pane, in the order of time; None stands for all elements, where there is but one pane.
+
+    >>> by_pane(Panes(10, 10), np.array([1, 12, 3]))
+    [(0, array([0, 2])), (10, array([1]))]
+    >>> by_pane(Panes(10, 10), np.array([1, 3]))
+    [(0, None)]
+    """
+    ends = panes.start_of(np.array([timestamps.min(), timestamps.max()]))
+    if ends[0] == ends[1]:
+        return [(int(ends[0]), None)]
+    starts = panes.start_of(timestamps)
+    distinct, codes = np.unique(starts, return_inverse=True)
+    narrow = codes.astype(np.uint16) if len(distinct) < 1 << 16 else codes  # numpy sorts 16 bits by radix
+    order = np.argsort(narrow, kind="stable")
+    cuts = np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1]
+    return list(zip(distinct.tolist(), np.split(order, cuts), strict=True))

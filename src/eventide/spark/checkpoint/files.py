@@ -1,15 +1,21 @@
-"""The files of a checkpoint: Spark's logs, eventide's records, and how large all of it is. Nothing is written."""
+"""The files of a checkpoint: Spark's logs, eventide's records, and how large all of it is. Nothing is written.
+
+There is a record for each program that was started on it; the first micro-batch that the program commits makes the
+record count. Records can be read by Spark or from the files themselves.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import unpacked
-from eventide.storage.opening import opened
+from eventide.runtime.state.operators import check_format
+from eventide.storage import opened
 
 _PLANNED = "offsets"
 _COMMITTED = "commits"
@@ -128,3 +134,33 @@ def _offset(line: str) -> Any:
     """A line of the log: JSON, or nothing where a source has had nothing yet."""
     offset = None if line == "-" else json.loads(line)
     return unpacked(offset) if isinstance(offset, dict) else offset
+
+
+PLACE = "eventide"
+"""The folder of the records, below the checkpoint."""
+
+KAFKA_PLACE = "eventide-sinks"
+"""The folder that names the groups of transactions that sinks have begun in Kafka."""
+
+Record: TypeAlias = dict[str, Any]
+"""``start``, the number of the start; ``after``, the last micro-batch committed before; ``program``, its identity;
+``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; and the checkpoint's ``id``.
+"""
+
+
+def in_order(texts: Iterable[str]) -> list[Record]:
+    """Records from their texts, in the order of the starts.
+
+    Raises:
+        StateError: if one is in the form of an earlier version.
+    """
+    found = [json.loads(text) for text in texts]
+    if any("directories" not in one for one in found):
+        check_format("of an earlier version")
+    return sorted(found, key=lambda one: int(one["start"]))
+
+
+def in_force(started: Sequence[Record], committed: int) -> Record | None:
+    """The record of the last program that was started and committed a micro-batch; None if there is none."""
+    counting = [one for one in started if one["after"] < committed]
+    return counting[-1] if counting else None

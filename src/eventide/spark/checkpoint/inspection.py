@@ -9,8 +9,16 @@ from typing import Any
 
 from eventide.errors import EventideError, StateError
 from eventide.runtime.state.operators import check_format
-from eventide.spark.checkpoint.files import CheckpointFiles, Listing, Planned
-from eventide.spark.checkpoint.records import KAFKA_PLACE, PLACE, Record, in_force, in_order
+from eventide.spark.checkpoint.files import (
+    KAFKA_PLACE,
+    PLACE,
+    CheckpointFiles,
+    Listing,
+    Planned,
+    Record,
+    in_force,
+    in_order,
+)
 
 _DATA_FRAME = "DataFrame"
 

@@ -13,12 +13,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
-from eventide.plan.job import JobPlan
-from eventide.plan.settings import JobSettings
+from eventide.plan.job import JobPlan, JobSettings
 from eventide.savepoint import Outline, Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import outlined
-from eventide.spark.checkpoint.records import PLACE, Record, in_force, in_order
+from eventide.spark.checkpoint.files import PLACE, Record, in_force, in_order
 from eventide.spark.connect.server import there
 from eventide.spark.session.locations import resolved, texts
 from eventide.spark.sinks.routing import directories, refuse_used_directories

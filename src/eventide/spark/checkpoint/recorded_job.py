@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
 from eventide.errors import ProgramError
-from eventide.spark.checkpoint.evidence import evidence, inspected
 from eventide.spark.checkpoint.inspection import Inspection, MicroBatch
+from eventide.spark.checkpoint.state_reader import evidence, inspected
 from eventide.why import Why, why
 from eventide.why.evidence import Evidence
 from eventide.why.standing import source_name, standings

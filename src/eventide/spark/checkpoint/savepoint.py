@@ -1,25 +1,35 @@
-"""From the checkpoint of a stopped job to a savepoint, by Spark's own reader of state."""
+"""Savepoints by Spark: of the checkpoint of a stopped job, by its own reader of state; and of a DataFrame.
+
+The rows of a DataFrame become state where they are dealt out to: by key, in parallel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
 
 from eventide import __version__
-from eventide.connectors.file_system.part_files import PartFiles
+from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import ProgramError, StateError
+from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes
+from eventide.runtime.pickles import classes_of, dumps_program, loads_program
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
+from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import SOURCES, Directory, copy_files
-from eventide.savepoint.rows import Small
-from eventide.spark.checkpoint.evidence import inspected
+from eventide.savepoint.rows import TASKS, Small, elements_of
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.record import outline, recorded_program
-from eventide.spark.checkpoint.state_reader import reading_state, stages_of_state
+from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
 from eventide.spark.connect.server import there
 from eventide.spark.host import is_used_here
 from eventide.spark.query.frame_rows import subtask_ids
@@ -183,5 +193,80 @@ def _writing(
                 columns = [pa.array(column) for column in zip(*small, strict=True)]
                 columns[1] = columns[1].cast(pa.int32())
                 yield pa.RecordBatch.from_arrays(columns, names=["operator", "subtask", "name", "content"])
+
+    return write
+
+
+_DEALT = pa.schema([("subtask", pa.int32()), ("place", pa.int64()), ("elements", pa.binary())])
+_BATCHES_OF_TASK = 1 << 32
+
+
+def bootstrap_on_spark(
+    data_frame: DataFrame, bootstrap: Bootstrap, writer: StateWriter, place: str, parallelism: int | None
+) -> list[Small]:
+    """Write the state that a function makes of the rows of a DataFrame, and return what is small of it.
+
+    Args:
+        data_frame: the rows, which become elements.
+        bootstrap: the function, and how keys are found.
+        writer: writes the savepoint.
+        place: the folder of its files, which no other has.
+        parallelism: how many tasks share the work; by default as many as Spark's shuffles have.
+
+    Raises:
+        ProgramError: if the function cannot be sent to the workers.
+    """
+    ship(data_frame.sparkSession)
+    count = parallelism or int(data_frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    what = f"the function that makes the state of {bootstrap.operator!r}"
+    payload = dumps_program(bootstrap, what, classes=classes_of([(bootstrap, what)]))
+    dealt = data_frame.mapInArrow(_dealing(payload, writer.max_parallelism, count), _sql(_DEALT))
+    together = dealt.repartition(count, "subtask").sortWithinPartitions("subtask", "place")
+    rows = together.mapInArrow(_making(payload, writer, place, count), _sql(TASKS)).collect()
+    return [(row.operator, row.subtask, row.name, bytes(row.content)) for row in rows]
+
+
+def _sql(schema: pa.Schema) -> str:
+    names = {pa.int32(): "INT", pa.int64(): "BIGINT", pa.string(): "STRING", pa.binary(): "BINARY"}
+    return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
+
+
+def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the function that deals the rows of a task out by key, in their order."""
+
+    def deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bootstrap: Bootstrap = loads_program(payload).part
+        context = TaskContext.get()
+        first = (0 if context is None else context.partitionId()) * _BATCHES_OF_TASK
+        for number, batch in enumerate(batches):
+            keyed = bootstrap.with_keys(elements_of(batch))
+            if keyed:
+                subtasks = subtasks_of_hashes(hashes_of([key for _, key in keyed]), max_parallelism, count)
+                of_each = [(s, [keyed[i] for i in np.flatnonzero(subtasks == s)]) for s in np.unique(subtasks).tolist()]
+                yield pa.RecordBatch.from_pylist(
+                    [{"subtask": s, "place": first + number, "elements": dumps(own)} for s, own in of_each], _DEALT
+                )
+
+    return deal
+
+
+def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the function that makes and writes the state of a task's subtasks: all of each of them, in its order."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = chain.from_iterable(
+            zip(*(column.to_pylist() for column in batch.columns), strict=True) for batch in batches
+        )
+        for subtask, parts in groupby(rows, itemgetter(0)):
+            bootstrap: Bootstrap = loads_program(payload).part
+            keyed = chain.from_iterable(loads(content) for _, _, content in parts)
+            values = bootstrap.run(keyed, writer.max_parallelism, subtask, count)
+            small = writer.write(f"{place}/{subtask}", subtask, values)
+            if not small:
+                continue
+            columns = [list(column) for column in zip(*small, strict=True)]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column, field.type) for column, field in zip(columns, TASKS, strict=True)], schema=TASKS
+            )
 
     return write

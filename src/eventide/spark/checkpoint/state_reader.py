@@ -1,14 +1,26 @@
-"""The values that lie in the state of a checkpoint, as Spark's own public reader of state gives them."""
+"""State in a checkpoint, as Spark's own public reader gives it: how much there is, and evidence on event time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.errors import EventideError, StateError
+from eventide.pickling.pickles import register
+from eventide.pickling.stand_ins import shown_loads
+from eventide.runtime.state.operators import HEAD
+from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
+from eventide.spark.connect.server import ask, over_connect
 from eventide.spark.failures import original
+from eventide.spark.query.frame_rows import subtask_ids
+from eventide.why import Evidence
 
 _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '%"stateName":"state"%'"""
 """Mark that tells the stages of a job from operators of Spark's own in its DataFrames."""
@@ -52,3 +64,141 @@ def _reason(error: Exception) -> str:
     lines = str(error).splitlines() or [repr(error)]
     said = (line.lstrip(": ") for line in lines if not line.startswith("An error occurred while calling"))
     return next(said, lines[0])
+
+
+@dataclass(frozen=True, slots=True)
+class StateSize:
+    """The number of values and of bytes that lie under an operator; None is what all operators of a stage share.
+
+    What is small of an operator, its watermarks among it, lies with that of the others of its stage. A value is a
+    bucket of keys, or a chunk of what a window holds.
+    """
+
+    stage: int
+    operator: str | None
+    rows: int
+    bytes: int
+
+
+def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
+    """The state after the last micro-batch that was committed, stage by stage; nothing if none was.
+
+    Args:
+        spark: the session.
+        inspection: what is in the checkpoint.
+
+    Raises:
+        StateError: if Spark cannot read it.
+    """
+    if inspection.committed is None or not inspection.operators:
+        return []
+    stage_of = {one.id: one.stage for one in inspection.operators}
+    owners = [None, *stage_of]
+    with reading_state(inspection.location):
+        stages = stages_of_state(spark, inspection.location, inspection.committed.number)
+        rows = reduce(DataFrame.union, [_counted(stage, owners) for stage in stages]).collect() if stages else []
+    sizes = []
+    for row in rows:
+        known = [stage_of[operator] for operator in json.loads(row.program or "{}") if operator in stage_of]
+        if known:  # what has no program of ours is state of a DataFrame's own
+            found = zip(owners, row.values, row.bytes, strict=True)
+            sizes += [StateSize(known[0], owner, values, number) for owner, values, number in found if values]
+    return sorted(sizes, key=lambda one: (one.stage, one.operator is not None, one.operator or ""))
+
+
+def _counted(stage: DataFrame, owners: Sequence[str | None]) -> DataFrame:
+    """One row for one stage: what lies under each owner, and what is noted down of the program.
+
+    A sum over all of it needs no shuffle, of which a session may make many tasks.
+    """
+    name, content = F.col("name"), F.col("content")
+    place = _place(name, owners)
+    mine = [place == each for each in range(len(owners))]
+    return stage.agg(
+        F.max(F.when(name == "program", content.cast("string"))).alias("program"),
+        F.array(*[F.count_if(one) for one in mine]).alias("values"),
+        F.array(*[F.sum(F.when(one, F.length(content)).otherwise(0)) for one in mine]).alias("bytes"),
+    )
+
+
+def _place(name: Column, owners: Sequence[str | None]) -> Column:
+    """The place of the owner of a value: the longest id that its name begins with; the first one owns all others."""
+    ids = sorted(
+        [(owner, place) for place, owner in enumerate(owners) if owner is not None], key=lambda one: len(one[0])
+    )
+    begins = [F.when(F.startswith(name, F.lit(f"{owner}/")), place) for owner, place in ids[::-1]]
+    return F.coalesce(*begins, F.lit(0))
+
+
+def inspected(spark: SparkSession, location: str) -> Inspection:
+    """Read a checkpoint from its files, wherever Spark has them.
+
+    Raises:
+        ProgramError, StateError: as `eventide.spark.checkpoint.inspection.inspect`.
+    """
+    if not over_connect():
+        return inspect(location)
+    register(INSPECTED)
+    return ask(spark, partial(inspect, location))
+
+
+def evidence(
+    spark: SparkSession, location: str, asked_ms: int, loads: Callable[[bytes], Any] = shown_loads
+) -> Evidence:
+    """Read the evidence after the last committed micro-batch, of a job that runs or does not.
+
+    Args:
+        spark: the session.
+        location: the checkpoint's directory.
+        asked_ms: the time by the clock, in milliseconds.
+        loads: reads objects of the state of keys; by default without its classes, for which stand-ins are shown.
+
+    Raises:
+        ProgramError: if the location cannot be opened.
+        StateError: if it is no checkpoint of eventide's, one of another format or without a micro-batch, or if Spark
+            cannot read its state.
+    """
+    found = inspected(spark, location)
+    if found.committed is None:
+        raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is nothing to say of it")
+    if found.description is None:
+        raise StateError(
+            f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "
+            "eventide, which writes it down"
+        )
+    with reading_state(location):
+        stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
+        heads = _heads(stages)
+    if found.operators and not stages:
+        raise StateError(f"the checkpoint {location} has no state, though micro-batches are committed: it is not whole")
+    subtask_of = {key: subtask for subtask, key in enumerate(subtask_ids(found.parallelism))}
+
+    def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        with reading_state(location):
+            for stage in stages:
+                for row in stage.where(F.startswith(F.col("name"), F.lit(f"{operator}/{prefix}"))).toLocalIterator():
+                    yield subtask_of[row.subtask], row.name.removeprefix(f"{operator}/"), bytes(row.content)
+
+    return Evidence.of(
+        {**found.description},
+        [(subtask_of[row.subtask], bytes(row.content)) for stage in heads for row in stage.heads],
+        asked_ms,
+        found.committed.number,
+        read=read,
+        loads=loads,
+        state_bytes=tuple(stage.bytes for stage in heads),
+    )
+
+
+def _heads(stages: list[DataFrame]) -> list[Row]:
+    """Stage by stage, the heads that are there, and how many bytes all of its values have."""
+    head = F.when(F.col("name") == HEAD, F.struct("subtask", "content"))
+    found = [
+        stage.agg(
+            F.lit(number).alias("stage"),
+            F.collect_list(head).alias("heads"),
+            F.coalesce(F.sum(F.length("content")), F.lit(0)).alias("bytes"),
+        )
+        for number, stage in enumerate(stages)
+    ]
+    return sorted(reduce(DataFrame.union, found).collect(), key=lambda row: row.stage) if found else []

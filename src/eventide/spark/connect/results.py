@@ -8,18 +8,28 @@ file that was not taken is kept for the next run of the program.
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections.abc import Iterable, Iterator
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from eventide.errors import StateError
+from eventide.errors import LeftElementsWarning, StateError
 from eventide.plan.job import SinkSpec
-from eventide.spark.failures import FENCED
-from eventide.storage.folder import Folder
+from eventide.runtime.exchange.frames import Frame
+from eventide.spark.connect.server import ask, ask_for_rows
+from eventide.spark.failures import FENCED, is_of_a_gone_server
+from eventide.spark.sinks.program_sinks import Collected, ProgramSinks, Stopped
+from eventide.storage import Folder
 
 PLACE = "eventide-results"
 """The folder of the results, below the checkpoint."""
@@ -29,7 +39,7 @@ _ROWS = pa.schema([("batch", pa.int64()), ("sink", pa.string()), ("frame", pa.bi
 _RUN = "run"
 _TAKEN = "taken-"
 MOST_WAITING = 8
-_LOOK_S = 0.05
+_LOOK_AGAIN_S = 0.05
 
 
 def sink_key(sink: SinkSpec) -> str:
@@ -152,7 +162,7 @@ class ResultSpool:
         while len(results.waiting()) >= MOST_WAITING and results.is_taken_by(self._run):
             if os.getppid() != server:
                 raise StateError("the server of Spark Connect that this process belongs to is gone")
-            time.sleep(_LOOK_S)
+            time.sleep(_LOOK_AGAIN_S)
 
 
 def begin(location: str, run: str) -> None:
@@ -182,3 +192,185 @@ def take(location: str, run: str, done: int, taken: int, committed: int) -> Iter
 
 def _name(batch: int) -> str:
     return f"{batch:020}"
+
+
+_MOST_UNDELETED = 4
+"""Most finished micro-batches that wait to be deleted together."""
+_LOOK_S = 0.1
+"""How often it is looked how far the program has come."""
+
+
+class ResultConsumer:
+    """Takes the results of a job, each micro-batch once it is committed, in a thread of its own.
+
+    They are deleted at the server when the program has all elements of their micro-batch, and not when they are in this
+    process: results that a killed program had not read are kept for its next run.
+
+    Args:
+        spark: the session.
+        location: the checkpoint's directory.
+        run: the run of the program.
+        sinks: where the elements go; there may be none.
+        collected: where those of them wait that the program takes when it likes.
+        last_committed: says which micro-batch was committed last.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        location: str,
+        run: str,
+        sinks: ProgramSinks,
+        collected: Collected,
+        last_committed: Callable[[], int],
+    ) -> None:
+        self._spark = spark
+        self._location = location
+        self._run_id = run
+        self._sinks = sinks
+        self._collected = collected
+        self._last_committed = last_committed
+        self._numbers = {sink_key(spec): number for number, spec in sinks.specs.items()}
+        self._committed = -1
+        self._taken = -1
+        self._done = -1
+        self._undeleted: deque[tuple[int, int]] = deque()
+        self._has_ended = False
+        self._is_closed = False
+        self._may_ask = True
+        self._changed = threading.Condition()
+        self.failure: BaseException | None = None
+        ask(spark, partial(begin, location, run))
+        self._thread = threading.Thread(target=self._run, name=f"eventide takes from {location}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take, once the query has been started, with what is committed then.
+
+        What the run before has left is among it: over Spark Connect that may have gone on until then.
+        """
+        if not self._numbers:
+            if ask(self._spark, partial(left, self._location)):
+                self._warn_of_left("sinks that it does not have any more")
+            return
+        self.committed(self._last_committed())
+        self._thread.start()
+
+    def committed(self, batch: int) -> None:
+        """Say that a micro-batch has been committed."""
+        with self._changed:
+            self._committed = max(self._committed, batch)
+            self._changed.notify_all()
+
+    def release(self) -> None:
+        """Take nothing any more, and let the query not wait for it; what is left is there for the next run."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            self._changed.notify_all()
+        # Where all cores are busy it is heard when the query is stopped, and the caller may wait for the end of the
+        # query.
+        threading.Thread(target=self._let_go, daemon=True).start()
+
+    def _let_go(self) -> None:
+        with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
+            ask(self._spark, partial(end, self._location, self._run_id))
+
+    def finish(self, failure: BaseException | None = None) -> BaseException | None:
+        """Take the rest; the query has ended, with Spark's report of a failure if there was one.
+
+        Of a server that is gone nothing is taken: PySpark asks for ten minutes whatever it is told to ask for. Returns
+        what went wrong.
+        """
+        if failure is not None and is_of_a_gone_server(failure):
+            self._is_closed, self._may_ask = True, False
+        of_rest = self._take_the_rest() if self._thread.ident is not None else None
+        if (self.failure or of_rest) is None and self._is_another_run_there():
+            of_rest = StateError(FENCED)
+        self.failure = self.failure or of_rest
+        return self.failure
+
+    def _take_the_rest(self) -> BaseException | None:
+        """Take what is committed; the progress of a query may not have told of all. Returns why that is not known."""
+        failure = None
+        try:
+            if not self._is_closed:
+                self.committed(self._last_committed())
+        except Exception as error:
+            failure = error
+        with self._changed:
+            self._has_ended = True
+            self._changed.notify_all()
+        self._thread.join()
+        return failure
+
+    def settle(self) -> None:
+        """Have deleted what the program has, when it has come to the end of all."""
+        with suppress(Exception):  # it comes once more, then
+            if self._may_ask and self._all_done():
+                self._ask(committed=-1)
+
+    def _is_another_run_there(self) -> bool:
+        """Whether the query has ended because another run has begun: Spark then stops it without a word."""
+        with suppress(Exception):  # of a session that is closed, or a server that is gone, something else will tell
+            return not self._is_closed and not ask(self._spark, partial(is_taken_by, self._location, self._run_id))
+        return False
+
+    def _run(self) -> None:
+        try:
+            while self._wait():
+                self._take()
+            self.settle()
+        except Stopped:
+            self.release()
+        except BaseException as error:
+            if not self._is_closed:  # else it has said itself that it takes nothing any more
+                self.failure = error
+            self.release()
+
+    def _wait(self) -> bool:
+        """Wait until there may be something to take; False when there will not."""
+        with self._changed:
+            while not (self._is_closed or self._has_ended or self._has_to_ask):
+                self._changed.wait(_LOOK_S if self._undeleted else None)
+            return not self._is_closed and self._has_to_ask
+
+    @property
+    def _has_to_ask(self) -> bool:
+        return self._committed > self._taken or self._all_done() >= _MOST_UNDELETED
+
+    def _all_done(self) -> int:
+        """How many micro-batches may be deleted, as the program has all that they had."""
+        has = self._collected.taken
+        return sum(given <= has for _, given in self._undeleted)
+
+    def _ask(self, committed: int) -> list[dict[str, Any]]:
+        """Have deleted what may be, and take what there is, in the order of micro-batches."""
+        for _ in range(self._all_done()):
+            self._done, _ = self._undeleted.popleft()
+        question = partial(take, self._location, self._run_id, self._done, self._taken, committed)
+        return sorted(ask_for_rows(self._spark, question, ROWS).to_pylist(), key=itemgetter("batch"))
+
+    def _take(self) -> None:
+        committed = self._committed
+        for batch, of_batch in groupby(self._ask(committed), key=itemgetter("batch")):
+            self._sinks.receive(batch, self._frames(of_batch))
+            if self._is_closed:
+                break
+            self._taken = batch
+            self._undeleted.append((batch, self._collected.given))
+        else:
+            self._taken = max(self._taken, committed)
+
+    def _frames(self, rows: Iterable[dict[str, Any]]) -> list[Frame]:
+        known = [(self._numbers.get(row["sink"]), row) for row in rows]
+        for sink in {row["sink"] for number, row in known if number is None}:
+            self._warn_of_left(f"the sink {sink!r}, which the program no longer has")
+        return [Frame.from_bytes(number, 0, row["frame"]) for number, row in known if number is not None]
+
+    def _warn_of_left(self, what: str) -> None:
+        warnings.warn(
+            f"an earlier run of the job in {self._location} left elements for {what}, so they are never read",
+            LeftElementsWarning,
+            stacklevel=1,
+        )

@@ -15,8 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.connectors.kafka import KafkaSink
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import bring
-from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.plan.settings import JobSettings
+from eventide.plan.job import DataFrameSourceSpec, JobPlan, JobSettings, SinkSpec
 from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.pickles import Modules, classes_of, dumps_program
@@ -26,10 +25,9 @@ from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
-from eventide.spark.query.clock import time_of_batch
 from eventide.spark.query.data_source import CAN_LIMIT, FrameSource
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches, subtask_ids
-from eventide.spark.query.runs import Runs
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches, subtask_ids, time_of_batch
+from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.stage_processor import StageProcessor
 from eventide.spark.session.python_files import modules_for_server
 

@@ -30,8 +30,8 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.spark.query.alignment import AlignmentFolder
 from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.shared_files import AlignmentFolder
 from eventide.spark.query.worker import settled
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class _Tasks:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
         from eventide.runtime.sources.task import SourceTask
-        from eventide.spark.query.programs import opened_source
+        from eventide.spark.query.worker import opened_source
 
         place, ranges, ends, clock_ms = partition.value
         spec = opened_source(self._payload, place)

@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
 from eventide.spark.query.frame_rows import FRAME_ROW, frame_of
-from eventide.spark.query.runs import Runs
+from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.worker import settled
 
 
@@ -82,7 +82,7 @@ class StageProcessor(StatefulProcessor):
             yield from self._run(subtask, mine, clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
-        from eventide.spark.query.programs import opened_stage
+        from eventide.spark.query.worker import opened_stage
 
         stage = opened_stage(self._payload, subtask)
         backend = MapStateBackend(self._map_state)
@@ -96,7 +96,7 @@ class StageProcessor(StatefulProcessor):
             if frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
             elif stage.storage is not None:
-                from eventide.spark.query.alignment import AlignmentFolder
+                from eventide.spark.query.shared_files import AlignmentFolder
 
                 AlignmentFolder(stage.storage).write(frame.content)
         if self._has_timers:

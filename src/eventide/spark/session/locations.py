@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.errors import ProgramError
 from eventide.spark.connect.server import there
-from eventide.storage.opening import absolute
+from eventide.storage import absolute
 
 _NOWHERE = "eventide-looks-for-nothing"
 _DISK = "file://"

@@ -7,7 +7,7 @@ import re
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.connectors.file_system.part_files import PartFiles, new_stage
+from eventide.connectors.file_system.sink import PartFiles, new_stage
 from eventide.errors import ProgramError, StateError
 from eventide.spark.failures import ONE_RUN_ONLY
 from eventide.spark.session.locations import resolved

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from eventide.connectors.file_system.part_files import used_by_another, used_twice
+from eventide.connectors.file_system.sink import used_by_another, used_twice
 from eventide.connectors.kafka import KafkaSink
 from eventide.connectors.sink import DataFrameSink, FormatSink
 from eventide.errors import ProgramError
@@ -16,14 +16,12 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect.server import over_connect
-from eventide.spark.query.frame_rows import typed_rows
-from eventide.spark.query.types import schema_of
+from eventide.spark.query.frame_rows import schema_of, typed_rows
 from eventide.spark.session.locations import resolved, texts
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, FileDirectory
-from eventide.spark.sinks.kafka import KafkaDelivery
+from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
 from eventide.spark.sinks.program_sinks import of_the_program
-from eventide.spark.sinks.sink_runs import SinkRun
 
 ToProgram = Callable[[DataFrame, int], None]
 """Takes the frames of a micro-batch, of whatever sinks, and its number, on their way to the program."""

@@ -5,7 +5,7 @@ import pytest
 from eventide.aggregates import count, sum_
 from eventide.common import Row, Time, Types
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
-from eventide.runtime.columnar import partitioner
+from eventide.runtime.columnar import operator
 from eventide.testing import local_environment
 from support.twin import BY_SECOND_FIELD, plan_of, run, values
 
@@ -29,5 +29,5 @@ def test_a_key_and_window_have_one_result_where_rows_are_aggregated_several_time
     windows, monkeypatch
 ):
     at_once = results(windows)
-    monkeypatch.setattr(partitioner, "_ROWS_AT_ONCE", 8_192)
+    monkeypatch.setattr(operator, "_ROWS_AT_ONCE", 8_192)
     assert results(windows) == at_once

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.runtime.columnar.pane_store import NUMBER, PaneStore, PaneTree
+from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
 from eventide.runtime.state.backend import MemoryBackend
 
 SIZE = 19

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.runtime.columnar.keyed_operators import sessions_of
 from eventide.runtime.columnar.layout import key_numbers
-from eventide.runtime.columnar.session_operator import sessions_of
 
 TIMES = st.one_of(st.integers(0, 60), st.integers(MIN_MS, MIN_MS + 30), st.integers(MAX_MS - 60, MAX_MS - 20))
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), TIMES, st.integers(1, 20)), max_size=30)

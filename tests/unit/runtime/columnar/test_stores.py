@@ -7,12 +7,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.runtime.columnar.keyed_table import KeyedTable
 from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_rows, slices_by
-from eventide.runtime.columnar.pane_store import PaneStore
+from eventide.runtime.columnar.stores import KeyedTable, PaneStore
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket_store import address
+from eventide.runtime.state.bucket import address
 
 
 def sums(table):

@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 import pytest
 
 from eventide.common.types import Row
-from eventide.runtime.elements.bare import is_bare, only_looks
+from eventide.runtime.elements.ownership import is_bare, only_looks
 
 STORE = []
 RATES = {"a": 2}

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.elements.key_columns import hashes_of_columns, key_column, owners
-from eventide.runtime.elements.keys import stable_hash
-from eventide.runtime.state.bucket_store import addresses
+from eventide.runtime.elements.keys import hashes_of_columns, key_column, owners, stable_hash
+from eventide.runtime.state.bucket import addresses
 
 COLUMNS = {
     "text": pa.array(["a", "", "ä", "user-1", None, "a"]),
@@ -60,7 +59,7 @@ def test_times_of_every_unit_have_the_hashes_of_their_values(unit):
 
 def test_hashes_of_columns_are_the_same_in_another_process():
     sample = "hashes_of_columns([pa.array(['a', 'user-7', None]), pa.array([1, 2, 3])]).tolist()"
-    imports = "import pyarrow as pa; from eventide.runtime.elements.key_columns import hashes_of_columns;"
+    imports = "import pyarrow as pa; from eventide.runtime.elements.keys import hashes_of_columns;"
     code = f"{imports} print({sample})"
     there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert there.strip() == str(eval(sample, globals()))

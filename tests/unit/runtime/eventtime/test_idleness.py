@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from eventide.runtime.eventtime.idleness import Idleness
+from eventide.runtime.eventtime.valve import Idleness
 
 
 def watched(*heard, clock=0):

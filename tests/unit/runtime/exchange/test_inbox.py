@@ -13,10 +13,10 @@ from eventide.runtime.exchange.frames import (
     END_OF_INPUT,
     START_OF_BATCH,
     Frame,
+    Inbox,
     Signal,
     WatermarkReport,
 )
-from eventide.runtime.exchange.inbox import Inbox
 
 CODEC = ElementCodec(Types.PICKLED_BYTE_ARRAY())
 TABLES = TableCodec()

@@ -17,7 +17,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import ProgramError
 from eventide.joins import left, right, window
-from eventide.runtime.columnar.keyed_table import KeyedTable
+from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.testing import local_environment
 from support.twin import plan_of, run

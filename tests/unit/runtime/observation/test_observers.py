@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Signal, WatermarkReport
-from eventide.runtime.exchange.inbox import Inbox
+from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Inbox, Signal, WatermarkReport
 from eventide.runtime.metrics import DEAD_LETTERS, LATE_DROPPED, RECORDS_OUT, Metrics
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.observation.observers import OperatorObserver, ReaderObserver

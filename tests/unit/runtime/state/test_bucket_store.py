@@ -3,7 +3,7 @@
 import pytest
 
 from eventide.runtime.state.backend import PartOfState
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from support.counting_backend import CountingBackend
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.state.bucket_store import address, addresses, parents
+from eventide.runtime.state.bucket import address, addresses, parents
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=50)
 COUNTS = st.integers(1, 70)

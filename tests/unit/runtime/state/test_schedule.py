@@ -1,6 +1,6 @@
 """Small pages say which bucket is due when."""
 
-from eventide.runtime.state.bucket_store import Schedule
+from eventide.runtime.state.bucket import Schedule
 from support.counting_backend import CountingBackend
 
 

@@ -21,11 +21,10 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import PassOn
+from eventide.runtime.window.functions import PassOn, WindowSpec
 from eventide.runtime.window.operation import open_windows
 from eventide.runtime.window.operator import WindowOperator
-from eventide.runtime.window.partials import Partials
-from eventide.runtime.window.spec import WindowSpec
+from eventide.runtime.window.reducing import Partials
 
 TENS = TumblingEventTimeWindows.of(10)
 CONCATENATE = Reduced(ReduceFunction.of(lambda a, b: a + b))

@@ -27,7 +27,7 @@ from eventide.datastream.window import (
 )
 from eventide.errors import ProgramError
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
-from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
+from eventide.runtime.window.reducing import ReducingPartitioner
 from eventide.testing import local_environment
 from support.twin import plan_of, run, timed, values
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.errors import DataError
-from eventide.runtime.window.partials import Partials, PartialsCodec
+from eventide.runtime.window.reducing import Partials, PartialsCodec
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 NAMED = Types.ROW_NAMED(["n"], [Types.INT()])

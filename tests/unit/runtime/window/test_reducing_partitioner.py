@@ -8,13 +8,11 @@ from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.columns import Columns
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
-from eventide.runtime.window import reducing_partitioner
+from eventide.runtime.window import reducing
 from eventide.runtime.window.contents import Reduced
-from eventide.runtime.window.partials import PartialsCodec
-from eventide.runtime.window.reducing_partitioner import ReducingPartitioner
+from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
 TENS, BY_FIVE = Panes(10, 10), Panes(10, 5)
@@ -93,8 +91,8 @@ def test_without_keys_all_elements_are_one():
 
 
 def test_many_values_leave_in_frames_that_keep_their_order(monkeypatch):
-    monkeypatch.setattr(reducing_partitioner, "_VALUES_OF_A_FRAME", 2)
-    monkeypatch.setattr(reducing_partitioner, "_VALUES_AT_ONCE", 4)
+    monkeypatch.setattr(reducing, "_VALUES_OF_A_FRAME", 2)
+    monkeypatch.setattr(reducing, "_VALUES_AT_ONCE", 4)
     task = Task(partitioner(function=lambda a, b: (a[0], f"({a[1]}{b[1]})")))
     for i in range(3):
         task.send(elements(*[((key, str(i)), 1) for key in "abcde"]))

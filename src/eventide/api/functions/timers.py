@@ -1,8 +1,22 @@
-"""Timer service: a function asks for the time, and has itself called at one."""
+"""Timers as functions see them: the two kinds of time that one can wait for, and the service that sets one."""
 
 from abc import ABC, abstractmethod
+from enum import Enum
 
-__all__ = ["TimerService"]
+__all__ = [
+    "TimeDomain",
+    "TimerService",
+]
+
+
+class TimeDomain(Enum):
+    """Says which time has reached a timer: event time, or processing time."""
+
+    EVENT_TIME = 0
+    """The watermark has reached it."""
+
+    PROCESSING_TIME = 1
+    """The clock has reached it."""
 
 
 class TimerService(ABC):

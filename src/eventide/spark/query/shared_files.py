@@ -1,0 +1,125 @@
+"""Small files below a job's checkpoint that its tasks and its planners leave for each other.
+
+``AlignmentFolder`` tells planners how far sources have come that wait for each other.
+
+``Runs`` tells which run of the job planned a micro-batch, because timeouts start anew in the first one that a run has
+planned. A run that takes what is there has no name, because it ends with its data. Between two such runs a split counts
+as silent. Otherwise its timeout would start anew with each run, and the split would never be idle. A micro-batch that
+was planned and not finished is repeated by the next run, and must give what it gave. So the planner of that micro-batch
+counts, and not the run that repeats it.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventide.common.accepted import level_of_the_program
+from eventide.errors import ProgramError, StateError
+from eventide.runtime.sources.alignment import Facts
+from eventide.storage import Folder
+
+_KEPT = 3
+_LOOKS_AFTER = 100
+"""The number of micro-batches between two searches for files of attempts that died while they wrote."""
+
+
+class AlignmentFolder:
+    """A small file for each micro-batch, below the job's checkpoint, of which the last few are kept.
+
+    A task of the query writes it before its micro-batch is over, and each source is planned with the latest when that
+    has been committed. A micro-batch that is run again writes the same once more, perhaps while a first attempt, which
+    was thought dead, does so too: each writes a file of its own out of sight, and the last one that is done counts.
+    Tasks and planners have to reach the checkpoint, as they do for state, and nothing else.
+
+    Args:
+        location: a local path, or a URI.
+    """
+
+    def __init__(self, location: str) -> None:
+        self._folder = Folder(location)
+
+    def write(self, content: Mapping[str, Any]) -> None:
+        """Keep what the task of a micro-batch says."""
+        self._folder.write(_name(content["number"]), json.dumps(content["sources"]).encode(), is_shared=True)
+        oldest = _name(max(0, content["number"] - _KEPT))
+        for name in self._folder.names():
+            if name <= oldest:
+                self._folder.delete(name)
+        if content["number"] % _LOOKS_AFTER == 0:
+            for name in self._folder.unfinished():
+                if name <= oldest:
+                    self._folder.delete_unfinished(name)
+
+    def latest(self) -> Facts:
+        """Return the facts that were written last; before that, there are none."""
+        names = self._folder.names()
+        facts: Facts = json.loads(self._folder.read(names[-1])) if names else {}
+        return facts
+
+
+def _name(number: int) -> str:
+    return f"{number:020}"
+
+
+_FOLDER = "eventide-runs"
+_FILE = "runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs that have planned the micro-batches of the present run; picklable.
+
+    ``repeated_ms`` is the time by the clock of the micro-batch that an ``earlier`` run planned and did not finish,
+    if there is one. A run is None if it has no name, or if it was one of an older version.
+
+    >>> runs = Runs("second", "first", repeated_ms=1_000)
+    >>> runs.planner_of(1_000), runs.planner_of(1_200)
+    ('first', 'second')
+    """
+
+    present: str | None
+    earlier: str | None = None
+    repeated_ms: int | None = None
+
+    def planner_of(self, clock_ms: int) -> str | None:
+        """Return the run that planned the micro-batch of a time by the clock, in milliseconds; None without a name."""
+        return self.earlier if clock_ms == self.repeated_ms else self.present
+
+
+def begun(location: str, run: str | None) -> Runs | None:
+    """Write down that a run begins, and return which runs have planned its micro-batches.
+
+    Args:
+        location: the job's checkpoint.
+        run: a name for the run; None if its timeouts go on from those of the run before.
+
+    Returns:
+        None, with a warning, if the checkpoint cannot be opened, read or written, or has an unknown form: runs are not
+        told apart.
+    """
+    try:
+        return _begun(location, run)
+    except (ProgramError, StateError, OSError, ValueError) as error:
+        warnings.warn(
+            f"the time between two runs of the job counts as silence of its sources: {error}",
+            stacklevel=level_of_the_program(),
+        )
+        return None
+
+
+def _begun(location: str, run: str | None) -> Runs:
+    from eventide.spark.checkpoint.files import CheckpointFiles
+    from eventide.storage import Folder  # Spark loads this module with each stateful processor
+
+    files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
+    planned = max(files.planned(), default=-1)
+    known: list[tuple[str | None, int]] = json.loads(folder.read(_FILE)) if _FILE in folder.names() else []
+    planners = [(name, after) for name, after in known if after < planned][-1:]
+    folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
+    if planned <= max(files.committed(), default=-1):
+        return Runs(run)
+    return Runs(run, planners[0][0] if planners else None, files.plan_of(planned).at_ms)
