@@ -205,7 +205,7 @@ class OperatorTransformation:
         >>> OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
         KeyedOperatorTransformation of list
         """
-        check_data(data)
+        _check_data(data)
         return OneInputOperatorTransformation([*data] if isinstance(data, Iterator) else data)
 
 
@@ -286,12 +286,12 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction):
         """Put what should be kept of an element into the state of its key; nothing comes out."""
 
 
-def is_data_frame(data: Any) -> bool:
+def _is_data_frame(data: Any) -> bool:
     """Whether it is a DataFrame of Spark's."""
     return hasattr(data, "mapInArrow")
 
 
-def check_data(data: Any) -> None:
+def _check_data(data: Any) -> None:
     """Refuse what no state can be made of.
 
     Raises:
@@ -299,14 +299,14 @@ def check_data(data: Any) -> None:
     """
     import pyarrow as pa
 
-    is_known = isinstance(data, Iterable | pa.Table | pa.RecordBatch) or is_data_frame(data)
+    is_known = isinstance(data, Iterable | pa.Table | pa.RecordBatch) or _is_data_frame(data)
     if isinstance(data, str | bytes) or not is_known:
         raise ProgramError(
             f"bootstrap_with needs an iterable, a table of pandas or Arrow, or a Spark DataFrame, not {data!r}"
         )
 
 
-def elements_here(data: Any) -> Iterable[Any]:
+def _elements_here(data: Any) -> Iterable[Any]:
     """The elements of data that are here; the rows of a table have their fields by name."""
     import pyarrow as pa
 
@@ -422,7 +422,7 @@ class SavepointWriter:
             StateError: if there is something.
             UserFunctionError: if a function raised.
         """
-        frames = [how.data for how in self.added.values() if is_data_frame(how.data)]
+        frames = [how.data for how in self.added.values() if _is_data_frame(how.data)]
         if frames:
             from eventide.spark.session.locations import resolved
 
@@ -465,9 +465,9 @@ class SavepointWriter:
 
 def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, what: SavepointWriter) -> list[Small]:
     """Write the state that is made of data, and return what is small of it."""
-    if is_data_frame(data):
+    if _is_data_frame(data):
         from eventide.spark.checkpoint.savepoint import bootstrap_on_spark
 
         return bootstrap_on_spark(data, bootstrap, writer, place, what.parallelism)
-    keyed = ((element, bootstrap.select(element)) for element in elements_here(data))
+    keyed = ((element, bootstrap.select(element)) for element in _elements_here(data))
     return writer.write(f"{place}/0", 0, bootstrap.run(keyed, writer.max_parallelism))

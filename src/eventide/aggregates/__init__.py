@@ -6,10 +6,10 @@ They are values that say what is to be computed; nulls, overflow and NaN are tre
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any
 
 from eventide.aggregates._aggregate import ColumnAggregate, column_aggregate
+from eventide.aggregates.library import check_sketches_are_installed
 from eventide.errors import ProgramError
 
 __all__ = [
@@ -318,19 +318,3 @@ def _whole(function: str, what: str, value: Any, lowest: int, highest: int) -> i
         message = f"{function}: {what} is a whole number from {lowest} to {highest}, got {value!r}"
         raise ProgramError(message)
     return int(value)
-
-
-def check_sketches_are_installed(function: str) -> None:
-    """Refuse an approximate aggregate where the library that computes it is missing.
-
-    Raises:
-        ProgramError: saying what to install.
-
-    >>> check_sketches_are_installed("approx_top_k")
-    """
-    if find_spec("datasketches") is None:
-        message = (
-            f"{function} needs the library datasketches, which is not installed here: "
-            "pip install 'eventide[sketches]', also where Spark's workers run"
-        )
-        raise ProgramError(message)

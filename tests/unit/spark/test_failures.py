@@ -1,9 +1,13 @@
-"""From Spark's report of a failure back to an error of ours."""
+"""From Spark's report of a failure back to an error of ours, or to one sentence on what is missing."""
+
+import sys
 
 import pytest
+from pyspark.sql import SparkSession
 
-from eventide.errors import DataError, EventideError, StateError
-from eventide.spark.failures import original
+from eventide.errors import DataError, EventideError, ProgramError, StateError
+from eventide.spark.failures import in_our_words, original, what_is_missing
+from eventide.spark.session.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
 MOVED = (
     "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {}, where "
@@ -78,3 +82,165 @@ def test_a_server_that_does_not_answer_is_said_to_be_one_where_pyspark_has_asked
 def test_an_error_that_is_not_ours_stays_as_it_is():
     reported = RuntimeError("the disk is on fire")
     assert original(reported) is reported
+
+
+BRING = (
+    "install eventide on every machine, or let get_execution_environment(Configuration.from_dict("
+    "{'spark.master': ...})) make the session, which brings it along"
+)
+JARS = (
+    "name the package that has it in spark.jars.packages before the session is made: for S3, "
+    "org.apache.hadoop:hadoop-aws in the version of PySpark's own Hadoop"
+)
+TASK = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/worker.py", line 4207, in invoke_udf\n'
+PLANNER = '  File "/opt/spark/python/lib/pyspark.zip/pyspark/sql/worker/create_data_source.py", line 9, in main\n'
+
+
+class Session:
+    """A session with some settings."""
+
+    def __init__(self, **settings: str):
+        self.conf = settings
+
+
+def no(module: str) -> str:
+    return f"ModuleNotFoundError: No module named {module!r}\n SQLSTATE: 39000"
+
+
+@pytest.mark.parametrize(
+    ("report", "sentence"),
+    [
+        (
+            TASK + no("orders"),
+            "on an executor, Python finds no module 'orders'; bring it along with env.add_python_file(...) if it is a "
+            "module of the program, and with env.set_python_requirements(...) if it is an installed package",
+        ),
+        (
+            "Lost task 0.3 in stage 3.0 (TID 5) (10.0.0.7 executor 1): \n" + TASK + no("eventide"),
+            "on the executor 1 (10.0.0.7), Python finds no module 'eventide'; " + BRING,
+        ),
+        (
+            PLANNER + no("eventide.spark"),
+            "beside the driver, where sources are planned, Python finds no module 'eventide.spark'; " + BRING,
+        ),
+        (
+            "[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: Traceback:\n"
+            '  File "/opt/eventide/spark/source.py", line 11, in <module>\n    import pyarrow as pa\n' + no("pyarrow"),
+            "beside the driver, where sources are planned, Python finds no module 'pyarrow'; bring it along with "
+            "env.add_python_file(...) if it is a module of the program, and with env.set_python_requirements(...) if "
+            "it is an installed package",
+        ),
+        (
+            "An exception was thrown from the Python worker: Traceback (most recent call last):\n"
+            '  File "/opt/eventide/spark/data_frame.py", line 9, in <module>\n' + no("eventide.plan"),
+            f"on an executor, Python finds no module 'eventide.plan'; {BRING}",
+        ),
+        (
+            '(10.0.0.7 executor 0): java.io.IOException: Cannot run program "python3.11": error=2, No such file',
+            "on the executor 0 (10.0.0.7), there is no Python interpreter 'python3.11'; say with "
+            "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+            "there on every machine, the driver's included",
+        ),
+        (
+            TASK + "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11, "
+            "PySpark cannot run with different minor versions.",
+            "on an executor, Python is 3.9, and the program runs in 3.11; say with "
+            "env.set_python_executable(...), or with PYSPARK_PYTHON before the session is made, which interpreter is "
+            "there on every machine, the driver's included",
+        ),
+        (
+            "java.lang.ClassNotFoundException: Class org.apache.hadoop.fs.s3a.S3AFileSystem "
+            "not found\n\tat org.apache.hadoop.conf.Configuration.getClass(Configuration.java:2724)",
+            "Spark has no class org.apache.hadoop.fs.s3a.S3AFileSystem, which opens a location of the program's; "
+            + JARS,
+        ),
+        (
+            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "s3"\n\tat org',
+            f"Spark knows no file system for s3://; {JARS}. S3 is s3a:// there",
+        ),
+        (
+            "fs.AbstractFileSystem.gs.impl=null: No AbstractFileSystem configured for scheme: gs",
+            f"Spark knows no file system for gs://; {JARS}. S3 is s3a:// there",
+        ),
+    ],
+)
+def test_what_is_missing_is_named_with_its_place(report, sentence):
+    error = original(RuntimeError(report))
+    assert (type(error), str(error)) == (ProgramError, sentence)
+
+
+@pytest.mark.parametrize("module", ["orders", "eventide"])
+@pytest.mark.parametrize("by_spark_submit", [True, False])
+def test_a_session_that_takes_no_modules_is_not_told_to_bring_them(monkeypatch, module, by_spark_submit):
+    monkeypatch.delenv(STARTED_BY_SPARK_SUBMIT, raising=False)
+    if by_spark_submit:
+        monkeypatch.setenv(STARTED_BY_SPARK_SUBMIT, "4321")
+    of_others = Session()
+    monkeypatch.setattr(SparkSession, "active", lambda: of_others)
+    said = what_is_missing(TASK + no(module))
+    assert said == f"on an executor, Python finds no module {module!r}; {why_it_takes_none(of_others)}"
+    assert ("start the program with python in place of spark-submit" in said) is by_spark_submit
+
+
+class LocalSession(Session):
+    """A session of the user's on this machine, which starts its workers with some Python."""
+
+    def __init__(self, python: str):
+        super().__init__(**{"spark.master": "local[2]"})
+        self.sparkContext = self
+        self.pythonExec = python
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        TASK + no("eventide"),
+        PLANNER + no("cloudpickle"),
+        TASK + "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.11",
+        PLANNER + "[PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed; however, it was not found.",
+        'Cannot run program "/nowhere/python": error=2, No such file',
+    ],
+    ids=["no eventide", "no module", "another version", "no package", "no interpreter"],
+)
+def test_where_the_workers_run_in_another_python_both_are_named_and_the_line_to_set(monkeypatch, report):
+    monkeypatch.setattr(SparkSession, "active", lambda: LocalSession("/nowhere/python"))
+    said = what_is_missing(report)
+    assert said is not None
+    assert said.endswith(
+        f"; the workers of this Spark session run in /nowhere/python, and the program runs in {sys.executable}: before "
+        "the session is made, set os.environ['PYSPARK_PYTHON'] = sys.executable in the program, or start it with "
+        f"PYSPARK_PYTHON={sys.executable}"
+    )
+
+
+def test_the_python_of_the_program_is_not_blamed(monkeypatch):
+    monkeypatch.setattr(SparkSession, "active", lambda: LocalSession(sys.executable))
+    said = what_is_missing(TASK + no("orders"))
+    assert said is not None
+    assert "PYSPARK_PYTHON" not in said
+
+
+def test_a_session_of_eventides_is_told_to_bring_modules(monkeypatch):
+    monkeypatch.setattr(SparkSession, "active", lambda: Session(**{FOLDER: "/tmp/folder"}))
+    assert what_is_missing(TASK + no("eventide")) == f"on an executor, Python finds no module 'eventide'; {BRING}"
+
+
+def test_a_function_of_the_users_on_the_driver_may_lack_a_module_too():
+    assert what_is_missing('  File "/home/me/main.py", line 3, in write\n' + no("boto3")) is None
+
+
+@pytest.mark.parametrize(
+    "program", ['"python3.11": error=12, Cannot allocate memory', '"chmod": error=2, No such file']
+)
+def test_what_passes_or_is_no_interpreter_is_not_called_missing(program):
+    assert what_is_missing(f"java.io.IOException: Cannot run program {program}") is None
+
+
+def test_what_is_missing_is_told_while_a_checkpoint_is_looked_at_too():
+    with pytest.raises(ProgramError, match="Spark knows no file system for moon://"), in_our_words():
+        raise RuntimeError('No FileSystem for scheme "moon"')
+
+
+def test_another_error_stays_as_it_is():
+    with pytest.raises(KeyError, match="key"), in_our_words():
+        raise KeyError("key")

@@ -7,8 +7,7 @@
 | a date, a time, a moment, a stretch of time | days, or microseconds |
 | several fields | the hashes of the fields, each added to what is before it times a prime |
 
-:mod:`eventide.runtime.elements.keys` has the doors for one key and for a list of keys,
-:mod:`eventide.runtime.elements.keys` that for columns.
+:mod:`eventide.runtime.elements.keys` has the doors for one key, for a list of keys, and for columns.
 """
 
 from __future__ import annotations

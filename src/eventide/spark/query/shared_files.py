@@ -112,8 +112,7 @@ def begun(location: str, run: str | None) -> Runs | None:
 
 
 def _begun(location: str, run: str | None) -> Runs:
-    from eventide.spark.checkpoint.files import CheckpointFiles
-    from eventide.storage import Folder  # Spark loads this module with each stateful processor
+    from eventide.spark.checkpoint.files import CheckpointFiles  # this module is loaded with each stateful processor
 
     files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
     planned = max(files.planned(), default=-1)

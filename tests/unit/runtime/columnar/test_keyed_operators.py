@@ -1,13 +1,22 @@
-"""Sessions found by sorting are those that merging one by one finds."""
+"""Session windows and count windows on columns."""
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide.aggregates import sum_
+from eventide.common import Types
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.columnar.keyed_operators import sessions_of
+from eventide.datastream.window import CountTumblingWindowAssigner
+from eventide.runtime.columnar.keyed_operators import CountOperator, sessions_of
 from eventide.runtime.columnar.layout import key_numbers
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.window.operation import open_columnar_windows
+from eventide.testing import local_environment
+from support.twin import plan_of
 
 TIMES = st.one_of(st.integers(0, 60), st.integers(MIN_MS, MIN_MS + 30), st.integers(MAX_MS - 60, MAX_MS - 20))
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), TIMES, st.integers(1, 20)), max_size=30)
@@ -51,3 +60,15 @@ def test_a_key_is_one_number_whatever_its_columns_and_nulls_are():
     assert numbers[0] == numbers[2]
     assert len(set(numbers)) == 4
     assert key_numbers(table, []).tolist() == [0] * 5
+
+
+ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
+
+
+def test_no_watermark_cuts_the_elements_of_a_batch():
+    rows = local_environment().from_collection([], ROW)
+    plan = plan_of(rows.key_by("user").window(CountTumblingWindowAssigner.of(2)).aggregate(sum_("amount")))
+    operator = open_columnar_windows(plan.operators[0].operator, MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))
+    assert isinstance(operator, CountOperator)
+    assert not operator.reacts_to(10)
+    assert not operator.reacts_to(2**63 - 1)

@@ -1,7 +1,8 @@
-"""Settings of a session while a query starts, or a batch job runs."""
+"""Settings of a session while a query starts, or a batch job runs; and what a JVM's standard error lets through."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -10,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from eventide.spark.session.make import DISK_FILE_MANAGER, FILE_MANAGER, SHUFFLE_PARTITIONS, settings_for_start
+from eventide.spark.session.make import (
+    DISK_FILE_MANAGER,
+    FILE_MANAGER,
+    SHUFFLE_PARTITIONS,
+    _pass_on,
+    settings_for_start,
+)
 
 
 class Conf(dict[str, str]):
@@ -105,3 +112,40 @@ def test_how_checkpoints_are_written_is_for_a_disk_and_what_the_user_chose_stays
     theirs: Any = Session(**{FILE_MANAGER: "theirs"})
     with in_s3(theirs) as manager:
         assert manager == "theirs"
+
+
+STOPPED = """\
+Traceback (most recent call last):
+  File "/venv/pyspark/daemon.py", line 265, in manager
+    code = worker(sock, authenticated)
+           ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "/venv/pyspark/daemon.py", line 87, in worker
+    outfile.flush()
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+OF_THE_USER = """\
+Traceback (most recent call last):
+  File "/program/main.py", line 7, in price
+    return table[key]
+           ~~~~~^^^^^
+KeyError: 'a'
+    an indented line that a function prints
+"""
+
+
+def passed_on(said: str) -> str:
+    (reading, writing), (seen, console) = os.pipe(), os.pipe()
+    with os.fdopen(writing, "w") as jvm:
+        jvm.write(said)
+    _pass_on(reading, console)
+    os.close(console)
+    with os.fdopen(seen) as terminal:
+        return terminal.read()
+
+
+def test_workers_that_find_nobody_to_write_to_say_nothing_of_it() -> None:
+    assert passed_on(STOPPED) == ""
+
+
+def test_what_the_program_and_its_functions_say_comes_through() -> None:
+    assert passed_on(OF_THE_USER + STOPPED + "done\n") == OF_THE_USER + "done\n"
