@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.connectors.kafka.library import library
-from eventide.connectors.kafka.sink import KafkaSink, KafkaTopicSelector, RecordEncoder
+from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions, first_batch_to_write
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -82,7 +82,7 @@ class KafkaDelivery:
 
     def _topics_of(self, records: Sequence[pa.Table]) -> list[str]:
         topic = self._sink.record_serializer.topic
-        if not isinstance(topic, KafkaTopicSelector):
+        if isinstance(topic, str):
             return [topic]
         return sorted({name for table in records for name in table.column("topic").unique().to_pylist()})
 
