@@ -167,14 +167,15 @@ class Fronts:
         """After another stretch, for which these were not known."""
         newest = MIN_MS if later.has_clock else max(self.newest.values(), default=MIN_MS)
         heard = {name: max(newest, at) for name, at in later.heard.items()}
-        return Fronts(_highest(self.newest, later.newest), {**self.heard, **heard}, later.has_clock)
+        highest = {name: max(self.newest.get(name, MIN_MS), at) for name, at in later.newest.items()}
+        return Fronts({**self.newest, **highest}, {**self.heard, **heard}, later.has_clock)
 
 
 class DisorderMeter:
     """Measures one stretch after the other, with exact maxima of all that came before.
 
-    A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left:
-    :func:`fronts_of` finds these without measuring.
+    A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left. A
+    first pass finds these: :meth:`Fronts.followed_by` adds up what meters leave that knew of nothing before.
 
     Args:
         fronts: what came before; nothing, by default.
@@ -198,9 +199,8 @@ class DisorderMeter:
     def fronts(self) -> Fronts:
         """Where it stands."""
         names = list(self._numbers)
-        return Fronts(
-            dict(zip(names, self._newest.tolist(), strict=True)), dict(zip(names, self._heard.tolist(), strict=True))
-        )
+        newest, heard = (dict(zip(names, times.tolist(), strict=True)) for times in (self._newest, self._heard))
+        return Fronts(newest, heard, self.disorder.has_clock)
 
     def take(self, stretch: Stretch) -> None:
         """Measure what came next."""
@@ -271,29 +271,6 @@ class DisorderMeter:
             nothing = np.full(len(self._numbers) - len(self._newest), MIN_MS)
             self._newest, self._heard = np.append(self._newest, nothing), np.append(self._heard, nothing)
         return np.array([self._numbers[name] for name in names], np.intp)
-
-
-def fronts_of(stretches: Iterable[Stretch]) -> Fronts:
-    """Where elements leave the splits, whatever came before them; for :meth:`Fronts.followed_by`."""
-    newest_of_all, has_clock = MIN_MS, False
-    newest: dict[str, int] = {}
-    heard: dict[str, int] = {}
-    for stretch in stretches:
-        if not len(stretch.times):
-            continue
-        whole = _with_first(newest_of_all, stretch.times)
-        np.maximum.accumulate(whole, out=whole)
-        newest_of_all, has_clock = int(whole[-1]), stretch.clock is not None
-        runs = _Runs(stretch.places, stretch.names)
-        highest = np.maximum.reduceat(runs.sort(stretch.times), runs.starts).tolist()
-        last = runs.sort(whole[1:] if stretch.clock is None else stretch.clock)[runs.lasts].tolist()
-        newest = _highest(newest, dict(zip(runs.names, highest, strict=True)))
-        heard |= dict(zip(runs.names, last, strict=True))
-    return Fronts(newest, heard, has_clock)
-
-
-def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, MIN_MS), other.get(name, MIN_MS)) for name in {**one, **other}}
 
 
 class _Runs:
