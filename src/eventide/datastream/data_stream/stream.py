@@ -610,6 +610,31 @@ def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformatio
     return kind.field_types[kind.field_names.index(name)]
 
 
+def type_with_fields(source: Transformation, what: str) -> CompositeTypeInfo:
+    """The type of elements that something needs fields of.
+
+    Raises:
+        ProgramError: if they have none that are declared.
+    """
+    kind = source.type_info
+    if not isinstance(kind, CompositeTypeInfo):
+        raise ProgramError(
+            f"{what} needs elements with fields, and the type of those of {source.name!r} is {kind}; declare "
+            "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
+        )
+    return kind
+
+
+def check_named_once(names: Sequence[str]) -> None:
+    """Nothing, if no two fields of a result have one name.
+
+    Raises:
+        ProgramError: if two have.
+    """
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+
+
 def _function_of(where: str, function: _F) -> _F:
     """A function, or a function object, if it is one.
 

@@ -31,7 +31,7 @@ from eventide.common.time import Duration, Time
 from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.datastream.data_stream.stream import DataStream, field_type
+from eventide.datastream.data_stream.stream import DataStream, check_named_once, field_type, type_with_fields
 from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
@@ -93,11 +93,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         """
         if not isinstance(trigger, Trigger):
             raise ProgramError(f"trigger needs a Trigger, not {trigger!r}")
-        if self._assigner.is_merging and not trigger.can_merge():
-            raise ProgramError(
-                f"the windows of {type(self._assigner).__name__} merge, but {type(trigger).__name__} cannot; use a "
-                "trigger whose can_merge() is True and which implements on_merge()"
-            )
+        self._check_merges(trigger, "a trigger whose can_merge() is True and which implements on_merge()")
         self._trigger = trigger
         return self
 
@@ -109,11 +105,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         """
         if not isinstance(evictor, Evictor):
             raise ProgramError(f"evictor needs an Evictor, not {evictor!r}")
-        if self._assigner.is_merging and not evictor.can_merge():
-            raise ProgramError(
-                f"the windows of {type(self._assigner).__name__} merge, but {type(evictor).__name__} cannot; use an "
-                "evictor whose can_merge() is True"
-            )
+        self._check_merges(evictor, "an evictor whose can_merge() is True")
         self._evictor = evictor
         return self
 
@@ -224,6 +216,12 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             )
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
+    def _check_merges(self, used: Trigger[T_co, W] | Evictor[T_co, W], instead: str) -> None:
+        if self._assigner.is_merging and not used.can_merge():
+            raise ProgramError(
+                f"the windows of {type(self._assigner).__name__} merge, but {type(used).__name__} cannot; use {instead}"
+            )
+
     def _aggregate_columns(self, aggregates: list[Any]) -> DataStream[Row]:
         contents, result, result_type = _aggregated_by_column(
             self._source, aggregates, has_window=self._assigner.has_time_windows
@@ -331,21 +329,14 @@ def _aggregated_by_column(
     strange = [aggregate for aggregate in aggregates if not isinstance(aggregate, ColumnAggregate)]
     if strange:
         raise ProgramError(f"aggregate takes one AggregateFunction, or aggregates of columns, not also {strange[0]!r}")
-    kind = source.type_info
-    if not isinstance(kind, CompositeTypeInfo):
-        raise ProgramError(
-            f"{aggregates[0]!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; "
-            "declare output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
-        )
+    kind = type_with_fields(source, repr(aggregates[0]))
     inputs = {a.column: field_type(kind, a.column, repr(a)) for a in aggregates if a.column is not None}
     results = [a.result_type(None if a.column is None else inputs[a.column]) for a in aggregates]
     keys = _key_fields(source, kind)
     window = [("window", Types.TIME_WINDOW())] if has_window else []
     fields = [*keys, *window, *((a.output_name, t) for a, t in zip(aggregates, results, strict=True))]
     names = [name for name, _ in fields]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+    check_named_once(names)
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
     contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
     result = ColumnResult(tuple(names), len(keys), has_window)
