@@ -221,14 +221,7 @@ class FlinkKafkaProducer(KafkaSink):
             builder.set_transactional_id_prefix(prefix)
         for name, value in properties.items():
             builder.set_property(name, value)
-        sink = builder.build()
-        super().__init__(
-            sink.bootstrap_servers,
-            sink.record_serializer,
-            sink.delivery_guarantee,
-            sink.transactional_id_prefix,
-            sink.properties,
-        )
+        super().__init__(**vars(builder.build()))
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
         """Refuse to lose elements: a record that Kafka does not take fails the job.

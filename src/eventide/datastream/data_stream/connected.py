@@ -17,7 +17,7 @@ from eventide.api.functions import (
 from eventide.api.state import MapStateDescriptor
 from eventide.common.type_variables import OUT, T, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.stream import DataStream, check_one_environment
 from eventide.errors import ProgramError
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
@@ -42,8 +42,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
     def __init__(self, stream1: DataStream[T1_co], stream2: DataStream[T2_co]) -> None:
         if not isinstance(stream2, DataStream):
             raise ProgramError(f"connect needs a stream, not {stream2!r}")
-        if stream1.get_execution_environment() is not stream2.get_execution_environment():
-            raise ProgramError("connect needs streams of one environment; these were made by two")
+        check_one_environment("connect", stream1, stream2)
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -150,9 +149,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         broadcast_stream: BroadcastStream[T2_co],
         broadcast_state_descriptors: Sequence[MapStateDescriptor],
     ) -> None:
-        environment = non_broadcast_stream.get_execution_environment()
-        if environment is not broadcast_stream.input_stream.get_execution_environment():
-            raise ProgramError("connect needs streams of one environment; these were made by two")
+        check_one_environment("connect", non_broadcast_stream, broadcast_stream.input_stream)
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)

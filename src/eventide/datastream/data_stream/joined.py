@@ -23,8 +23,9 @@ from eventide.common.types import Row
 from eventide.datastream.data_stream.stream import (
     DataStream,
     check_named_once,
+    check_one_environment,
     field_type,
-    keyed_by_columns,
+    key_of,
     type_with_fields,
 )
 from eventide.datastream.data_stream.windowed import WindowedStream
@@ -55,8 +56,7 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
     def __init__(self, input1: DataStream[T1_co], input2: DataStream[T2_co]) -> None:
         if not isinstance(input2, DataStream):
             raise ProgramError(f"a stream is joined with another stream, not with {input2!r}")
-        if input1.get_execution_environment() is not input2.get_execution_environment():
-            raise ProgramError("streams of one environment can be joined; these were made by two")
+        check_one_environment("a join", input1, input2)
         self._inputs: _Inputs = input1, input2
 
     def where(
@@ -67,7 +67,8 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
         Raises:
             ProgramError: if it is neither, or a field is not there.
         """
-        return Where(self._inputs, self._with_window, _key_of("where", self._inputs[0], key_selector, key_type, more))
+        key = key_of("where", self._inputs[0]._transformation, key_selector, key_type, more)
+        return Where(self._inputs, self._with_window, key)
 
 
 class JoinedStreams(_Pair[T1_co, T2_co, "JoinedWithWindow[T1_co, T2_co]"], Generic[T1_co, T2_co]):
@@ -98,7 +99,7 @@ class Where(Generic[T2_co, S_co]):
         Raises:
             ProgramError: if it is neither, a field is not there, or its type is another than that of the first.
         """
-        key = _key_of("equal_to", self._inputs[1], key_selector, key_type, more)
+        key = key_of("equal_to", self._inputs[1]._transformation, key_selector, key_type, more)
         if _ANY not in (key.type_info, self._key.type_info) and key.type_info != self._key.type_info:
             raise ProgramError(
                 f"keys of one type can be equal; where has {self._key.type_info}, equal_to has {key.type_info}; "
@@ -247,8 +248,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
     def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co]) -> None:
         if not isinstance(right, DataStream) or not isinstance(right._transformation, KeyTransformation):
             raise ProgramError(f"interval_join needs another keyed stream, not {right!r}; call key_by on it")
-        if left.get_execution_environment() is not right.get_execution_environment():
-            raise ProgramError("streams of one environment can be joined; these were made by two")
+        check_one_environment("a join", left, right)
         for stream in (left, right):
             if not stream._transformation.has_timestamps:
                 raise ProgramError(
@@ -356,21 +356,6 @@ class IntervalJoined(Generic[T1_co, T2_co]):
             raise ProgramError(f"late data goes to an OutputTag, not to {tag!r}")
         self._late_tags[side] = tag
         return self
-
-
-def _key_of(
-    where: str, stream: DataStream, selector: object, key_type: TypeInformation | str | None, more: tuple[str, ...]
-) -> Key:
-    """The key that a program names: a function, with the type of its values; or fields."""
-    if isinstance(selector, str):
-        names = [selector, *([] if key_type is None else [key_type]), *more]
-        return keyed_by_columns(stream._transformation, names).key
-    select = selector.get_key if isinstance(selector, KeySelector) else selector
-    if not callable(select):
-        raise ProgramError(f"{where} needs a KeySelector, a function of an element or fields by name, not {selector!r}")
-    if isinstance(key_type, str) or more:
-        raise ProgramError(f"{where} takes one function, or the names of fields, not both")
-    return Key(select, key_type or _ANY)
 
 
 def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, has_window: bool) -> Selection:

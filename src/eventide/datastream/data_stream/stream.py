@@ -267,12 +267,7 @@ class DataStream(StreamHints, Generic[T_co]):
         """
         from eventide.datastream.data_stream.keyed import KeyedStream
 
-        if isinstance(key_selector, str):
-            names = [key_selector, *([] if key_type is None else [key_type]), *more]
-            return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
-        select = key_selector.get_key if isinstance(key_selector, KeySelector) else _function_of("key_by", key_selector)
-        _check_key_type(key_type)
-        key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+        key = key_of("key_by", self._transformation, key_selector, key_type, more)
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
 
     @overload
@@ -356,8 +351,7 @@ class DataStream(StreamHints, Generic[T_co]):
         types = {node.type_info for node in inputs}
         if len(types) > 1:
             raise ProgramError(f"union needs streams of one type; these have {sorted(map(str, types))}")
-        if any(stream._env is not self._env for stream in streams):
-            raise ProgramError("union needs streams of one environment; one of these was made by another")
+        check_one_environment("union", self, *streams)
         return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
 
     def assign_timestamps_and_watermarks(
@@ -578,17 +572,35 @@ class DataStream(StreamHints, Generic[T_co]):
         return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
 
 
-def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransformation:
-    """A key that consists of fields of the elements.
+def key_of(
+    where: str,
+    source: Transformation,
+    selector: object,
+    key_type: TypeInformation | str | None = None,
+    more: Sequence[str] = (),
+) -> Key:
+    """The key that a program names: a function of an element, with the type of its values; or fields, by name.
 
     Raises:
-        ProgramError: if a field is not there, or cannot be part of a key.
+        ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
     """
+    if isinstance(selector, str):
+        return _key_of_fields(source, [selector, *([] if key_type is None else [key_type]), *more])
+    select = selector.get_key if isinstance(selector, KeySelector) else selector
+    if not callable(select):
+        raise ProgramError(f"{where} needs a KeySelector, a function of an element or fields by name, not {selector!r}")
+    if isinstance(key_type, str) or more:
+        raise ProgramError(f"{where} takes one function, or the names of fields, not both")
+    _check_key_type(key_type)
+    return Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+
+
+def _key_of_fields(source: Transformation, names: Sequence[Any]) -> Key:
     if not all(isinstance(name, str) for name in names):
         raise ProgramError(f"key_by takes one function, or the names of fields, not {names!r}")
     kind = source.type_info
     if not isinstance(kind, CompositeTypeInfo):  # elements that are dicts or rows of no declared type
-        return KeyTransformation(source, Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY()))
+        return Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY())
     types = [field_type(kind, name, "key_by") for name in names]
     for name, field in zip(names, types, strict=True):
         if isinstance(field, CompositeTypeInfo):
@@ -596,7 +608,7 @@ def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransfo
     key_type = types[0] if len(types) == 1 else Types.TUPLE(types)
     _check_key_type(key_type)
     places: Sequence[Any] = names if isinstance(kind, RowTypeInfo) else [kind.field_names.index(n) for n in names]
-    return KeyTransformation(source, Key(itemgetter(*places), key_type, tuple(names)))
+    return Key(itemgetter(*places), key_type, tuple(names))
 
 
 def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformation:
@@ -623,6 +635,16 @@ def type_with_fields(source: Transformation, what: str) -> CompositeTypeInfo:
             "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
         )
     return kind
+
+
+def check_one_environment(what: str, *streams: DataStream[Any]) -> None:
+    """Nothing, if all streams are of one environment.
+
+    Raises:
+        ProgramError: if they are not.
+    """
+    if any(stream.get_execution_environment() is not streams[0].get_execution_environment() for stream in streams):
+        raise ProgramError(f"{what} needs streams of one environment; these were made by two or more")
 
 
 def check_named_once(names: Sequence[str]) -> None:
