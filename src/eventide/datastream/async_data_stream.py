@@ -12,7 +12,7 @@ from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import FunctionTransformation
 from eventide.runtime.chain.waiting import Wait
 
@@ -53,10 +53,8 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
         """Wait for each element, with further attempts as a strategy says."""
-        if not isinstance(async_function, AsyncFunction):
-            raise ProgramError(f"waiting for elements needs an AsyncFunction, not {async_function!r}")
-        if not isinstance(async_retry_strategy, AsyncRetryStrategy):
-            raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {async_retry_strategy!r}")
+        check_is(async_function, AsyncFunction, "waiting for elements needs an AsyncFunction")
+        check_is(async_retry_strategy, AsyncRetryStrategy, "further attempts need an AsyncRetryStrategy")
         timeout_ms = to_ms(timeout, "timeout")
         if timeout_ms <= 0:
             raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")

@@ -19,7 +19,7 @@ from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
 from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
 from eventide.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from eventide.connectors.sink import DeliveryGuarantee
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 
 _RESET, _DISCOVERY, _COMMIT = "auto.offset.reset", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"
 _OLDER_DISCOVERY = "flink.partition-discovery.interval-millis"
@@ -204,8 +204,7 @@ class FlinkKafkaProducer(KafkaSink):
         Raises:
             ProgramError: An argument is of another type, or a needed property is missing.
         """
-        if not isinstance(semantic, Semantic):
-            raise ProgramError(f"a FlinkKafkaProducer needs a Semantic, not {semantic!r}")
+        check_is(semantic, Semantic, "a FlinkKafkaProducer needs a Semantic")
         properties = dict(producer_config)
         prefix = properties.pop("transactional.id", None)
         if semantic is Semantic.EXACTLY_ONCE and prefix is None:

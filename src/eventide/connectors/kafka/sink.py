@@ -13,7 +13,7 @@ from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.kafka._properties import as_text, librdkafka_properties
 from eventide.connectors.sink import DeliveryGuarantee, Sink
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, check_is
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,11 +85,8 @@ class KafkaSinkBuilder:
         Raises:
             ProgramError: It is no :class:`KafkaRecordSerializationSchema`.
         """
-        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise ProgramError(
-                "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives, not "
-                f"{record_serializer!r}"
-            )
+        needs = "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives"
+        check_is(record_serializer, KafkaRecordSerializationSchema, needs)
         return self._with(record_serializer=record_serializer)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
@@ -98,8 +95,7 @@ class KafkaSinkBuilder:
         Raises:
             ProgramError: It is no :class:`DeliveryGuarantee`.
         """
-        if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise ProgramError(f"set_delivery_guarantee takes a DeliveryGuarantee, not {delivery_guarantee!r}")
+        check_is(delivery_guarantee, DeliveryGuarantee, "set_delivery_guarantee takes a DeliveryGuarantee")
         return self._with(delivery_guarantee=delivery_guarantee)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:

@@ -29,7 +29,7 @@ from eventide.datastream.data_stream.stream import (
     type_with_fields,
 )
 from eventide.datastream.data_stream.windowed import WindowedStream
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.plan.identity import name_of
@@ -233,8 +233,7 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``CoGroupFunction``.
         """
-        if not isinstance(function, CoGroupFunction):
-            raise ProgramError(f"apply needs a CoGroupFunction, not {function!r}")
+        check_is(function, CoGroupFunction, "apply needs a CoGroupFunction")
         return self._applied("co_group", CoGroups(self._own(function)), output_type)
 
 
@@ -309,8 +308,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``ProcessJoinFunction``, or the bounds leave nothing between them.
         """
-        if not isinstance(process_join_function, ProcessJoinFunction):
-            raise ProgramError(f"process needs a ProcessJoinFunction, not {process_join_function!r}")
+        check_is(process_join_function, ProcessJoinFunction, "process needs a ProcessJoinFunction")
         function = self._inputs[0].get_execution_environment().own_function(process_join_function)
         return self._operator(function, output_type)
 

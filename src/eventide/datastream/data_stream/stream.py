@@ -42,7 +42,7 @@ from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -201,8 +201,7 @@ class DataStream(StreamHints, Generic[T_co]):
         Raises:
             ProgramError: if it is no ``ProcessFunction``.
         """
-        if not isinstance(func, ProcessFunction):
-            raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
+        check_is(func, ProcessFunction, "process on a stream without keys needs a ProcessFunction")
         kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
         call, source = func.process_element, self._transformation
         node = FunctionTransformation("process", source, kind, call, func, output_type, has_side_outputs=True)
@@ -439,8 +438,7 @@ class DataStream(StreamHints, Generic[T_co]):
         >>> [(letter.element, letter.error_type) for letter in numbers.get_side_output(bad).execute_and_collect()]
         [('two', 'ValueError')]
         """
-        if not isinstance(output_tag, OutputTag):
-            raise ProgramError(f"side_output_dead_letters needs an OutputTag, not {output_tag!r}")
+        check_is(output_tag, OutputTag, "side_output_dead_letters needs an OutputTag")
         node = self._transformation
         if (reason := why_nothing_is_bad(node)) is not None:
             raise ProgramError(f"nothing can be bad for {node.name!r}: {reason}")

@@ -33,7 +33,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.datastream.data_stream.stream import DataStream, check_named_once, field_type, type_with_fields
 from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
@@ -62,8 +62,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def __init__(
         self, env: StreamExecutionEnvironment, source: Transformation, assigner: WindowAssigner[T_co, W]
     ) -> None:
-        if not isinstance(assigner, WindowAssigner):
-            raise ProgramError(f"a window needs a window assigner, such as TumblingEventTimeWindows, not {assigner!r}")
+        check_is(assigner, WindowAssigner, "a window needs a window assigner, such as TumblingEventTimeWindows")
         if assigner.is_event_time() and not source.has_timestamps:
             raise ProgramError(
                 f"{type(assigner).__name__} needs event time, but the elements of {source.name!r} have no timestamps; "
@@ -91,8 +90,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if windows merge and the trigger cannot.
         """
-        if not isinstance(trigger, Trigger):
-            raise ProgramError(f"trigger needs a Trigger, not {trigger!r}")
+        check_is(trigger, Trigger, "trigger needs a Trigger")
         self._check_merges(trigger, "a trigger whose can_merge() is True and which implements on_merge()")
         self._trigger = trigger
         return self
@@ -103,8 +101,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if windows merge and the evictor cannot.
         """
-        if not isinstance(evictor, Evictor):
-            raise ProgramError(f"evictor needs an Evictor, not {evictor!r}")
+        check_is(evictor, Evictor, "evictor needs an Evictor")
         self._check_merges(evictor, "an evictor whose can_merge() is True")
         self._evictor = evictor
         return self
@@ -128,8 +125,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if nothing can be late, because the windows are not made of event time.
         """
-        if not isinstance(output_tag, OutputTag):
-            raise ProgramError(f"side_output_late_data needs an OutputTag, not {output_tag!r}")
+        check_is(output_tag, OutputTag, "side_output_late_data needs an OutputTag")
         if not self._assigner.is_event_time():
             raise ProgramError(
                 f"nothing can be late for {type(self._assigner).__name__}, whose windows are not made of event time; "
@@ -210,10 +206,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         if isinstance(aggregate_function, ColumnAggregate):
             rest = [a for a in (window_function, accumulator_type, output_type) if a is not None]
             return self._aggregate_columns([aggregate_function, *rest, *more])
-        if not isinstance(aggregate_function, AggregateFunction):
-            raise ProgramError(
-                f"aggregate needs an AggregateFunction or aggregates of columns, not {aggregate_function!r}"
-            )
+        check_is(aggregate_function, AggregateFunction, "aggregate needs an AggregateFunction or aggregates of columns")
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
     def _check_merges(self, used: Trigger[T_co, W] | Evictor[T_co, W], instead: str) -> None:
