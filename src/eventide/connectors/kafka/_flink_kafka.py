@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Self
+from typing import Self
 
-from eventide.api.functions.timestamps import older_strategy
+from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import DeserializationSchema, SerializationSchema
 from eventide.common.typeinfo import TypeInformation
@@ -104,7 +104,7 @@ class FlinkKafkaConsumer(SourceFace):
         has_no_effect(what, "a job that goes on reads the partitions that its program names")
         return self
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> Self:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy | OlderAssigner) -> Self:
         """Give each partition timestamps and a watermark of its own, by a strategy or an assigner of Flink 1.
 
         Raises:

@@ -145,8 +145,8 @@ class KafkaSinkBuilder:
             servers, draft.record_serializer, draft.delivery_guarantee, draft.transactional_id_prefix, draft.properties
         )
 
-    def _with(self, **changes: Any) -> Self:
-        self._draft = replace(self._draft, **changes)
+    def _with(self, **changes: object) -> Self:
+        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
         return self
 
 
@@ -294,8 +294,8 @@ class KafkaRecordSerializationSchemaBuilder:
             draft.topic, draft.value_serializer, draft.key_serializer, draft.partitioner, draft.header_provider
         )
 
-    def _with(self, **changes: Any) -> Self:
-        self._draft = replace(self._draft, **changes)
+    def _with(self, **changes: object) -> Self:
+        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
         return self
 
 

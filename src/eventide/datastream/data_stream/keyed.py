@@ -134,7 +134,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         name: str,
         kind: type[Function],
         step: Callable[..., ChainedOperator],
-        func: Any,
+        func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         """Call a function that is opened after the shuffle, where the state of its key is."""

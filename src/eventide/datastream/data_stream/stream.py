@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import DEAD_LETTER
@@ -78,8 +78,6 @@ if TYPE_CHECKING:
     from eventide.datastream.data_stream.keyed import KeyedStream
     from eventide.datastream.data_stream.windowed import AllWindowedStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
-
-_F = TypeVar("_F")
 
 
 @says_what_is_absent
@@ -167,7 +165,7 @@ class DataStream(StreamHints, Generic[T_co]):
         self, func: Callable[[T_co], OUT] | MapFunction[T_co, OUT], output_type: TypeInformation | None = None
     ) -> DataStream[OUT]: ...
 
-    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+    def map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into one other."""
         return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
 
@@ -187,7 +185,7 @@ class DataStream(StreamHints, Generic[T_co]):
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]: ...
 
-    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+    def flat_map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into any number of others."""
         return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
 
@@ -254,7 +252,9 @@ class DataStream(StreamHints, Generic[T_co]):
     @overload
     def key_by(self, key_selector: str, *more: str) -> KeyedStream[Any, T_co]: ...
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream[Any, T_co]:
+    def key_by(
+        self, key_selector: object, key_type: TypeInformation | str | None = None, *more: str
+    ) -> KeyedStream[Any, T_co]:
         """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
 
         The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
@@ -533,7 +533,7 @@ class DataStream(StreamHints, Generic[T_co]):
         name: str,
         kind: type[Function],
         step: Callable[..., ChainedOperator],
-        func: Any,
+        func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         call = getattr(func, name) if isinstance(func, kind) else _function_of(name, func)
@@ -655,7 +655,7 @@ def check_named_once(names: Sequence[str]) -> None:
         raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
 
 
-def _function_of(where: str, function: _F) -> _F:
+def _function_of(where: str, function: object) -> Callable[..., Any]:
     """A function, or a function object, if it is one.
 
     Raises:

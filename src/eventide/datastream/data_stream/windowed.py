@@ -153,7 +153,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def reduce(
         self,
         reduce_function: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co],
-        window_function: Any = None,
+        window_function: object = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream[Any]:
         """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
@@ -186,10 +186,10 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def aggregate(
         self,
         aggregate_function: Any,
-        window_function: Any = None,
-        accumulator_type: Any = None,
+        window_function: object = None,
+        accumulator_type: object = None,
         output_type: Any = None,
-        *more: Any,
+        *more: object,
     ) -> DataStream[Any]:
         """Aggregate the elements of each window as they come.
 
@@ -215,7 +215,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
                 f"the windows of {type(self._assigner).__name__} merge, but {type(used).__name__} cannot; use {instead}"
             )
 
-    def _aggregate_columns(self, aggregates: list[Any]) -> DataStream[Row]:
+    def _aggregate_columns(self, aggregates: Sequence[object]) -> DataStream[Row]:
         contents, result, result_type = _aggregated_by_column(
             self._source, aggregates, has_window=self._assigner.has_time_windows
         )
@@ -311,7 +311,7 @@ def time_windows(
 
 
 def _aggregated_by_column(
-    source: Transformation, aggregates: Sequence[Any], *, has_window: bool
+    source: Transformation, given: Sequence[object], *, has_window: bool
 ) -> tuple[AggregatedColumns, ColumnResult, TypeInformation]:
     """Return the contents and results of windows for aggregates by column, and the type of the results.
 
@@ -319,8 +319,8 @@ def _aggregated_by_column(
         ProgramError: if the type of the elements is not declared, a field is not there or does not suit its aggregate,
             or two results have one name.
     """
-    strange = [aggregate for aggregate in aggregates if not isinstance(aggregate, ColumnAggregate)]
-    if strange:
+    aggregates = [aggregate for aggregate in given if isinstance(aggregate, ColumnAggregate)]
+    if strange := [other for other in given if not isinstance(other, ColumnAggregate)]:
         raise ProgramError(f"aggregate takes one AggregateFunction, or aggregates of columns, not also {strange[0]!r}")
     kind = type_with_fields(source, repr(aggregates[0]))
     inputs = {a.column: field_type(kind, a.column, repr(a)) for a in aggregates if a.column is not None}
