@@ -209,7 +209,7 @@ class DisorderMeter:
         if not len(times):
             self.disorder.named.update(stretch.names)
             return
-        whole = _with_first(self._newest_of_all, times)
+        whole = np.concatenate(([self._newest_of_all], times))
         np.maximum.accumulate(whole, out=whole)
         self._newest_of_all = int(whole[-1])
         self.disorder.whole.add(_behind(whole[:-1], times))
@@ -226,7 +226,7 @@ class DisorderMeter:
         after[starts] = np.maximum(after[starts], self._newest[numbers])
         for start, end in runs.bounds():
             np.maximum.accumulate(after[start:end], out=after[start:end])
-        before = _with_first(0, after[:-1])
+        before = np.concatenate(([0], after[:-1]))
         before[starts] = self._newest[numbers]
         behind = _behind(before, times)
         self.disorder.own.add(behind)
@@ -306,13 +306,6 @@ def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
         if len(behind) < _FEW or stayed < 0.9 * len(behind):
             leaps[run] = 0
     found: list[int] = leaps.tolist()
-    return found
-
-
-def _with_first(first: int, values: Ints) -> Ints:
-    found = np.empty(len(values) + 1, np.int64)
-    found[0] = first
-    found[1:] = values
     return found
 
 
