@@ -25,7 +25,7 @@ _LONGEST = 200
 
 
 class OfRows:
-    """A dataclass that is pickled as its fields: what it finds out from them stays where it is."""
+    """A dataclass that pickles as its fields alone, without what it has computed from them."""
 
     row_type: CompositeTypeInfo
 

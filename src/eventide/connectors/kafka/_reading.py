@@ -79,7 +79,7 @@ class Lost:
 
 
 Given: TypeAlias = "Iterator[tuple[KafkaTopicPartition, list[Message] | Lost]]"
-"""Messages of partitions, as they come, and what is gone."""
+"""Messages of partitions in the order in which they come, and the offsets that are gone."""
 
 
 def read_ranges(reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float) -> Given:

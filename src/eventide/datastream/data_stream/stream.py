@@ -636,7 +636,7 @@ def type_with_fields(source: Transformation, what: str) -> CompositeTypeInfo:
 
 
 def check_one_environment(what: str, *streams: DataStream[Any]) -> None:
-    """Nothing, if all streams are of one environment.
+    """Check that all streams are of one environment.
 
     Raises:
         ProgramError: if they are not.
@@ -646,7 +646,7 @@ def check_one_environment(what: str, *streams: DataStream[Any]) -> None:
 
 
 def check_named_once(names: Sequence[str]) -> None:
-    """Nothing, if no two fields of a result have one name.
+    """Check that no two fields of a result have one name.
 
     Raises:
         ProgramError: if two have.
