@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console, RenderableType
@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON document, f
 """The option that every command has."""
 
 
-def answer(document: object, view: RenderableType, *, as_json: bool, fine: bool = True) -> None:
+def answer(document: Any, view: RenderableType, *, as_json: bool, fine: bool = True) -> None:
     """Say the answer of a command, and end it.
 
     Args:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LONGEST_PREFIX = 64_000
+_TAKES_A_SCHEMA = "takes a SerializationSchema, such as SimpleStringSchema()"
 
 Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 Partition = Callable[[Any, bytes | None, bytes | None, str, Sequence[int]], int]
@@ -252,7 +253,8 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is no serialization schema.
         """
-        return self._with(key_serializer=_checked_schema(key_serialization_schema, "set_key_serialization_schema"))
+        check_is(key_serialization_schema, SerializationSchema, f"set_key_serialization_schema {_TAKES_A_SCHEMA}")
+        return self._with(key_serializer=key_serialization_schema)
 
     def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
         """Set what makes the value of a record from its element; None is the value that deletes its key.
@@ -260,8 +262,8 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is no serialization schema.
         """
-        found = _checked_schema(value_serialization_schema, "set_value_serialization_schema")
-        return self._with(value_serializer=found)
+        check_is(value_serialization_schema, SerializationSchema, f"set_value_serialization_schema {_TAKES_A_SCHEMA}")
+        return self._with(value_serializer=value_serialization_schema)
 
     def set_partitioner(self, partitioner: Partition | KafkaPartitioner) -> Self:
         """Set what chooses the partition of each record: a partitioner, or a function with its arguments.
@@ -403,12 +405,6 @@ def _checked_function(given: object, kind: type, where: str) -> object:
     if isinstance(given, kind) or callable(given):
         return given
     raise ProgramError(f"{where} takes a {kind.__name__} or a function, not {given!r}")
-
-
-def _checked_schema(given: object, where: str) -> SerializationSchema:
-    if isinstance(given, SerializationSchema):
-        return given
-    raise ProgramError(f"{where} takes a SerializationSchema, such as SimpleStringSchema(), not {given!r}")
 
 
 class _Rows:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -311,23 +311,17 @@ class Transactions:
         Raises:
             TimeoutError: if it does not come back in `seconds` seconds.
         """
-        outcome: Queue[BaseException | None] = Queue()
+        outcome: Future[None] = Future()
 
         def run() -> None:
             try:
                 work()
+                outcome.set_result(None)
             except BaseException as error:
-                outcome.put(error)
-            else:
-                outcome.put(None)
+                outcome.set_exception(error)
 
         Thread(target=run, name=f"offsets of {self.group}", daemon=True).start()
-        try:
-            error = outcome.get(timeout=seconds)
-        except Empty:
-            raise TimeoutError from None
-        if error is not None:
-            raise error
+        outcome.result(seconds)
 
     def _new_producer(self) -> SinkProducer:
         return SinkProducer(self._sink, {"transactional.id": self.group, **_TRANSACTIONAL})
