@@ -586,7 +586,7 @@ def key_of(
         return _key_of_fields(source, [selector, *([] if key_type is None else [key_type]), *more])
     select = selector.get_key if isinstance(selector, KeySelector) else selector
     if not callable(select):
-        raise ProgramError(f"{where} needs a KeySelector, a function of an element or fields by name, not {selector!r}")
+        raise ProgramError(f"{where} needs a function of an element, a KeySelector or fields by name, not {selector!r}")
     if isinstance(key_type, str) or more:
         raise ProgramError(f"{where} takes one function, or the names of fields, not both")
     _check_key_type(key_type)
