@@ -5,6 +5,7 @@ The branch says which person can help: `ProgramError` the author of the program,
 travel from Spark's workers to the driver.
 """
 
+from types import UnionType
 from typing import Any
 
 from eventide._secrets import without_secrets
@@ -94,3 +95,23 @@ class TypeMismatch(DataError):
         where = f"element {self.index}" + (f", field {self.path}" if self.path else "")
         why = f"; {self.why}" if self.why else ""
         return f"{where}: expected {self.expected}, got {self.value!r} ({type(self.value).__name__}){why}"
+
+
+def check_is(value: object, kind: type | UnionType, needs: str) -> None:
+    """Check that what a program gives is of a class, or of one of several.
+
+    Args:
+        value: What the program gives.
+        kind: The class, or the union of classes.
+        needs: What needs it, for the error.
+
+    Raises:
+        ProgramError: The value is of another class.
+
+    >>> check_is(5, str, "set_name needs a text")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.ProgramError: set_name needs a text, not 5
+    """
+    if not isinstance(value, kind):
+        raise ProgramError(f"{needs}, not {value!r}")

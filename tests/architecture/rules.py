@@ -121,7 +121,7 @@ MAX_LINES = 600
 # One class each, with every method that PyFlink gives it: split, a reader would look for a method in several files.
 MAY_BE_LONG = ("eventide.datastream.data_stream.stream", "eventide.datastream.stream_execution_environment")
 # Modules that the light floors import only inside functions.
-LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle")
+LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle", "confluent_kafka")
 
 
 def floor_of(name: str) -> tuple[int, str]:

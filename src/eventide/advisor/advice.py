@@ -293,8 +293,13 @@ def view_of(advice: Advice) -> RenderableType:
     promise = "loses nothing of what was seen" if advice.lose == 0 else f"loses at most {percent(advice.lose)}"
     parts: list[RenderableType] = [Text(_measured(advice), "bold"), Text(), _table(advice), Text()]
     parts += [Text(f"To paste; it {promise}", "bold"), Padding(Text(advice.code, "green"), (0, 0, 0, 2))]
-    remarks = [_item("-", line, "") for line in _said(advice)] + [_item("!", note, "yellow") for note in advice.notes]
-    return Group(*parts, *([Text(), *remarks] if remarks else []))
+    remarks = Table.grid(padding=(0, 1, 0, 0))
+    for line in _said(advice):
+        remarks.add_row(Text("-"), Text(line))
+    for note in advice.notes:
+        remarks.add_row(Text("!", "yellow"), Text(note, "yellow"))
+    parts += [Text(), remarks] if remarks.row_count else []
+    return Group(*parts)
 
 
 def percent(share: float) -> str:
@@ -387,9 +392,3 @@ def _said(advice: Advice) -> Iterator[str]:
         )
     if not advice.has_splits and not advice.columns.split_by:
         yield "Everything was measured as one split: name what tells partitions apart, if there are several."
-
-
-def _item(mark: str, text: str, style: str) -> RenderableType:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_row(Text(mark, style), Text(text, style))
-    return grid

@@ -167,14 +167,15 @@ class Fronts:
         """After another stretch, for which these were not known."""
         newest = MIN_MS if later.has_clock else max(self.newest.values(), default=MIN_MS)
         heard = {name: max(newest, at) for name, at in later.heard.items()}
-        return Fronts(_highest(self.newest, later.newest), {**self.heard, **heard}, later.has_clock)
+        highest = {name: max(self.newest.get(name, MIN_MS), at) for name, at in later.newest.items()}
+        return Fronts({**self.newest, **highest}, {**self.heard, **heard}, later.has_clock)
 
 
 class DisorderMeter:
     """Measures one stretch after the other, with exact maxima of all that came before.
 
-    A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left:
-    :func:`fronts_of` finds these without measuring.
+    A stream may be measured in parts, by several meters, if each begins with the fronts that those before it left. A
+    first pass finds these: :meth:`Fronts.followed_by` adds up what meters leave that knew of nothing before.
 
     Args:
         fronts: what came before; nothing, by default.
@@ -198,9 +199,8 @@ class DisorderMeter:
     def fronts(self) -> Fronts:
         """Where it stands."""
         names = list(self._numbers)
-        return Fronts(
-            dict(zip(names, self._newest.tolist(), strict=True)), dict(zip(names, self._heard.tolist(), strict=True))
-        )
+        newest, heard = (dict(zip(names, times.tolist(), strict=True)) for times in (self._newest, self._heard))
+        return Fronts(newest, heard, self.disorder.has_clock)
 
     def take(self, stretch: Stretch) -> None:
         """Measure what came next."""
@@ -209,7 +209,7 @@ class DisorderMeter:
         if not len(times):
             self.disorder.named.update(stretch.names)
             return
-        whole = _with_first(self._newest_of_all, times)
+        whole = np.concatenate(([self._newest_of_all], times))
         np.maximum.accumulate(whole, out=whole)
         self._newest_of_all = int(whole[-1])
         self.disorder.whole.add(_behind(whole[:-1], times))
@@ -226,7 +226,7 @@ class DisorderMeter:
         after[starts] = np.maximum(after[starts], self._newest[numbers])
         for start, end in runs.bounds():
             np.maximum.accumulate(after[start:end], out=after[start:end])
-        before = _with_first(0, after[:-1])
+        before = np.concatenate(([0], after[:-1]))
         before[starts] = self._newest[numbers]
         behind = _behind(before, times)
         self.disorder.own.add(behind)
@@ -273,29 +273,6 @@ class DisorderMeter:
         return np.array([self._numbers[name] for name in names], np.intp)
 
 
-def fronts_of(stretches: Iterable[Stretch]) -> Fronts:
-    """Where elements leave the splits, whatever came before them; for :meth:`Fronts.followed_by`."""
-    newest_of_all, has_clock = MIN_MS, False
-    newest: dict[str, int] = {}
-    heard: dict[str, int] = {}
-    for stretch in stretches:
-        if not len(stretch.times):
-            continue
-        whole = _with_first(newest_of_all, stretch.times)
-        np.maximum.accumulate(whole, out=whole)
-        newest_of_all, has_clock = int(whole[-1]), stretch.clock is not None
-        runs = _Runs(stretch.places, stretch.names)
-        highest = np.maximum.reduceat(runs.sort(stretch.times), runs.starts).tolist()
-        last = runs.sort(whole[1:] if stretch.clock is None else stretch.clock)[runs.lasts].tolist()
-        newest = _highest(newest, dict(zip(runs.names, highest, strict=True)))
-        heard |= dict(zip(runs.names, last, strict=True))
-    return Fronts(newest, heard, has_clock)
-
-
-def _highest(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, MIN_MS), other.get(name, MIN_MS)) for name in {**one, **other}}
-
-
 class _Runs:
     """Elements sorted by split, those of one split still in their order."""
 
@@ -329,13 +306,6 @@ def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
         if len(behind) < _FEW or stayed < 0.9 * len(behind):
             leaps[run] = 0
     found: list[int] = leaps.tolist()
-    return found
-
-
-def _with_first(first: int, values: Ints) -> Ints:
-    found = np.empty(len(values) + 1, np.int64)
-    found[0] = first
-    found[1:] = values
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from eventide.runtime.observation.histograms import DurationHistogram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.typing import LineStyleType
 
 _INK, _QUIET, _LINES = "#1f2430", "#6b7280", "#e8eaee"
 _OWN, _ONE = "#0f7b57", "#d1495b"
@@ -72,7 +73,7 @@ class _Curves:
             axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, handlelength=3)
         self._mark_recommended()
 
-    def _curve(self, lengths: DurationHistogram, colour: str, style: Any, name: str) -> None:
+    def _curve(self, lengths: DurationHistogram, colour: str, style: LineStyleType, name: str) -> None:
         """A step at each length that there is: with a bound of that length, these are late no more."""
         bounds, late = lengths.points()
         shown = bounds > self._least

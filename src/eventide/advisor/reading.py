@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, Self
 
 import numpy as np
@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eventide.advisor.arrivals import Clock, ColumnRoles, Stretches, Unit, in_order
-from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Split, Stretch, fronts_of
+from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Split, Stretch
 from eventide.api.source import PartRange, TimestampedBatch, Unreadable
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.words import count
-from eventide.connectors.file_system import FileSource
+from eventide.connectors.file_system import FileSource, FileSourceBuilder
 from eventide.connectors.file_system.files import FileTree
 from eventide.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordDeserializationSchema, KafkaSource
 from eventide.errors import ProgramError
@@ -27,7 +27,7 @@ from eventide.pickling.pickles import dumps, loads, register
 from eventide.runtime.chain.outputs import cannot_be_read
 from eventide.runtime.observation.histograms import DurationHistogram
 
-_FORMATS: dict[str, Callable[..., Any]] = {
+_FORMATS: dict[str, Callable[..., FileSourceBuilder]] = {
     "parquet": FileSource.parquet,
     "orc": FileSource.orc,
     "csv": FileSource.csv,
@@ -37,7 +37,6 @@ _ENDINGS = {"jsonl": "json", "ndjson": "json", "pq": "parquet"}
 _COMPRESSED = {"gz", "bz2", "zst", "zstd", "lz4", "snappy"}
 _AT_ONCE = 2
 _AHEAD = 4
-_PAUSE_S = 0.1
 _TIME = "time"
 _AT_A_TIME = 1 << 18
 
@@ -65,12 +64,12 @@ def read_files(paths: Sequence[str], columns: ColumnRoles, format: str | None, w
         for batch in source.read(part, 0, ends[part]):
             yield made.of(batch)
 
-    with closing(_ahead(parts, read, watch)) as stretches:
-        if columns.order_by is None:
-            yield from stretches
-            return
-        for stretch in in_order(stretches):
-            yield stretch if made.order_is_time else replace(stretch, clock=None)
+    stretches = _ahead(parts, read, watch)
+    if columns.order_by is None:
+        yield from stretches
+        return
+    for stretch in in_order(stretches):
+        yield stretch if made.order_is_time else replace(stretch, clock=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,18 +163,13 @@ def measure_frame(frame: Any, columns: ColumnRoles) -> Disorder:
     register((Disorder, Fronts, DurationHistogram, Split))
     with OrderedStretches(frame, columns.names, columns.order_by) as stretches:
         before, fronts = Fronts({}, {}), {}
-        for place, found in stretches.map(lambda _, batches: dumps(fronts_of(_stretches(batches, columns)))).items():
+        for place, left in stretches.map(lambda _, batches: dumps(_metered(batches, columns).fronts)).items():
             fronts[place] = before
-            before = before.followed_by(loads(found))
-
-        def measured(place: int, batches: Iterator[pa.RecordBatch]) -> bytes:
-            meter = DisorderMeter(fronts.get(place))
-            for stretch in _stretches(batches, columns):
-                meter.take(stretch)
-            return dumps(meter.disorder)
-
+            before = before.followed_by(loads(left))
         disorder = Disorder()
-        for found in stretches.map(measured).values():
+        for found in stretches.map(
+            lambda place, batches: dumps(_metered(batches, columns, fronts.get(place)).disorder)
+        ).values():
             disorder.follow(loads(found))
     return disorder
 
@@ -235,7 +229,7 @@ def _source(paths: Sequence[str], columns: ColumnRoles, format: str | None) -> F
     found = list(FileTree(paths).list())
     if not found:
         raise ProgramError(f"there are no files below {', '.join(paths)}; name files, or a directory that has some")
-    source: FileSource = _FORMATS[_format(found[0], format)](*paths).build()
+    source = _FORMATS[_format(found[0], format)](*paths).build()
     produced = source.get_produced_type()
     there = produced.field_names if isinstance(produced, RowTypeInfo) else []
     missing = [name for name in columns.names if name not in there]
@@ -259,49 +253,25 @@ def _format(path: str, declared: str | None) -> str:
     return found
 
 
-def _ahead(parts: Sequence[str], read: Callable[[str], Iterator[Stretch]], watch: Watch) -> Generator[Stretch]:
-    """Read each part, in the order of parts, while some of them are read further in threads."""
-    stop = threading.Event()
-    waiting = list(reversed(parts))
-    reading: list[queue.Queue[Stretch | BaseException | None]] = []
+def _ahead(parts: Iterable[str], read: Callable[[str], Iterator[Stretch]], watch: Watch) -> Iterator[Stretch]:
+    """Read each part, in the order of parts, while threads read this one and the next one further."""
+    with ThreadPoolExecutor(_AT_ONCE, "eventide advise") as threads:
 
-    def run(part: str, into: queue.Queue[Stretch | BaseException | None]) -> None:
-        try:
-            for stretch in read(part):
-                if not _put(into, stretch, stop):
-                    return
-            _put(into, None, stop)
-        except BaseException as error:  # which is raised again where somebody waits for it
-            _put(into, error, stop)
+        def more_of(rest: Iterator[Stretch]) -> tuple[Iterator[Stretch], Future[list[Stretch]]]:
+            return rest, threads.submit(lambda: list(islice(rest, _AHEAD)))
 
-    try:
-        while waiting or reading:
-            while waiting and len(reading) < _AT_ONCE:
-                into: queue.Queue[Stretch | BaseException | None] = queue.Queue(_AHEAD)
-                threading.Thread(target=run, args=(waiting.pop(), into), name="eventide advise", daemon=True).start()
-                reading.append(into)
-            got = reading[0].get()
-            if isinstance(got, BaseException):
-                raise got
-            if got is None:
-                del reading[0]
-                watch.file_read()
+        begun = map(more_of, map(read, parts))
+        reading = deque(islice(begun, _AT_ONCE))
+        while reading:
+            rest, found = reading.popleft()
+            if stretches := found.result():
+                reading.appendleft(more_of(rest))
             else:
-                watch.rows_read(len(got.times))
-                yield got
-    finally:
-        stop.set()
-
-
-def _put(into: queue.Queue[Any], item: Any, stop: threading.Event) -> bool:
-    """Whether there was place for it before the reader stopped."""
-    while not stop.is_set():
-        try:
-            into.put(item, timeout=_PAUSE_S)
-        except queue.Full:
-            continue
-        return True
-    return False
+                watch.file_read()
+                reading.extend(islice(begun, 1))
+            for stretch in stretches:
+                watch.rows_read(len(stretch.times))
+                yield stretch
 
 
 class _NoField(KafkaRecordDeserializationSchema):
@@ -360,11 +330,12 @@ def _at_one_pace(read: list[Stretch]) -> Iterator[Stretch]:
         yield Stretch(one.times, one.names, one.places, None, one.nulls)
 
 
-def _stretches(batches: Iterator[pa.RecordBatch], columns: ColumnRoles) -> Iterator[Stretch]:
-    made = Stretches(columns)
+def _metered(batches: Iterator[pa.RecordBatch], columns: ColumnRoles, fronts: Fronts | None = None) -> DisorderMeter:
+    meter, made = DisorderMeter(fronts), Stretches(columns)
     for batch in _gathered(batches):
         stretch = made.of(batch)
-        yield stretch if made.order_is_time else replace(stretch, clock=None)
+        meter.take(stretch if made.order_is_time else replace(stretch, clock=None))
+    return meter
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

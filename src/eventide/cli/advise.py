@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from eventide.cli.answers import AsJson, answer
 from eventide.errors import ProgramError
 
-
-class Unit(StrEnum):
-    """Unit of whole numbers."""
-
-    S = "s"
-    MS = "ms"
-    US = "us"
-    NS = "ns"
-
-
-class Format(StrEnum):
-    """The formats of files."""
-
-    PARQUET = "parquet"
-    ORC = "orc"
-    CSV = "csv"
-    JSON = "json"
+Unit = Literal["s", "ms", "us", "ns"]
+Format = Literal["parquet", "orc", "csv", "json"]
 
 
 def advise(
@@ -72,9 +56,9 @@ def advise(
         time=time,
         split_by=tuple(split_by or ()),
         order_by=order_by,
-        unit=None if unit is None else unit.value,
+        unit=unit,
         lose=lose,
-        format=None if format is None else format.value,
+        format=format,
     )
     if plot is not None:
         found.plot(plot)

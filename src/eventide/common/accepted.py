@@ -35,7 +35,7 @@ def accept(owner: _T, setting: str, value: object, why: str = "") -> _T:
     return owner
 
 
-def accepted(owner: object, setting: str, default: Any) -> Any:
+def accepted(owner: object, setting: str, default: object) -> Any:
     """Return a setting as the program has set it, or what Flink has by default."""
     return vars(owner).get("_accepted", {}).get(setting, default)
 

@@ -69,8 +69,7 @@ class Configuration:
         """Return an option as bytes, or `default_value`; a `ProgramError` where it was set as something else."""
         value = self._options.get(key, default_value)
         if value is not None and not isinstance(value, bytes | bytearray):
-            message = f"option {key!r}: expected bytes, got {value!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"option {key!r}: expected bytes, got {value!r}")
         return None if value is None else bytearray(value)
 
     def set_bytearray(self, key: str, value: bytearray) -> Configuration:
@@ -132,8 +131,7 @@ class Configuration:
         try:
             return convert(text)
         except (ValueError, KeyError) as error:
-            message = f"option {key!r}: expected {expected}, got {text!r}"
-            raise ProgramError(message) from error
+            raise ProgramError(f"option {key!r}: expected {expected}, got {text!r}") from error
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Configuration) and self.to_dict() == other.to_dict()

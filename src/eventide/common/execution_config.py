@@ -3,8 +3,8 @@
 # mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Self
 
 from eventide._absent import hand_out_names
 from eventide.common.accepted import what_was_set, without_effect
@@ -37,7 +37,7 @@ class ExecutionConfig:
         self._auto_watermark_interval_ms = 0
         self._auto_generated_uids = True
         self._job_parameters: dict[str, str] = {}
-        self._registered_types: list[Any] = []
+        self._registered_types: list[Callable[..., object]] = []
 
     def __eq__(self, other: object) -> bool:
         """Whether the same was set, as PyFlink compares them."""
@@ -93,7 +93,7 @@ class ExecutionConfig:
         """The interval in milliseconds."""
         return self._auto_watermark_interval_ms
 
-    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, Any]) -> Self:
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> Self:
         """Set what every function of the job can ask for, with ``get_job_parameter`` of its ``RuntimeContext``.
 
         Values that are not text become text, as ``str`` gives it. What was set before is replaced.
@@ -183,7 +183,7 @@ class ExecutionConfig:
     @what_was_set("use_snapshot_compression", False)
     def is_use_snapshot_compression(self) -> bool: ...
 
-    def register_type(self, kind: Any) -> Self:
+    def register_type(self, kind: Callable[..., object]) -> Self:
         """Say that elements or state have objects of a class that the program's own functions do not name.
 
         Only objects of classes that the program knows are made of what a checkpoint has; the guide on operations says
@@ -205,7 +205,7 @@ class ExecutionConfig:
         return self
 
     @property
-    def registered_types(self) -> tuple[Any, ...]:
+    def registered_types(self) -> tuple[Callable[..., object], ...]:
         """The types that :meth:`register_type` was given."""
         return tuple(self._registered_types)
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from eventide._absent import says_what_is_absent
+from eventide.common.type_variables import T
 from eventide.errors import ProgramError
 
 __all__ = [
@@ -219,13 +220,13 @@ class JobClient(ABC):
         """The elements of the job's collecting sink, as they come; ends with the job."""
 
 
-def completed(value: Any) -> Future[Any]:
+def completed(value: T) -> Future[T]:
     """A future that is done.
 
     >>> completed(3).result()
     3
     """
-    future: Future[Any] = Future()
+    future: Future[T] = Future()
     future.set_result(value)
     return future
 

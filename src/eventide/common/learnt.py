@@ -32,7 +32,7 @@ class Learnt:
         ProgramError: if it has one of the two methods alone, or keeps things elsewhere than in its attributes.
     """
 
-    def __init__(self, thing: Any, shares: Sequence[Any] = ()) -> None:
+    def __init__(self, thing: Any, shares: Sequence[object] = ()) -> None:
         self._thing = thing
         self._shares = shares
         self._has_own = hasattr(thing, "snapshot_state")
@@ -124,9 +124,9 @@ def _is_container(kind: type) -> bool:
     return any(base.__module__ == "builtins" and base is not object for base in kind.__mro__)
 
 
-def _attributes(thing: Any) -> dict[str, Any]:
+def _attributes(thing: object) -> dict[str, Any]:
     """The attributes of an object, by what it says when it is pickled."""
-    state: Any = "what no attribute has" if _is_container(type(thing)) else thing.__getstate__()
+    state: object = "what no attribute has" if _is_container(type(thing)) else thing.__getstate__()
     parts = state if isinstance(state, tuple) else (state,)
     attributes: dict[str, Any] = {}
     for part in parts:

@@ -112,11 +112,9 @@ def to_ms(value: object, what: str) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         ms = value
     else:
-        message = f"{what}: expected a Duration, a Time or an int of milliseconds, got {value!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected a Duration, a Time or an int of milliseconds, got {value!r}")
     if clamp_ms(ms) != ms:
-        message = f"{what}: {value!r} does not fit into 64 bits of milliseconds"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: {value!r} does not fit into 64 bits of milliseconds")
     return ms
 
 
@@ -132,6 +130,5 @@ def to_positive_ms(value: object, what: str) -> int:
     """
     ms = to_ms(value, what)
     if ms <= 0:
-        message = f"{what}: expected more than 0 ms, got {value!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected more than 0 ms, got {value!r}")
     return ms

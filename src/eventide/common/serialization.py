@@ -117,8 +117,7 @@ def bytes_of(message: object) -> bytes:
         return message.encode(errors="surrogatepass")  # half of a pair is no UTF-8, which its reader says
     if isinstance(message, bytes | bytearray | memoryview):
         return bytes(message)
-    found = f"a message is bytes or text, not {message!r:.200}; cast the column, or encode what it is, before"
-    raise DataError(found)
+    raise DataError(f"a message is bytes or text, not {message!r:.200}; cast the column, or encode what it is, before")
 
 
 class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
@@ -136,13 +135,11 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
 
     def serialize(self, element: str) -> bytes:
         if not isinstance(element, str):
-            message = f"SimpleStringSchema: expected a str, got {element!r}"
-            raise DataError(message)
+            raise DataError(f"SimpleStringSchema: expected a str, got {element!r}")
         try:
             return element.encode(self.charset)
         except UnicodeEncodeError as error:
-            message = f"SimpleStringSchema: {element!r} cannot be written in {self.charset}"
-            raise DataError(message) from error
+            raise DataError(f"SimpleStringSchema: {element!r} cannot be written in {self.charset}") from error
 
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
         import pyarrow as pa
@@ -160,8 +157,7 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
         try:
             return content.decode(self.charset)
         except UnicodeDecodeError as error:
-            text = f"SimpleStringSchema: {content!r} is not {self.charset}"
-            raise DataError(text) from error
+            raise DataError(f"SimpleStringSchema: {content!r} is not {self.charset}") from error
 
     def get_produced_type(self) -> TypeInformation[str]:
         return Types.STRING()
@@ -185,8 +181,7 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
 
     def serialize(self, element: bytes) -> bytes:
         if not isinstance(element, bytes | bytearray):
-            message = f"ByteArraySchema: expected bytes, got {element!r}"
-            raise DataError(message)
+            raise DataError(f"ByteArraySchema: expected bytes, got {element!r}")
         return bytes(element)
 
     def deserialize(self, message: bytes | str | None) -> Any:
@@ -216,8 +211,7 @@ class RowFieldExtractorSchema(SerializationSchema):
 
     def __post_init__(self) -> None:
         if self.field_index < 0:
-            message = f"the index of a field is 0 or more, not {self.field_index!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"the index of a field is 0 or more, not {self.field_index!r}")
 
     def serialize(self, element: Any) -> bytes:
         """Return the field; no bytes where it, or the row, is None.
@@ -228,8 +222,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         if element is None:
             return b""
         if not self.field_index < len(element):
-            message = f"RowFieldExtractorSchema: {element!r} has no field {self.field_index}"
-            raise DataError(message)
+            raise DataError(f"RowFieldExtractorSchema: {element!r} has no field {self.field_index}")
         field = element[self.field_index]
         return b"" if field is None else ByteArraySchema().serialize(field)
 
@@ -275,8 +268,7 @@ def _known_charset(charset: str) -> str:
     try:
         codecs.lookup(charset)
     except LookupError as error:
-        message = f"unknown encoding {charset!r}"
-        raise ProgramError(message) from error
+        raise ProgramError(f"unknown encoding {charset!r}") from error
     return charset
 
 

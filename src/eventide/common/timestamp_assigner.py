@@ -117,8 +117,7 @@ class SuppliedAssigner:
             return made
         if callable(made) and not isinstance(made, type):
             return FunctionAssigner(made)
-        message = (
+        raise ProgramError(
             f"timestamp assigner: {self.name} returned {made!r}; return a TimestampAssigner or a function "
             "(element, record_timestamp) -> int"
         )
-        raise ProgramError(message)

@@ -123,8 +123,7 @@ class Row:
     def __call__(self, *args: Any) -> Row:
         """Make a row whose field names are the values of this one."""
         if len(args) > len(self):
-            message = f"Row: {self!r} has {len(self)} fields, got {len(args)} values"
-            raise ProgramError(message)
+            raise ProgramError(f"Row: {self!r} has {len(self)} fields, got {len(args)} values")
         row = Row.of_fields(self._values, args)
         row._row_kind = self._row_kind
         return row
@@ -136,8 +135,7 @@ class Row:
             except ValueError:
                 pass
         known = "its fields have no names" if self._fields is None else f"there are {', '.join(self._fields)}"
-        message = f"Row: there is no field {name!r}; {known}"
-        raise ProgramError(message)
+        raise ProgramError(f"Row: there is no field {name!r}; {known}")
 
     @overload
     def __getitem__(self, item: slice) -> list[Any]: ...

@@ -37,8 +37,7 @@ class Watermark:
 
     def __post_init__(self) -> None:
         if isinstance(self.timestamp, bool) or not hasattr(self.timestamp, "__index__"):
-            message = f"watermark: expected an int of milliseconds since the epoch, got {self.timestamp!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"watermark: expected an int of milliseconds since the epoch, got {self.timestamp!r}")
         object.__setattr__(self, "timestamp", clamp_ms(self.timestamp.__index__()))
 
     def get_timestamp(self) -> int:

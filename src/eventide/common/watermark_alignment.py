@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from eventide.common.ms import to_ms, to_positive_ms
+from eventide.common.time import Duration, Time
 from eventide.errors import ProgramError
 
 _EVERY_SECOND = 1_000
@@ -26,7 +26,9 @@ class WatermarkAlignment:
     update_interval_ms: int = _EVERY_SECOND
 
     @staticmethod
-    def of(group: Any, drift: Any, update_interval: Any = None) -> WatermarkAlignment:
+    def of(
+        group: str, drift: Duration | Time | int, update_interval: Duration | Time | int | None = None
+    ) -> WatermarkAlignment:
         """Check what a program says, and bring it to milliseconds.
 
         Raises:

@@ -238,8 +238,7 @@ class BoundedOutOfOrderness:
 
     def __post_init__(self) -> None:
         if to_ms(self.bound_ms, "out-of-orderness bound") < 0:
-            message = f"out-of-orderness bound: expected at least 0 ms, got {self.bound_ms!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {self.bound_ms!r}")
 
     def watermark_for(self, max_timestamp_ms: int) -> int:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""
@@ -294,18 +293,16 @@ class SuppliedGenerator:
 
     def __post_init__(self) -> None:
         if not callable(self.supplier) or isinstance(self.supplier, WatermarkGenerator):
-            message = (
+            raise ProgramError(
                 "watermark generator: expected a class or a function that makes a WatermarkGenerator, one for each "
                 f"split, got {self.supplier!r}"
             )
-            raise ProgramError(message)
         if len(self._required()) > 1 or self._keywords():
             needed = ", ".join([*self._required(), *self._keywords()])
-            message = (
+            raise ProgramError(
                 f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, "
                 "or none: wrap it in a lambda"
             )
-            raise ProgramError(message)
         object.__setattr__(self, "_takes_context", bool(self._required()))
 
     @property
@@ -321,8 +318,7 @@ class SuppliedGenerator:
         """
         made = self.supplier(context) if self._takes_context else self.supplier()
         if not isinstance(made, WatermarkGenerator):
-            message = f"watermark generator: {self._name()} returned {made!r}, which is no WatermarkGenerator"
-            raise ProgramError(message)
+            raise ProgramError(f"watermark generator: {self._name()} returned {made!r}, which is no WatermarkGenerator")
         return made
 
     def describe(self) -> str:

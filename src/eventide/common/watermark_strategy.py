@@ -218,11 +218,10 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
             return replace(
                 spec_of(self), timestamp_assigner=FunctionAssigner(timestamp_assigner), timestamp_column=None
             )
-        message = (
+        raise ProgramError(
             "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
             f"a column name or a Column, got {timestamp_assigner!r}"
         )
-        raise ProgramError(message)
 
     def with_null_timestamps(self, null_timestamps: NullTimestamps | _Tag) -> WatermarkSpec[T_contra]:
         """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
@@ -242,11 +241,10 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
             return replace(spec_of(self), null_timestamps=null_timestamps)
         tag = getattr(null_timestamps, "tag_id", None)
         if not isinstance(tag, str):
-            message = (
+            raise ProgramError(
                 "null timestamps: expected NullTimestamps.FAIL, NullTimestamps.DROP or an OutputTag, "
                 f"got {null_timestamps!r}"
             )
-            raise ProgramError(message)
         return replace(spec_of(self), null_timestamps=tag)
 
 
@@ -285,11 +283,10 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
         if isinstance(assigner, SuppliedAssigner):
             return assigner.create(context)
         if self.timestamp_column is not None:
-            message = (
+            raise ProgramError(
                 f"create_timestamp_assigner: the timestamps come from column {self.timestamp_column!r}, which is read "
                 "without an assigner; call with_timestamp_assigner with a function"
             )
-            raise ProgramError(message)
         return RecordTimestampAssigner() if assigner is None else assigner
 
     def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[T_contra]:
@@ -348,8 +345,9 @@ def spec_of(strategy: object, where: str = "a watermark strategy") -> WatermarkS
     if isinstance(strategy, WatermarkSpec):
         return strategy
     if not isinstance(strategy, WatermarkStrategy):
-        message = f"{where} needs a WatermarkStrategy, such as WatermarkStrategy.no_watermarks(), not {strategy!r}"
-        raise ProgramError(message)
+        raise ProgramError(
+            f"{where} needs a WatermarkStrategy, such as WatermarkStrategy.no_watermarks(), not {strategy!r}"
+        )
     kind = type(strategy)
     keeps_timestamps = kind.create_timestamp_assigner is WatermarkStrategy.create_timestamp_assigner
     return WatermarkSpec(

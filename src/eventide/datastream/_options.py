@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.configuration import Configuration
@@ -20,7 +20,7 @@ _ENTRY = re.compile(
     rf"\s*(?:(?P<whole>{_QUOTED})|(?P<name>{_QUOTED}|[^,:]*[^,:\s])\s*:\s*(?P<value>{_QUOTED}|[^,]*?))\s*(?:,|\Z)"
 )
 _MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_STRATEGIES: dict[str, tuple[Callable[..., RestartStrategyConfiguration], dict[str, Any]]] = {
+_STRATEGIES: dict[str, tuple[Callable[..., RestartStrategyConfiguration], dict[str, str | float | None]]] = {
     "none": (RestartStrategies.no_restart, {}),
     "fixed-delay": (RestartStrategies.fixed_delay_restart, {"attempts": 1, "delay": "1 s"}),
     "failure-rate": (
@@ -165,10 +165,10 @@ def _restart_strategy(configuration: Configuration) -> RestartStrategyConfigurat
     return make(*(_value(given, f"restart-strategy.{name}.{option}", default) for option, default in options.items()))
 
 
-def _value(given: dict[str, str], option: str, default: Any) -> Any:
+def _value(given: dict[str, str], option: str, default: str | float | None) -> float | None:
     if option not in given and default is None:
         return None
-    readers: dict[type, Callable[[str], Any]] = {str: _milliseconds, float: float}
+    readers: dict[type, Callable[[str], float]] = {str: _milliseconds, float: float}
     read = readers.get(type(default), int)
     try:
         return read(given.get(option, str(default)))
@@ -191,26 +191,14 @@ def _auto_generate_uids(env: Configurable, value: str) -> None:
     _ = config.enable_auto_generated_uids() if _truth(value) else config.disable_auto_generated_uids()
 
 
-def _job_parameters(env: Configurable, value: str) -> None:
-    env.get_config().set_global_job_parameters(mapping(value))
-
-
-def _checkpoint_directory(env: Configurable, value: str) -> None:
-    env.get_checkpoint_config().set_checkpoint_storage_dir(value)
-
-
-def _watermark_interval(env: Configurable, value: str) -> None:
-    env.get_config().set_auto_watermark_interval(_milliseconds(value))
-
-
 OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "parallelism.default": lambda env, value: env.get_config().set_parallelism(int(value)),
     "pipeline.max-parallelism": lambda env, value: env.get_config().set_max_parallelism(int(value)),
-    "pipeline.auto-watermark-interval": _watermark_interval,
+    "pipeline.auto-watermark-interval": lambda env, v: env.get_config().set_auto_watermark_interval(_milliseconds(v)),
     "pipeline.auto-generate-uids": _auto_generate_uids,
-    "pipeline.global-job-parameters": _job_parameters,
+    "pipeline.global-job-parameters": lambda env, value: env.get_config().set_global_job_parameters(mapping(value)),
     "execution.runtime-mode": lambda env, value: env.set_runtime_mode(RuntimeExecutionMode[value.upper()]),
-    "execution.checkpointing.dir": _checkpoint_directory,
-    "state.checkpoints.dir": _checkpoint_directory,
+    "execution.checkpointing.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),
+    "state.checkpoints.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),
 }
 """Flink's options by name, and the setting of each. Those of restart strategies belong together."""

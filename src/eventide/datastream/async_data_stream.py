@@ -12,7 +12,7 @@ from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import FunctionTransformation
 from eventide.runtime.chain.waiting import Wait
 
@@ -39,7 +39,9 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
         """Wait for each element, ``capacity`` of them at a time."""
-        return _waiting(data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type)
+        return AsyncDataStream.ordered_wait_with_retry(
+            data_stream, async_function, timeout, NO_RETRY_STRATEGY, capacity, output_type
+        )
 
     @staticmethod
     def ordered_wait_with_retry(
@@ -51,40 +53,26 @@ class AsyncDataStream:
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
         """Wait for each element, with further attempts as a strategy says."""
-        return _waiting(data_stream, async_function, timeout, async_retry_strategy, capacity, output_type)
+        check_is(async_function, AsyncFunction, "waiting for elements needs an AsyncFunction")
+        check_is(async_retry_strategy, AsyncRetryStrategy, "further attempts need an AsyncRetryStrategy")
+        timeout_ms = to_ms(timeout, "timeout")
+        if timeout_ms <= 0:
+            raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
+        if not isinstance(capacity, int) or capacity < 1:
+            raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
+        kind = partial(
+            Wait,
+            timeout_s=timeout_ms / 1_000,
+            strategy=async_retry_strategy,
+            capacity=capacity,
+            type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
+        )
+        call, source = async_function.async_invoke, data_stream._transformation
+        node = FunctionTransformation("async wait", source, kind, call, async_function, output_type)
+        return DataStream(data_stream.get_execution_environment(), node)
 
     unordered_wait = ordered_wait
     unordered_wait_with_retry = ordered_wait_with_retry
-
-
-def _waiting(
-    stream: DataStream[IN],
-    function: AsyncFunction[IN, OUT],
-    timeout: Time | Duration,
-    strategy: AsyncRetryStrategy[OUT],
-    capacity: int,
-    output_type: TypeInformation | None,
-) -> DataStream[OUT]:
-    if not isinstance(function, AsyncFunction):
-        raise ProgramError(f"waiting for elements needs an AsyncFunction, not {function!r}")
-    if not isinstance(strategy, AsyncRetryStrategy):
-        raise ProgramError(f"further attempts need an AsyncRetryStrategy, not {strategy!r}")
-    timeout_ms = to_ms(timeout, "timeout")
-    if timeout_ms <= 0:
-        raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
-    if not isinstance(capacity, int) or capacity < 1:
-        raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
-    kind = partial(
-        Wait,
-        timeout_s=timeout_ms / 1_000,
-        strategy=strategy,
-        capacity=capacity,
-        type_info=output_type or Types.PICKLED_BYTE_ARRAY(),
-    )
-    node = FunctionTransformation(
-        "async wait", stream._transformation, kind, function.async_invoke, function, output_type
-    )
-    return DataStream(stream.get_execution_environment(), node)
 
 
 hand_out_names(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 from eventide._absent import hand_out_names, says_what_is_absent
 from eventide.errors import ProgramError
@@ -161,8 +161,8 @@ class SlotSharingGroup:
                 managed_memory=group.managed_memory or _NONE,
             )
 
-        def _with(self, **settings: Any) -> Self:
-            self._group = replace(self._group, **settings)
+        def _with(self, **settings: float | MemorySize | dict[str, float]) -> Self:
+            self._group = replace(self._group, **settings)  # type: ignore[arg-type]
             return self
 
 

@@ -36,7 +36,7 @@ from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.errors import DashboardWarning, ProgramError
+from eventide.errors import DashboardWarning, ProgramError, check_is
 from eventide.plan.compiler import compile_plan
 from eventide.plan.description import describe, explain
 from eventide.plan.graph import (
@@ -166,8 +166,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         Raises:
             ProgramError: if it is no time characteristic.
         """
-        if not isinstance(characteristic, TimeCharacteristic):
-            raise ProgramError(f"set_stream_time_characteristic needs a TimeCharacteristic, not {characteristic!r}")
+        check_is(characteristic, TimeCharacteristic, "set_stream_time_characteristic needs a TimeCharacteristic")
         self._time_characteristic = characteristic
         return self
 
@@ -216,10 +215,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
         >>> env.get_restart_strategy().get_restart_attempts()
         3
         """
-        if not isinstance(restart_strategy_configuration, RestartStrategyConfiguration):
-            raise ProgramError(
-                f"set_restart_strategy needs what RestartStrategies gives, not {restart_strategy_configuration!r}"
-            )
+        needs = "set_restart_strategy needs what RestartStrategies gives"
+        check_is(restart_strategy_configuration, RestartStrategyConfiguration, needs)
         self._restart_strategy = restart_strategy_configuration
         return self
 
@@ -436,8 +433,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         Raises:
             ProgramError: if the source or strategy is of another type, or your generator needs timestamps and has none.
         """
-        if not isinstance(source, Source):
-            raise ProgramError(f"from_source needs a Source of eventide.datastream.connectors, not {source!r}")
+        check_is(source, Source, "from_source needs a Source of eventide.datastream.connectors")
         strategy = _strategy_of_source(watermark_strategy, source, source_name)
         produced_type = type_info or source.get_produced_type()
         if not _has_timestamps(strategy) and isinstance(strategy.generator, NoWatermarks):
@@ -547,8 +543,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         Raises:
             ProgramError: An argument is of another kind, the interval is below 1, or there is nothing at the path.
         """
-        if not isinstance(watch_type, FileProcessingMode):
-            raise ProgramError(f"read_file needs a FileProcessingMode, not {watch_type!r}")
+        check_is(watch_type, FileProcessingMode, "read_file needs a FileProcessingMode")
         if path_filter is not None and not isinstance(path_filter, FilePathFilter):
             raise ProgramError(f"read_file needs a FilePathFilter, not {path_filter!r}")
         if isinstance(file_format, BulkFormat):

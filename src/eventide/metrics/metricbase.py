@@ -251,7 +251,7 @@ def _checked(name: str) -> str:
     return name
 
 
-def _plain(value: Any) -> Number:
+def _plain(value: object) -> Number:
     """A number as one of Python's own, also where NumPy has counted.
 
     >>> _plain(True), _plain(2.5)
@@ -267,7 +267,7 @@ def _plain(value: Any) -> Number:
     raise ProgramError(f"a metric shows numbers, and a gauge may show text, not {value!r:.200}")
 
 
-def _finite(value: Any) -> Number:
+def _finite(value: object) -> Number:
     """A number of Python's own, which sums can be made of: those of NumPy wrap around."""
     number = _plain(value)
     if isinstance(number, float) and not isfinite(number):

@@ -18,11 +18,16 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.errors import StateError
 from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES, ClassName, class_name
 from eventide.pickling.reader import Reader, forget, read
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_T = TypeVar("_T")
 
 _NO_NAME = (pickle.PicklingError, AttributeError, TypeError)
 """The exceptions of pickle for a class or a function without a name."""
@@ -92,7 +97,7 @@ def class_of_name(module: str, name: str) -> Any:
     return _admitted(module, name) if found is None else found
 
 
-def check_name(module: Any, name: Any) -> None:
+def check_name(module: object, name: object) -> None:
     """Nothing, if both are text: pickles call :func:`class_of_name` with any objects, which could seem to equal some.
 
     Raises:
@@ -105,7 +110,7 @@ def check_name(module: Any, name: Any) -> None:
         )
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     """Pickle data.
 
     Raises what pickling raises: for a lock or a generator, and where neither a module nor the program has a class by
@@ -119,7 +124,7 @@ def dumps(value: Any) -> bytes:
             return file.getvalue()
 
 
-def loads(data: Any) -> Any:
+def loads(data: Buffer) -> Any:
     """The inverse of :func:`dumps`.
 
     Raises:
@@ -137,17 +142,18 @@ def plain_loads(data: bytes) -> Any:
     return _Plain(io.BytesIO(data)).load()
 
 
-def copied(part: Any) -> Any:
+def copied(part: _T) -> _T:
     """A copy of a part of the program in the process that has it, as it would travel. Raises what pickling raises."""
     import cloudpickle
 
-    return pickle.loads(cloudpickle.dumps(part))
+    copy: _T = pickle.loads(cloudpickle.dumps(part))
+    return copy
 
 
 class _ByName(pickle.Pickler):
     """Names the classes of the program, too."""
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         """Called for everything but plain values and containers."""
         name = _names.get(id(obj))
         return NotImplemented if name is None else (class_of_name, name)
@@ -179,7 +185,7 @@ def _admitted(module: str, name: str) -> Any:
         raise _gone(at) if find_spec(package) is None else _unknown(at)
     module, name = INSTEAD.get(at, at)
     try:
-        found: Any = importlib.import_module(module)
+        found: object = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:

@@ -38,7 +38,7 @@ class DtypeForm(Form):
 
     __slots__ = ("_code", "_items", "_made", "_state")
 
-    def __init__(self, code: Any, align: Any = False, copy: Any = False) -> None:
+    def __init__(self, code: object, align: object = False, copy: object = False) -> None:
         if type(code) is not str or _CODE.fullmatch(code) is None:
             raise _not_simple(f"the type {code!r:.40}")
         self._code = code
@@ -46,7 +46,7 @@ class DtypeForm(Form):
         self._made: np.dtype[Any] | None = None
         self._items: Callable[[bytes], Iterable[Any]] | None = None
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         """Take the rest of the pickled state."""
         if type(state) is not tuple or len(state) not in {8, 9} or type(state[7]) is not int or state[1] not in _ORDERS:
             raise _not_simple("the state of a type")
@@ -96,9 +96,9 @@ class ArrayForm(Form):
     __slots__ = ("_state",)
 
     def __init__(self) -> None:
-        self._state: Any = None
+        self._state: object = None
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         """Shape, type, order and content."""
         self._state = state
 
@@ -119,14 +119,14 @@ class ArrayForm(Form):
         return objects.reshape(_shape(shape), order="F" if is_fortran else "C")
 
 
-def array_form(kind: Any, shape: Any = None, code: Any = None) -> ArrayForm:
+def array_form(kind: object, shape: object = None, code: object = None) -> ArrayForm:
     """An array whose state follows; ``numpy._core.multiarray._reconstruct`` for a pickle."""
     if not isinstance(kind, type) or not issubclass(kind, ArrayForm):
         raise _not_simple("an array of another class than ndarray")
     return kind()
 
 
-def array_of(buffer: Any, of: Any, shape: Any, order: Any, axes: Any = None) -> np.ndarray[Any, Any]:
+def array_of(buffer: Any, of: object, shape: object, order: Any, axes: object = None) -> np.ndarray[Any, Any]:
     """An array with memory of its own; ``numpy._core.numeric._frombuffer`` for a pickle.
 
     Like the array that was pickled, it cannot be written to if its content is bytes.
@@ -148,7 +148,7 @@ def array_of(buffer: Any, of: Any, shape: Any, order: Any, axes: Any = None) -> 
         raise _not_simple(f"an array that numpy refuses: {error}") from error
 
 
-def scalar_of(of: Any, content: Any = b"") -> Any:
+def scalar_of(of: object, content: object = b"") -> Any:
     """A number, time, text or record of numpy's; ``numpy._core.multiarray.scalar`` for a pickle."""
     if type(content) is not bytes:
         raise _not_simple("a scalar")
@@ -160,7 +160,7 @@ def scalar_of(of: Any, content: Any = b"") -> Any:
     return value
 
 
-def arrow_array(data: Any) -> pa.Array:
+def arrow_array(data: object) -> pa.Array:
     """An array of Arrow's whose buffers are long enough, and whose offsets stay in them."""
     from pyarrow import ArrowException, lib
 
@@ -182,7 +182,7 @@ def arrow_buffer(content: Any) -> pa.Buffer:
     return pa.py_buffer(bytes(content))
 
 
-def pattern(text: Any, flags: Any = 0) -> re.Pattern[Any]:
+def pattern(text: object, flags: object = 0) -> re.Pattern[Any]:
     """A regular expression, which is not printed, whatever its flags say."""
     if type(text) not in {str, bytes} or type(flags) is not int:
         raise _not_simple("a regular expression")
@@ -196,14 +196,14 @@ def no_time() -> Any:
     return shared(pd.NaT)
 
 
-def method_of(kind: Any, name: Any) -> Any:
+def method_of(kind: object, name: object) -> Any:
     """The method that time zones are pickled with; ``getattr`` for a pickle, which may ask only for this."""
     if type(name) is not str or name != "_unpickle" or getattr(kind, "kind", kind) is not ZoneInfo:
         raise _not_simple(f"a call for {name!r:.40} of something")
     return ZoneInfo._unpickle  # type: ignore[attr-defined]
 
 
-def timestamp_of(value: Any, freq: Any, zone: Any, resolution: Any = 10) -> Any:
+def timestamp_of(value: object, freq: object, zone: object, resolution: object = 10) -> Any:
     """A pandas time, whose zone is an object: for the name of a zone, pandas would look for a file."""
     from pandas._libs.tslibs import timestamps
 
@@ -220,7 +220,7 @@ def _items_of(made: np.dtype[Any]) -> Callable[[bytes], Iterable[Any]]:
     return partial(np.frombuffer, dtype=made)
 
 
-def _structure(names: Any, fields: Any, size: Any, *, aligned: bool) -> np.dtype[Any]:
+def _structure(names: object, fields: object, size: object, *, aligned: bool) -> np.dtype[Any]:
     import numpy as np
 
     if type(names) is not tuple or type(fields) is not dict or type(size) is not int:
@@ -239,14 +239,14 @@ def _structure(names: Any, fields: Any, size: Any, *, aligned: bool) -> np.dtype
     return np.dtype(form, align=aligned)  # type: ignore[call-overload,no-any-return]
 
 
-def _simple(of: Any) -> np.dtype[Any]:
+def _simple(of: object) -> np.dtype[Any]:
     made = _type_of(of)
     if made.hasobject:
         raise _not_simple("a structure with objects in it")
     return made
 
 
-def _type_of(of: Any) -> np.dtype[Any]:
+def _type_of(of: object) -> np.dtype[Any]:
     """A type from its form, or a type as it is: a pickle gets only types that were made here."""
     import numpy as np
 
@@ -257,7 +257,7 @@ def _type_of(of: Any) -> np.dtype[Any]:
     raise _not_simple("the type of an array")
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: object) -> tuple[int, ...]:
     if type(shape) is not tuple or not all(type(size) is int and size >= 0 for size in shape):
         raise _not_simple("the shape of an array")
     return shape
@@ -275,7 +275,7 @@ def _check_bools(flat: np.ndarray[Any, Any]) -> None:
         raise _not_simple("booleans that are neither true nor false")
 
 
-def _check_arrow(data: Any) -> None:
+def _check_arrow(data: object) -> None:
     """Check that an array has the parts that its type says: Arrow ends the process if one is missing."""
     import pyarrow as pa
 

@@ -17,9 +17,12 @@ from collections.abc import Iterable
 from enum import Enum
 from sys import getrefcount
 from types import FunctionType, MethodType, MethodWrapperType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from eventide.errors import StateError
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _IMMUTABLE = 1 << 8
 """The flag of types whose attributes Python itself keeps from being set (``Py_TPFLAGS_IMMUTABLETYPE``)."""
@@ -128,7 +131,7 @@ class Reader(pickle.Unpickler):
     met: set[Any] | None = None
     """The stand-ins that the pickle has met."""
 
-    def find_class(self, module: Any, name: Any) -> Any:
+    def find_class(self, module: str, name: str) -> Any:
         """Return the object of a name, or its stand-in."""
         found = self.class_for(module, name)
         stand_in = _stand_ins.get(id(found))
@@ -151,7 +154,7 @@ class Reader(pickle.Unpickler):
         another.met = self.met
         return another
 
-    def again(self, error: Exception, data: Any) -> Any:
+    def again(self, error: Exception, data: Buffer) -> Any:
         """Read again a pickle that led to an error: a class of the program may have refused a stand-in.
 
         Raises:
@@ -166,7 +169,7 @@ class Reader(pickle.Unpickler):
         return _exactly(type(self), data)
 
 
-def read(kind: type[Reader], data: Any) -> Any:
+def read(kind: type[Reader], data: Buffer) -> Any:
     """Read a pickle.
 
     Args:
@@ -197,7 +200,7 @@ def read(kind: type[Reader], data: Any) -> Any:
     return _exactly(kind, data)
 
 
-def _stand_in_of(found: Any) -> Any:
+def _stand_in_of(found: object) -> Any:
     """Return the stand-in of an object that data name, or None if none of its attributes can be set."""
     if isinstance(found, type):
         if found.__flags__ & _IMMUTABLE:
@@ -230,7 +233,7 @@ def _has_stand_in(arguments: Iterable[Any]) -> bool:
 def _calls(function: FunctionType) -> Any:
     """Return what calls a function of the program, whose attributes cannot be set."""
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         if _has_stand_in(args):
             raise _IsGivenOn
         return function(*args)
@@ -279,7 +282,7 @@ def _look_after_shared() -> None:
         raise _changes(f"an object of {changed.__qualname__}")
 
 
-def _exactly(kind: type[Reader], data: Any) -> Any:
+def _exactly(kind: type[Reader], data: Buffer) -> Any:
     reader = _Exact(io.BytesIO(data))
     reader.kind = kind
     try:
@@ -288,7 +291,7 @@ def _exactly(kind: type[Reader], data: Any) -> Any:
         _look_after_shared()
 
 
-def _is_form(found: Any) -> bool:
+def _is_form(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, Form)
 
 
@@ -304,7 +307,7 @@ class _Exact(pickle._Unpickler):
         super().__init__(file)
         self.named: dict[int, Any] = {}
 
-    def find_class(self, module: Any, name: Any) -> Any:
+    def find_class(self, module: str, name: str) -> Any:
         found = self.kind.class_for(module, name)
         if found is self.kind.by_name:
             return self.find_class.__call__  # type: ignore[operator]
@@ -326,7 +329,7 @@ class _Exact(pickle._Unpickler):
     dispatch[pickle.BUILD[0]] = load_build
 
 
-def _is_of_numpy(made: Any) -> bool:
+def _is_of_numpy(made: object) -> bool:
     """Whether an object is an array or a type of numpy's, which take whatever state they are given."""
     return any(base.__module__ == "numpy" and base.__name__ in {"ndarray", "dtype"} for base in type(made).__mro__)
 

@@ -9,12 +9,15 @@ import io
 import pickle
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.errors import StateError
 from eventide.pickling.pickles import check_name, class_of_name, dumps
 from eventide.pickling.plain_classes import SHOWN_CLASSES
 from eventide.pickling.reader import Reader, Unchanging, read
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 
 class StandIn(metaclass=Unchanging):
@@ -23,25 +26,25 @@ class StandIn(metaclass=Unchanging):
     It equals nothing but itself, and can do nothing but show what it has, and become bytes again.
     """
 
-    def __new__(cls, *args: Any, **named: Any) -> StandIn:
+    def __new__(cls, *args: object, **named: object) -> StandIn:
         """Keep what the object was made of."""
         made = super().__new__(cls)
         made.__dict__.update(_args=args, _named=named, _state=None, _items=[], _entries=[])
         return made
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: object) -> None:
         """Keep the state."""
         self.__dict__["_state"] = state
 
-    def append(self, item: Any) -> None:
+    def append(self, item: object) -> None:
         """Keep an item, as a list does."""
         self.__dict__["_items"].append(item)
 
-    def extend(self, items: Iterable[Any]) -> None:
+    def extend(self, items: Iterable[object]) -> None:
         """Keep several items."""
         self.__dict__["_items"].extend(items)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         """Keep an entry, as a dict does."""
         self.__dict__["_entries"].append((key, value))
 
@@ -77,7 +80,7 @@ def _made(kind: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     return kind.__new__(kind, *args, **named) if isinstance(kind, type) else kind(*args, **named)
 
 
-def loads_anyway(data: Any) -> Any:
+def loads_anyway(data: Buffer) -> Any:
     """Unpickle data, with a :class:`StandIn` for each object of a class that no program has brought here."""
     return read(_Anyway, data)
 
@@ -103,7 +106,7 @@ def shown_loads(data: bytes) -> Any:
         raise StateError(f"the stored data cannot be shown without the program: {error}") from error
 
 
-def dumps_anyway(value: Any) -> bytes:
+def dumps_anyway(value: object) -> bytes:
     """Pickle data that may have stand-ins in it: a program that has their classes loads objects of these."""
     with io.BytesIO() as file:
         try:
@@ -142,7 +145,7 @@ class _Shown(Reader):
 
 
 class _OfStandIns(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, type) and issubclass(obj, StandIn) and obj is not StandIn:
             return class_of_name, (obj.__module__, obj.__qualname__)
         return NotImplemented

@@ -94,7 +94,7 @@ def classes_of(parts: Iterable[tuple[Any, str]], registered: Iterable[Any] = ())
 
 
 def dumps_program(
-    value: Any, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "", modules: Modules = NO_MODULES
+    value: object, what: str, classes: ProgramClasses = _NO_CLASSES, start: str = "", modules: Modules = NO_MODULES
 ) -> bytes:
     """Pickle a part of the user's program, functions and classes by value, after the modules that they are from.
 
@@ -176,7 +176,7 @@ class _Pickled:
     packages: set[str]
 
 
-def _pickled(value: Any, what: str, kind: type[_Pickler]) -> _Pickled:
+def _pickled(value: object, what: str, kind: type[_Pickler]) -> _Pickled:
     with io.BytesIO() as file:
         pickler = kind(file)
         try:
@@ -197,7 +197,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
         self.by_value: list[type] = []
         self.packages: set[str] = set()
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, type | FunctionType):
             self.packages.add(str(obj.__module__).partition(".")[0])
         reduced = super().reducer_override(obj)
@@ -212,7 +212,7 @@ class _CopyPickler(_Pickler):
     What they refer to is pickled for nothing but to find the classes in it.
     """
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         reduced = super().reducer_override(obj)
         if not self.by_value or self.by_value[-1] is not obj:
             return reduced
@@ -225,7 +225,7 @@ def _kept_class(number: int) -> type:
     return _kept[number]
 
 
-def _left_as_it_is(kind: type, state: Any) -> type:
+def _left_as_it_is(kind: type, state: object) -> type:
     return kind
 
 

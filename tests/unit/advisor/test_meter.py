@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Stretch, fronts_of
+from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Stretch
 from support.disorder_brute_force import Element, measured, stretch_of
 
 TIMES = st.integers(-1_000, 1_000)
@@ -73,11 +73,12 @@ def test_stretches_measured_apart_with_what_those_before_have_left_add_up(
     elements, before, found = elements_of(drawn), Fronts({}, {}), Disorder()
     for piece in pieces(elements, cuts):
         stretches = [stretch_of([element], has_clock=has_clock) for element in piece]
-        meter = DisorderMeter(before)
+        meter, unknowing = DisorderMeter(before), DisorderMeter()
         for stretch in stretches:
             meter.take(stretch)
+            unknowing.take(stretch)
         found.follow(meter.disorder)
-        before = before.followed_by(fronts_of(stretches))
+        before = before.followed_by(unknowing.fronts)
     assert shown(found) == measured(elements, has_clock=has_clock)
     assert {name: split.newest_ms for name, split in found.splits.items()} == before.newest
 

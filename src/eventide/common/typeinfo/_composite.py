@@ -74,8 +74,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
 
         array = one_array(array)
         if not pa.types.is_struct(array.type) or array.type.num_fields != len(self.types):
-            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
-            raise DataError(message)
+            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}")
         columns = zip(self.types, array.flatten(), strict=True)
         values = self._from_fields(zip(*(field_type.from_arrow(c) for field_type, c in columns), strict=True))
         if not array.null_count:
@@ -191,11 +190,9 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
         types = _checked_fields("ROW", field_types)
         names = None if field_names is None else tuple(field_names)
         if names is not None and len(names) != len(types):
-            message = f"ROW_NAMED: {len(names)} names for {len(types)} types"
-            raise ProgramError(message)
+            raise ProgramError(f"ROW_NAMED: {len(names)} names for {len(types)} types")
         if names is not None and len(set(names)) != len(names):
-            message = f"ROW_NAMED: the names are not all different: {', '.join(names)}"
-            raise ProgramError(message)
+            raise ProgramError(f"ROW_NAMED: the names are not all different: {', '.join(names)}")
         object.__setattr__(self, "types", types)
         object.__setattr__(self, "names", names)
 
@@ -214,11 +211,10 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
         if isinstance(value, Row):
             kind = value.get_row_kind()
             if kind is not RowKind.INSERT:
-                why = (
+                raise DoesNotFit(
                     f"it is of kind {kind.name}, and a declared row has no column for its kind; leave the type "
                     "undeclared, with which rows keep their kind, or put the kind into a field"
                 )
-                raise DoesNotFit(why)
             names = value.get_field_names()
             if names is not None and set(names) != set(self._names()) and (self.names is None or _is_numbered(names)):
                 return self._check_width(tuple(value))
@@ -287,8 +283,7 @@ class ListTypeInfo(TypeInformation[list[T]]):
         try:
             elements, lengths = array.flatten(), array.value_lengths().to_pylist()
         except AttributeError as error:
-            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
-            raise DataError(message) from error
+            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}") from error
         return _split(self.element_type.from_arrow(elements), lengths)
 
     @property
@@ -353,8 +348,7 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
 
         array = one_array(array)
         if not pa.types.is_map(array.type):
-            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
-            raise DataError(message)
+            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}")
         entry = pa.struct([pa.field("key", array.type.key_type, nullable=False), array.type.item_field])
         entries = array.cast(pa.list_(entry))
         keys, items = entries.flatten().flatten()
@@ -409,24 +403,20 @@ def _is_numbered(names: Sequence[str]) -> bool:
 def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeInformation, ...]:
     """The types of a composite's fields; a `ProgramError` where there are none, or one is not a type."""
     if not isinstance(types, Iterable):
-        message = f"{what}: expected a list of the types of its fields, got {types!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected a list of the types of its fields, got {types!r}")
     checked = tuple(types)
     if not checked:
-        message = f"{what}: expected at least one field"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected at least one field")
     for i, field_type in enumerate(checked):
         if not isinstance(field_type, TypeInformation):
-            message = f"{what}: expected a TypeInformation for field {i}, got {field_type!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"{what}: expected a TypeInformation for field {i}, got {field_type!r}")
     return checked
 
 
 def _check_part(what: str, part: TypeInformation) -> None:
     """Raise a `ProgramError` where `part` is not a type."""
     if not isinstance(part, TypeInformation):
-        message = f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}")
 
 
 def _joined(values: Sequence[Any]) -> list[Any]:

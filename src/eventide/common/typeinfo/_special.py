@@ -106,8 +106,7 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
             columns = [c.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).to_pylist() for c in array.flatten()]
             starts, ends = columns
         except (AttributeError, ValueError, TypeError, NotImplementedError) as error:
-            message = f"a column of Arrow type {array.type} cannot be read as {self!r}"
-            raise DataError(message) from error
+            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}") from error
         present = array.is_valid().to_pylist()
         return [
             TimeWindow(start // 1000, end // 1000) if there else None

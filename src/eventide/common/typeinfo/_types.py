@@ -223,8 +223,7 @@ def type_info_from_arrow(schema: pa.Schema | pa.DataType) -> TypeInformation:
         return _row(list(schema))
     if is_a.is_dictionary(schema):
         return type_info_from_arrow(schema.value_type)
-    message = f"there is no type for Arrow's {schema}: leave the column out, or cast it to another type"
-    raise ProgramError(message)
+    raise ProgramError(f"there is no type for Arrow's {schema}: leave the column out, or cast it to another type")
 
 
 def _decimal(kind: pa.DataType) -> TypeInformation:
@@ -240,6 +239,5 @@ def _row(fields: list[pa.Field]) -> TypeInformation:
         try:
             types.append(type_info_from_arrow(field.type))
         except ProgramError as error:
-            message = f"field {field.name!r}: {error}"
-            raise ProgramError(message) from error
+            raise ProgramError(f"field {field.name!r}: {error}") from error
     return Types.ROW_NAMED(names, types)

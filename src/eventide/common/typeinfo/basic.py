@@ -79,8 +79,9 @@ class BasicTypeInfo(TypeInformation[T_co]):
             try:
                 array = array.cast(self.arrow_type())
             except (ValueError, TypeError, NotImplementedError) as error:
-                message = f"a column of Arrow type {array.type} cannot be read as {self.name}: {error}"
-                raise DataError(message) from error
+                raise DataError(
+                    f"a column of Arrow type {array.type} cannot be read as {self.name}: {error}"
+                ) from error
         return _KINDS[self.name].decode(array)
 
     @property
@@ -198,11 +199,11 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
     def __post_init__(self) -> None:
         sizes = (self.precision, self.scale)
         if not all(type(size) is int for size in sizes) or not 0 <= self.scale <= self.precision <= MOST_DIGITS:
-            message = f"BIG_DEC: expected 1 to {MOST_DIGITS} digits, 0 to all of them after the point, got {sizes}"
-            raise ProgramError(message)
+            raise ProgramError(
+                f"BIG_DEC: expected 1 to {MOST_DIGITS} digits, 0 to all of them after the point, got {sizes}"
+            )
         if self.precision == 0:
-            message = "BIG_DEC: expected at least one digit, got none"
-            raise ProgramError(message)
+            raise ProgramError("BIG_DEC: expected at least one digit, got none")
 
     def arrow_type(self) -> pa.DataType:
         import pyarrow as pa
@@ -224,8 +225,7 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
         try:
             return list(array.cast(self.arrow_type()).to_pylist())
         except (ValueError, TypeError, NotImplementedError) as error:
-            message = f"a column of Arrow type {array.type} cannot be read as {self!r}: {error}"
-            raise DataError(message) from error
+            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}: {error}") from error
 
     def keeps(self, values: Sequence[Any]) -> bool:
         exponent = -self.scale

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypedDict, TypeVar
 
-from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import (
     BasicTypeInfo,
     BytesTypeInfo,
@@ -24,14 +23,15 @@ from eventide.common.typeinfo import (
 )
 from eventide.common.types import Row
 from eventide.connectors.formats._json_schema import type_of_schema
-from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of
+from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of
 from eventide.connectors.formats._texts import PLAIN, SINGLE, as_wanted, is_bare, parsed_type, text_form, texts_of
-from eventide.errors import DataError, ProgramError
+from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Read = Callable[[Any], Any]
+_T = TypeVar("_T")
+Read = Callable[[object], Any]
 Write = Callable[[Any], str]
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -62,7 +62,7 @@ def _whole_number(text: str) -> _Number:
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_constant=_no_number)
 
 
-def parsed(message: bytes) -> Any:
+def parsed(message: bytes) -> object:
     """The first JSON value of a message, whatever comes after it; numbers are text, as they are written.
 
     Raises:
@@ -85,7 +85,7 @@ def reader(type_info: TypeInformation, *, lenient: bool, complete: bool) -> Read
     """
     read = _reader(type_info, lenient=lenient, complete=complete)
 
-    def read_or_none(node: Any) -> Any:
+    def read_or_none(node: object) -> Any:
         if node is None:
             return None
         try:
@@ -121,7 +121,7 @@ def _object_reader(type_info: CompositeTypeInfo, *, lenient: bool, complete: boo
     ]
     is_row = isinstance(type_info, RowTypeInfo)
 
-    def read(node: Any) -> Any:
+    def read(node: object) -> Any:
         found = _is(dict, node, type_info)
         if complete:
             for name in names:
@@ -133,7 +133,7 @@ def _object_reader(type_info: CompositeTypeInfo, *, lenient: bool, complete: boo
     return read
 
 
-def _part(read: Read, node: Any, path: str) -> Any:
+def _part(read: Read, node: object, path: str) -> Any:
     try:
         return read(node)
     except _Unreadable as error:
@@ -141,7 +141,7 @@ def _part(read: Read, node: Any, path: str) -> Any:
         raise _Unreadable(what, path + rest) from None
 
 
-def _is(kind: type, node: Any, type_info: TypeInformation) -> Any:
+def _is(kind: type[_T], node: object, type_info: TypeInformation) -> _T:
     if not isinstance(node, kind):
         raise _Unreadable(f"expected {type_info!r}, got {written(node)}", "")
     return node
@@ -154,7 +154,7 @@ def _single(type_info: TypeInformation) -> Read:
     takes_all = type_info == BasicTypeInfo("STRING")
     bits = _TRUNCATED.get(type_info.name) if isinstance(type_info, BasicTypeInfo) else None
 
-    def read(node: Any) -> Any:
+    def read(node: object) -> Any:
         try:
             if isinstance(node, dict | list) and not takes_all:
                 raise ValueError(node)
@@ -180,7 +180,7 @@ def _truncated(number: str, bits: int) -> int:
     return min(int(value), limit - 1)  # the double of the largest LONG is one too large
 
 
-def written(node: Any) -> str:
+def written(node: object) -> str:
     """Parsed JSON as text, without spaces, and numbers as they were."""
     if isinstance(node, _Number):
         return str(node)
@@ -231,7 +231,7 @@ def _writer(type_info: TypeInformation) -> Write:
 _IN_QUOTES = frozenset({"NaN", "Infinity", "-Infinity"})
 
 
-def _quoted(value: Any) -> str:
+def _quoted(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -399,9 +399,6 @@ class JsonRowDeserializationSchema(ReadsRows):
 
         return read_complete if self.fails_on_missing_field else read
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.row_type, self.fails_on_missing_field, self.ignores_parse_errors)
-
     @dataclass
     class Builder:
         """Builds a :class:`JsonRowDeserializationSchema`; each step changes the builder and returns it."""
@@ -450,7 +447,7 @@ class JsonRowDeserializationSchema(ReadsRows):
 
 
 @dataclass(frozen=True)
-class JsonRowSerializationSchema(SerializationSchema):
+class JsonRowSerializationSchema(WritesRows):
     """Writes rows as JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowSerializationSchema``.
 
     What it writes, :class:`JsonRowDeserializationSchema` reads. A field that is None is null.
@@ -463,6 +460,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     b'{"user":"wren","amount":1.5}'
     """
 
+    form: ClassVar[str] = "JSON object"
     row_type: CompositeTypeInfo
 
     @staticmethod
@@ -474,16 +472,13 @@ class JsonRowSerializationSchema(SerializationSchema):
     def _write(self) -> Write:
         return writer(self.row_type)
 
-    def serialize(self, element: Any) -> bytes:
+    def serialize(self, element: object) -> bytes:
         """Return the object.
 
         Raises:
             DataError: The element is not of the type.
         """
-        if element is None:
-            raise DataError(f"there is no JSON object for None; it should be of {self.row_type}")
-        [declared] = self.row_type.as_declared([element])
-        return self._write(declared).encode()
+        return self._write(self._declared(element)).encode()
 
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
         """Return the objects; see :meth:`SerializationSchema.serialize_column`.
@@ -495,9 +490,6 @@ class JsonRowSerializationSchema(SerializationSchema):
         if is_same and not self.row_type.has_exponents and not elements.null_count:
             return written_at_once(elements, self.row_type)
         return super().serialize_column(elements, type_info)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.row_type,)
 
     @dataclass
     class Builder:

@@ -33,7 +33,7 @@ def type_of_schema(json_schema: str) -> TypeInformation:
     return _type(root, root, "the JSON schema")
 
 
-def _type(node: Any, root: dict[str, Any], where: str) -> TypeInformation:
+def _type(node: object, root: dict[str, Any], where: str) -> TypeInformation:
     if not isinstance(node, dict):
         raise ProgramError(f"{where}: expected an object that describes a type, got {node!r}")
     if "$ref" in node:
@@ -70,16 +70,17 @@ def _text(node: dict[str, Any], where: str) -> TypeInformation:
     return _FORMATS.get(node.get("format", ""), Types.STRING)()
 
 
-def _not_null(several: Any, null: Any, where: str) -> Any:
-    left = [one for one in several if one != null] if isinstance(several, list) else []
-    if len(left) != 1 or len(several) > 2:
+def _not_null(several: object, null: object, where: str) -> object:
+    kinds = several if isinstance(several, list) else []
+    left = [one for one in kinds if one != null]
+    if len(left) != 1 or len(kinds) > 2:
         raise ProgramError(f"{where}: of several types, one may be given beside null, not {several!r}")
     return left[0]
 
 
-def _found(reference: Any, root: dict[str, Any], where: str) -> Any:
+def _found(reference: object, root: dict[str, Any], where: str) -> object:
     """The part of the schema that a reference within it means."""
-    node: Any = root
+    node: object = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")
     for part in reference[2:].split("/"):

@@ -1,14 +1,15 @@
-"""Schemas that read rows from messages: what those of JSON, CSV and Avro have in common."""
+"""Schemas that read rows from messages and write them: what those of JSON, CSV and Avro have in common."""
 
 from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from eventide.common.serialization import DeserializationSchema, bytes_of
+from eventide.common.serialization import DeserializationSchema, SerializationSchema, bytes_of
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError, ProgramError
@@ -23,11 +24,37 @@ _FEW = 64
 _LONGEST = 200
 
 
-class ReadsRows(DeserializationSchema[Row]):
+class OfRows:
+    """A dataclass that pickles as its fields alone, without what it has computed from them."""
+
+    row_type: CompositeTypeInfo
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+
+class WritesRows(OfRows, SerializationSchema[object]):
+    """Writes a row as a message."""
+
+    form: ClassVar[str]
+    """The name of a message, for errors."""
+
+    def _declared(self, element: object) -> Any:
+        """An element as its type has it.
+
+        Raises:
+            DataError: if it is not of the type.
+        """
+        if element is None:
+            raise DataError(f"there is no {self.form} for None; it should be of {self.row_type}")
+        [declared] = self.row_type.as_declared([element])
+        return declared
+
+
+class ReadsRows(OfRows, DeserializationSchema[Row]):
     """Reads a row from each message; from many messages at once where that certainly gives the same rows."""
 
     format: ClassVar[str]
-    row_type: CompositeTypeInfo
     ignores_parse_errors: bool = False
 
     @abstractmethod

@@ -263,7 +263,7 @@ def parsed_type(wanted: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_float32(wanted) else wanted
 
 
-def as_wanted(column: Any, wanted: pa.DataType) -> pa.Array | None:
+def as_wanted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
     """A column of the type that is wanted; None where a value in it has to be looked at."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -12,9 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
-from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of, said
+from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of, said
 from eventide.errors import DataError, ProgramError
 
 __all__ = ["AvroRowDeserializationSchema", "AvroRowSerializationSchema", "AvroSchema"]
@@ -224,7 +223,7 @@ class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):  # type: ignore
             ) from error
 
 
-class AvroRowSerializationSchema(_AvroRows, SerializationSchema):
+class AvroRowSerializationSchema(_AvroRows, WritesRows):  # type: ignore[override] # row_type is computed
     """Writes rows as records of Avro, in its binary form. PyFlink: ``AvroRowSerializationSchema``.
 
     Times are written as exactly as the schema says, in milliseconds or microseconds.
@@ -238,15 +237,15 @@ class AvroRowSerializationSchema(_AvroRows, SerializationSchema):
             installed.
     """
 
-    def serialize(self, element: Any) -> bytes:
+    form: ClassVar[str] = "record of Avro"
+
+    def serialize(self, element: object) -> bytes:
         """Return the record.
 
         Raises:
             DataError: The element is not of the type, or has None where the schema has no null.
         """
-        if element is None:
-            raise DataError(f"there is no record of Avro for None; it should be of {self.row_type}")
-        [declared] = self.row_type.as_declared([element])
+        declared = self._declared(element)
         data = io.BytesIO()
         try:
             library().schemaless_writer(data, self._schema.parsed, _as_avro(self.row_type, declared))

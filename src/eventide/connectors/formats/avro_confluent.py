@@ -93,9 +93,6 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
             "at its url, and at basic.auth.user.info"
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.schema, self.url, dict(self.registry_configs))
-
 
 _SOURCE = "basic.auth.credentials.source"  # of the Java client, which has several; here what is given is used
 

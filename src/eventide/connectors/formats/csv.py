@@ -319,8 +319,7 @@ class CsvReaderFormat(StreamFormat):
         try:
             yield from self._reader(stream, names, converted, file, invalid)
         except pa.ArrowKeyError as error:
-            wrong = f"the file {file.path} does not have all columns that are asked for: {error}"
-            raise DataError(wrong) from error
+            raise DataError(f"the file {file.path} does not have all columns that are asked for: {error}") from error
         except pa.ArrowInvalid as error:
             if not str(error).startswith("Empty CSV file"):
                 raise

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
 from eventide.common.typeinfo.base import one_array
 from eventide.common.types import Row
-from eventide.connectors.formats._messages import ReadMany, ReadsRows, row_type_of
+from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of
 from eventide.connectors.formats._texts import SINGLE, TextForm, as_wanted, is_bare, parsed_type, text_form
 from eventide.errors import DataError, ProgramError
 
@@ -251,8 +250,8 @@ class _Builder:
         """Set the text that stands for None."""
         return self._with(null=null_literal)
 
-    def _with(self, **changes: Any) -> Self:
-        self.dialect = replace(self.dialect, **changes)
+    def _with(self, **changes: str | bool | None) -> Self:
+        self.dialect = replace(self.dialect, **changes)  # type: ignore[arg-type]
         return self
 
 
@@ -293,9 +292,6 @@ class CsvRowDeserializationSchema(ReadsRows):
             return None
         return partial(_read_at_once, row_type=self.row_type, dialect=dialect)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.row_type, self.dialect, self.ignores_parse_errors)
-
     @dataclass
     class Builder(_Builder):
         """Builds a :class:`CsvRowDeserializationSchema`; each step changes the builder and returns it."""
@@ -324,7 +320,7 @@ class CsvRowDeserializationSchema(ReadsRows):
 
 
 @dataclass(frozen=True)
-class CsvRowSerializationSchema(SerializationSchema):
+class CsvRowSerializationSchema(WritesRows):
     r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
 
     It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is no value, a
@@ -337,6 +333,7 @@ class CsvRowSerializationSchema(SerializationSchema):
     b'"wren, the",1.5\n'
     """
 
+    form: ClassVar[str] = "line of CSV"
     row_type: CompositeTypeInfo
     dialect: Dialect = field(default_factory=Dialect)
 
@@ -344,22 +341,17 @@ class CsvRowSerializationSchema(SerializationSchema):
     def _write(self) -> Callable[[Any], list[str]]:
         return _codec(self.row_type, self.dialect, lenient=False)[1]
 
-    def serialize(self, element: Any) -> bytes:
+    def serialize(self, element: object) -> bytes:
         """Return the line, with its end.
 
         Raises:
             DataError: The element is not of the type, or has a character that cannot be written.
         """
-        if element is None:
-            raise DataError(f"there is no line of CSV for None; it should be of {self.row_type}")
-        [declared] = self.row_type.as_declared([element])
+        declared = self._declared(element)
         try:
             return self.dialect.line(self._write(declared)).encode()
         except ValueError as error:
             raise DataError(f"{element!r} cannot be written as CSV: {error}") from error
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.row_type, self.dialect)
 
     @dataclass
     class Builder(_Builder):

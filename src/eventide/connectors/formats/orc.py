@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
@@ -113,7 +113,7 @@ class OrcBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: TypeInformation, writer_properties: Any = None, hadoop_config: Any = None
+        row_type: TypeInformation, writer_properties: object = None, hadoop_config: object = None
     ) -> BulkWriterFactory:
         """A writer of rows of a type; the other arguments are taken for PyFlink's sake, and a warning says so.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
@@ -55,7 +55,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     """
 
     row_type: TypeInformation | None = None
-    hadoop_config: Any = None
+    hadoop_config: object = None
     batch_size: int = _BATCH_ROWS
     is_utc_timestamp: bool = False
     is_case_sensitive: bool = True
@@ -156,7 +156,7 @@ class ParquetBulkWriters:
 
     @staticmethod
     def for_row_type(
-        row_type: TypeInformation, hadoop_config: Any = None, utc_timestamp: bool = False
+        row_type: TypeInformation, hadoop_config: object = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
         """A writer of rows of a type; the other arguments are taken for PyFlink's sake.
 

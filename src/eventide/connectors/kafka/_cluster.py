@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.connectors.kafka._offsets import KafkaTopicPartition, Subscription
 from eventide.connectors.kafka._properties import KafkaSourceSettings
@@ -27,6 +27,11 @@ from eventide.connectors.kafka.library import (
 )
 from eventide.errors import DataError, StateError
 
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient
+
+_A = TypeVar("_A")
 _T = TypeVar("_T")
 _REQUEST_S = 5.0
 _PAUSE_S = 0.1
@@ -60,11 +65,11 @@ class Cluster:
         self._complaints = Complaints()
         self._commit: dict[KafkaTopicPartition, int] = {}
         self._sent: dict[KafkaTopicPartition, int] = {}
-        self._underway: Any = None
+        self._underway: Future[Any] | None = None
         self._admins = [self._connected()]
 
     @property
-    def _admin(self) -> Any:
+    def _admin(self) -> AdminClient:
         return self._admins[-1]
 
     def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, KafkaTopic]:
@@ -113,7 +118,7 @@ class Cluster:
         answer = self._patiently(
             f"the offsets of the group {group!r}",
             lambda: self._admin.list_consumer_group_offsets([asked], request_timeout=_REQUEST_S),
-            lambda futures: futures[group].result().topic_partitions,
+            lambda futures: futures[group].result().topic_partitions or (),
         )
         return {KafkaTopicPartition(at.topic, at.partition): at.offset for at in answer if at.offset >= 0}
 
@@ -124,29 +129,30 @@ class Cluster:
         reason that passes.
         """
         self._commit = dict(offsets)
-        if self._underway is None or self._underway.done():
-            self._send_commit()
+        self._send_commit_if_free()
 
     def close(self) -> None:
         """Commit what has not been, if that is a matter of seconds."""
         deadline = time.monotonic() + _LAST_COMMIT_S
         while (self._commit or self._underway) and time.monotonic() < deadline:
-            if self._underway is None or self._underway.done():
-                self._send_commit()
+            self._send_commit_if_free()
             time.sleep(0.02)
 
-    def _send_commit(self) -> None:
+    def _send_commit_if_free(self) -> None:
+        """Send what is to be committed, unless a commit is under way."""
         if self._underway is not None:
+            if not self._underway.done():
+                return
             self._commit = self._not_committed(self._underway) | self._commit
             self._underway = None
         if self._commit:
-            group = self._settings.group_id
+            group = str(self._settings.group_id)
             offsets = [place(partition, offset) for partition, offset in self._commit.items()]
             request = library().ConsumerGroupTopicPartitions(group, offsets)
             self._underway = self._admin.alter_consumer_group_offsets([request])[group]
             self._sent, self._commit = self._commit, {}
 
-    def _not_committed(self, future: Any) -> dict[KafkaTopicPartition, int]:
+    def _not_committed(self, future: Future[Any]) -> dict[KafkaTopicPartition, int]:
         """Return the offsets of the last commit that are worth another try; log the others."""
         try:
             errors = [at.error for at in future.result().topic_partitions if at.error is not None]
@@ -196,7 +202,7 @@ class Cluster:
             },
         )
 
-    def _connected(self) -> Any:
+    def _connected(self) -> AdminClient:
         name = self._settings.options.client_id_prefix or self._settings.group_id or "eventide"
         properties: dict[str, Any] = {
             **CLIENT_DEFAULTS,
@@ -204,9 +210,10 @@ class Cluster:
             "client.id": f"{name}-plan",
             "error_cb": self._complaints.hear,
         }
-        return client(library("admin").AdminClient, properties)
+        admin: AdminClient = client(library("admin").AdminClient, properties)
+        return admin
 
-    def _answered(self, answer: Any, patience: Patience) -> Any:
+    def _answered(self, answer: _A, patience: Patience) -> _A:
         """An answer, or futures of answers; while those wait, complaints are heard."""
         waiting = {one for one in answer.values() if isinstance(one, Future)} if isinstance(answer, dict) else set()
         while waiting:
@@ -216,22 +223,17 @@ class Cluster:
                 patience.check_complaints()
         return answer
 
-    def _patiently(self, what: str, ask: Callable[[], Any], take: Callable[[Any], _T]) -> _T:
+    def _patiently(self, what: str, ask: Callable[[], _A], take: Callable[[_A], _T]) -> _T:
         patience = Patience(self._settings.servers, self._settings.options.patience_ms / 1_000, self._complaints)
+        return patience.answer_to(lambda: take(self._answered(ask(), patience)), what, self._rest)
+
+    def _rest(self, error: KafkaError) -> None:
+        self._admin.poll(0)  # hears complaints
+        time.sleep(_PAUSE_S)
         codes = library().KafkaError
-        while True:
-            try:
-                answer = take(self._answered(ask(), patience))
-            except library().KafkaException as error:
-                self._admin.poll(0)  # hears complaints
-                patience.check_error(what, error.args[0])
-                time.sleep(_PAUSE_S)
-                if error.args[0].code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
-                    # A client may stay with what it knew of a broker that has started anew; its futures need it still.
-                    self._admins = [self._admin, self._connected()]
-            else:
-                patience.renew()
-                return answer
+        if error.code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
+            # A client may stay with what it knew of a broker that has started anew; its futures need it still.
+            self._admins = [self._admin, self._connected()]
 
 
 class KnownPartitions:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any, Self
+from typing import Self
 
-from eventide.api.functions.timestamps import older_strategy
+from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import DeserializationSchema, SerializationSchema
 from eventide.common.typeinfo import TypeInformation
@@ -19,7 +19,7 @@ from eventide.connectors.kafka._records import KafkaRecordDeserializationSchema
 from eventide.connectors.kafka._source import KafkaSource, KafkaSourceBuilder
 from eventide.connectors.kafka.sink import KafkaRecordSerializationSchema, KafkaSink
 from eventide.connectors.sink import DeliveryGuarantee
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 
 _RESET, _DISCOVERY, _COMMIT = "auto.offset.reset", "partition.discovery.interval.ms", "commit.offsets.on.checkpoint"
 _OLDER_DISCOVERY = "flink.partition-discovery.interval-millis"
@@ -104,7 +104,7 @@ class FlinkKafkaConsumer(SourceFace):
         has_no_effect(what, "a job that goes on reads the partitions that its program names")
         return self
 
-    def assign_timestamps_and_watermarks(self, watermark_strategy: Any) -> Self:
+    def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy | OlderAssigner) -> Self:
         """Give each partition timestamps and a watermark of its own, by a strategy or an assigner of Flink 1.
 
         Raises:
@@ -204,8 +204,7 @@ class FlinkKafkaProducer(KafkaSink):
         Raises:
             ProgramError: An argument is of another type, or a needed property is missing.
         """
-        if not isinstance(semantic, Semantic):
-            raise ProgramError(f"a FlinkKafkaProducer needs a Semantic, not {semantic!r}")
+        check_is(semantic, Semantic, "a FlinkKafkaProducer needs a Semantic")
         properties = dict(producer_config)
         prefix = properties.pop("transactional.id", None)
         if semantic is Semantic.EXACTLY_ONCE and prefix is None:
@@ -221,14 +220,7 @@ class FlinkKafkaProducer(KafkaSink):
             builder.set_transactional_id_prefix(prefix)
         for name, value in properties.items():
             builder.set_property(name, value)
-        sink = builder.build()
-        super().__init__(
-            sink.bootstrap_servers,
-            sink.record_serializer,
-            sink.delivery_guarantee,
-            sink.transactional_id_prefix,
-            sink.properties,
-        )
+        super().__init__(**vars(builder.build()))
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
         """Refuse to lose elements: a record that Kafka does not take fails the job.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
 from eventide.errors import DataError, ProgramError
 
@@ -109,7 +109,7 @@ class KafkaOffsetsInitializer(ABC):
         """
         if not _is_whole(timestamp):
             raise ProgramError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
-        return _Timestamp(timestamp)
+        return _Timestamp(KafkaOffsetResetStrategy.LATEST, timestamp)
 
     @staticmethod
     def committed_offsets(
@@ -120,7 +120,7 @@ class KafkaOffsetsInitializer(ABC):
         Raises:
             ProgramError: It is no :class:`KafkaOffsetResetStrategy`.
         """
-        return _Specified((), _strategy(offset_reset_strategy))
+        return _Specified(_strategy(offset_reset_strategy))
 
     @staticmethod
     def offsets(
@@ -141,7 +141,7 @@ class KafkaOffsetsInitializer(ABC):
                     "offsets are numbers from 0 on, by KafkaTopicPartition(topic, partition), "
                     f"not {partition!r}: {offset!r}"
                 )
-        return _Specified(tuple(sorted(offsets.items())), _strategy(offset_reset_strategy))
+        return _Specified(_strategy(offset_reset_strategy), tuple(sorted(offsets.items())))
 
 
 def needs_group(initializer: KafkaOffsetsInitializer) -> bool:
@@ -212,23 +212,26 @@ class Subscription:
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge(KafkaOffsetsInitializer):
+class _WithStrategy(KafkaOffsetsInitializer):
     strategy: KafkaOffsetResetStrategy
 
+    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
+        return self.strategy
+
+
+@dataclass(frozen=True, slots=True)
+class _Edge(_WithStrategy):
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
     ) -> Mapping[KafkaTopicPartition, int]:
         return _at_edge(self.strategy, partitions, partition_offsets_retriever)
-
-    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
-        return self.strategy
 
     def __repr__(self) -> str:
         return f"KafkaOffsetsInitializer.{self.strategy.name.lower()}()"
 
 
 @dataclass(frozen=True, slots=True)
-class _Timestamp(KafkaOffsetsInitializer):
+class _Timestamp(_WithStrategy):
     at_ms: int
 
     def get_partition_offsets(
@@ -237,19 +240,15 @@ class _Timestamp(KafkaOffsetsInitializer):
         ends = partition_offsets_retriever.end_offsets(partitions)  # first, so that later records are after it
         return ends | partition_offsets_retriever.offsets_for_times(dict.fromkeys(partitions, self.at_ms))
 
-    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
-        return KafkaOffsetResetStrategy.LATEST
-
     def __repr__(self) -> str:
         return f"KafkaOffsetsInitializer.timestamp({self.at_ms})"
 
 
 @dataclass(frozen=True, slots=True)
-class _Specified(KafkaOffsetsInitializer):
+class _Specified(_WithStrategy):
     """Offsets by partition, without any those that are committed."""
 
-    given: tuple[tuple[KafkaTopicPartition, int], ...]
-    strategy: KafkaOffsetResetStrategy
+    given: tuple[tuple[KafkaTopicPartition, int], ...] = ()
 
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
@@ -267,9 +266,6 @@ class _Specified(KafkaOffsetsInitializer):
             found |= _at_edge(self.strategy, unknown, partition_offsets_retriever)
         return found
 
-    def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
-        return self.strategy
-
     def __repr__(self) -> str:
         if not self.given:
             return f"KafkaOffsetsInitializer.committed_offsets({self.strategy.name})"
@@ -286,11 +282,11 @@ def _at_edge(
     return retriever.beginning_offsets(partitions) if is_first else retriever.end_offsets(partitions)
 
 
-def _strategy(strategy: Any) -> KafkaOffsetResetStrategy:
+def _strategy(strategy: object) -> KafkaOffsetResetStrategy:
     if not isinstance(strategy, KafkaOffsetResetStrategy):
         raise ProgramError(f"a KafkaOffsetResetStrategy is EARLIEST, LATEST or NONE, not {strategy!r}")
     return strategy
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

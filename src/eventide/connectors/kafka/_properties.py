@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from eventide.common.accepted import has_no_effect
 from eventide.connectors.kafka._offsets import KafkaOffsetsInitializer, Subscription
@@ -124,7 +123,7 @@ class ConnectorOptions:
         )
 
 
-def as_text(name: str, value: Any) -> str:
+def as_text(name: str, value: object) -> str:
     """The value of a property, which may be given as a number or a truth value.
 
     Raises:

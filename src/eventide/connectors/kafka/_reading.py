@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.connectors.kafka.library import (
@@ -28,6 +28,9 @@ from eventide.connectors.kafka.library import (
     place,
 )
 from eventide.errors import DataError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message
 
 _AT_ONCE = 500  # more at once are further from the processor's cache when they are looked at
 _WAIT_S = 0.02
@@ -75,24 +78,25 @@ class Lost:
         )
 
 
-def read_ranges(
-    reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float
-) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+Given: TypeAlias = "Iterator[tuple[KafkaTopicPartition, list[Message] | Lost]]"
+"""Messages of partitions in the order in which they come, and the offsets that are gone."""
+
+
+def read_ranges(reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float) -> Given:
     """The messages of some ranges, in lists; those of one partition in order. What is gone comes as :class:`Lost`.
 
     Raises:
         ProgramError: if Kafka does not let us in.
         DataError: if no broker answers.
     """
-    run = _Reading(reader, ranges, servers, patience_s)
-    yield from run.all()
+    return _Reading(reader, ranges, servers, patience_s).all()
 
 
 @dataclass(frozen=True, slots=True)
 class PolledConsumer:
     """A consumer, and the errors that it reports outside of a request."""
 
-    consumer: Any
+    consumer: Consumer
     complaints: Complaints
 
 
@@ -124,7 +128,7 @@ class _Range:
 
     at: int
     end: int
-    waiting: list[Any] = field(default_factory=list)
+    waiting: list[Message] = field(default_factory=list)
     waiting_bytes: int = 0
 
 
@@ -138,11 +142,12 @@ class _Reading:
         self._looked = time.monotonic()
         self._held = self._held_bytes = 0
         message, self._codes = library().Message, library().KafkaError
-        self._error_of: Callable[[Any], Any] = message.error
-        self._partition_of: Callable[[Any], int] = message.partition
-        self._topic_of: Callable[[Any], str] = message.topic
+        self._error_of: Callable[[Message], KafkaError | None] = message.error
+        self._partition_of: Callable[[Message], int] = message.partition
+        self._topic_of: Callable[[Message], str] = message.topic
+        self._offset_of: Callable[[Message], int] = message.offset
 
-    def all(self) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def all(self) -> Given:
         self._consumer.assign([place(partition, way.at) for partition, way in self._left.items()])
         while self._left:
             rows = sum(way.end - way.at for way in self._left.values())
@@ -158,11 +163,11 @@ class _Reading:
                 for partition, way in self._left.items():
                     yield from self._given(partition, way)
 
-    def _runs(self, got: list[Any]) -> Iterator[tuple[str, int, list[Any]]]:
+    def _runs(self, got: list[Message]) -> Iterator[tuple[str, int, list[Message]]]:
         """Messages and events that came together, in runs of one partition."""
         numbers = set(map(self._partition_of, got))
         if len(numbers) == 1 and (self._one_topic or len(set(map(self._topic_of, got))) == 1):
-            yield got[0].topic(), got[0].partition(), got
+            yield self._topic_of(got[0]), self._partition_of(got[0]), got
             return
         begin = 0
         places = list(zip(map(self._topic_of, got), map(self._partition_of, got), strict=True))
@@ -171,9 +176,7 @@ class _Reading:
                 yield *places[begin], got[begin:i]
                 begin = i
 
-    def _take(
-        self, partition: KafkaTopicPartition, run: list[Any]
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _take(self, partition: KafkaTopicPartition, run: list[Message]) -> Given:
         way = self._left[partition]
         if any(map(self._error_of, run)):
             for one in run:
@@ -187,14 +190,12 @@ class _Reading:
             return
         yield from self._keep(partition, way, run)
 
-    def _keep(
-        self, partition: KafkaTopicPartition, way: _Range, run: list[Any]
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _keep(self, partition: KafkaTopicPartition, way: _Range, run: list[Message]) -> Given:
         self._looked = time.monotonic()
         self._patience.renew()
-        last = run[-1].offset()
+        last = self._offset_of(run[-1])
         if last >= way.end:
-            run = [one for one in run if one.offset() < way.end]
+            run = [one for one in run if self._offset_of(one) < way.end]
         way.at = last + 1
         way.waiting += run
         self._held += len(run)
@@ -206,11 +207,9 @@ class _Reading:
         elif len(way.waiting) >= _STEP:
             yield from self._given(partition, way)
 
-    def _hear(
-        self, partition: KafkaTopicPartition, way: _Range, event: Any, error: Any
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _hear(self, partition: KafkaTopicPartition, way: _Range, event: Message, error: KafkaError) -> Given:
         if error.code() == self._codes._PARTITION_EOF:
-            if event.offset() >= way.end:
+            if self._offset_of(event) >= way.end:
                 yield from self._over(partition, way)
             # else a replica may lag; it is not known when nothing more comes
         elif error.code() in {self._codes._AUTO_OFFSET_RESET, self._codes.OFFSET_OUT_OF_RANGE}:
@@ -218,9 +217,7 @@ class _Reading:
         else:
             self._patience.check_error(f"the records of {partition}", error)
 
-    def _pass_over(
-        self, partition: KafkaTopicPartition, way: _Range
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _pass_over(self, partition: KafkaTopicPartition, way: _Range) -> Given:
         """Go on with the first offset that is still there."""
         first, last = self._edges(partition) or (way.at, way.at)
         yield from self._given(partition, way)
@@ -237,7 +234,7 @@ class _Reading:
         self._consumer.incremental_unassign([place(partition)])
         self._consumer.incremental_assign([place(partition, way.at)])
 
-    def _look(self) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _look(self) -> Given:
         """Nothing came: see whether there is something to wait for."""
         self._patience.check(f"the records of {', '.join(map(str, self._left))}")
         now = time.monotonic()
@@ -277,17 +274,13 @@ class _Reading:
             return None
         return first, last
 
-    def _over(
-        self, partition: KafkaTopicPartition, way: _Range
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _over(self, partition: KafkaTopicPartition, way: _Range) -> Given:
         yield from self._given(partition, way)
         del self._left[partition]
         if self._left:
             self._consumer.incremental_unassign([place(partition)])
 
-    def _given(
-        self, partition: KafkaTopicPartition, way: _Range
-    ) -> Iterator[tuple[KafkaTopicPartition, list[Any] | Lost]]:
+    def _given(self, partition: KafkaTopicPartition, way: _Range) -> Given:
         if way.waiting:
             self._held -= len(way.waiting)
             self._held_bytes -= way.waiting_bytes

@@ -20,6 +20,7 @@ from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from confluent_kafka import Message
 
 _T = TypeVar("_T")
 
@@ -148,17 +149,16 @@ class Decoder:
         self.counts: Counter[str] = Counter()
         is_pickled = self._deserializer.get_produced_type().is_pickled
         if isinstance(self._deserializer, ValueOnly) and not is_pickled:
-            self.items: Callable[[KafkaTopicPartition, list[Any]], Iterator[Any]] = self._columns_of_values
+            self.items: Callable[[KafkaTopicPartition, list[Message]], Iterator[Any]] = self._columns_of_values
         elif sees_batches(self._deserializer):
             self.items = self._batches
         else:
             self.items = self._elements
 
-    def _columns_of_values(self, partition: KafkaTopicPartition, messages: list[Any]) -> Iterator[Any]:
-
+    def _columns_of_values(self, partition: KafkaTopicPartition, messages: list[Message]) -> Iterator[Any]:
         schema = self._deserializer.schema  # type: ignore[attr-defined]
 
-        def read(some: list[Any]) -> pa.Array:
+        def read(some: list[Message]) -> pa.Array:
             return schema.deserialize_all(_values(some))
 
         for item in self._sorted_out(partition, messages, read):
@@ -174,8 +174,8 @@ class Decoder:
             if len(column):
                 yield TimestampedBatch(_as_rows(column), timestamps)
 
-    def _batches(self, partition: KafkaTopicPartition, messages: list[Any]) -> Iterator[Any]:
-        def read(some: list[Any]) -> pa.RecordBatch:
+    def _batches(self, partition: KafkaTopicPartition, messages: list[Message]) -> Iterator[Any]:
+        def read(some: list[Message]) -> pa.RecordBatch:
             rows = self._deserializer.deserialize_batch(as_batch(partition, some))
             if len(rows) != len(some):
                 raise ProgramError(
@@ -187,12 +187,14 @@ class Decoder:
         for item in self._sorted_out(partition, messages, read):
             yield item if isinstance(item, Unreadable) else TimestampedBatch(item[1], _timestamps(item[0]))
 
-    def _elements(self, partition: KafkaTopicPartition, messages: list[Any]) -> Iterator[Any]:
-        values_only = isinstance(self._deserializer, ValueOnly)
-        read: Any = self._deserializer.schema.deserialize if values_only else self._deserializer.deserialize  # type: ignore[attr-defined]
+    def _elements(self, partition: KafkaTopicPartition, messages: list[Message]) -> Iterator[Any]:
+        deserializer = self._deserializer
         for message in messages:
             try:
-                element = read(message.value() if values_only else as_record(message))
+                if isinstance(deserializer, ValueOnly):
+                    element = deserializer.schema.deserialize(message.value())  # type: ignore[arg-type]
+                else:
+                    element = deserializer.deserialize(as_record(message))
             except ProgramError:
                 raise
             except Exception as error:
@@ -204,8 +206,8 @@ class Decoder:
                 yield TimestampedValue(element, message.timestamp()[1])
 
     def _sorted_out(
-        self, partition: KafkaTopicPartition, messages: list[Any], read: Callable[[list[Any]], _T]
-    ) -> Iterator[tuple[list[Any], _T] | Unreadable]:
+        self, partition: KafkaTopicPartition, messages: list[Message], read: Callable[[list[Message]], _T]
+    ) -> Iterator[tuple[list[Message], _T] | Unreadable]:
         """Read messages at once; where one of them cannot be read, read halves, down to that one."""
         try:
             found = read(messages)
@@ -223,7 +225,7 @@ class Decoder:
         yield from self._sorted_out(partition, messages[middle:], read)
 
 
-def unreadable(partition: KafkaTopicPartition, message: Any, error: Exception) -> Unreadable:
+def unreadable(partition: KafkaTopicPartition, message: Message, error: Exception) -> Unreadable:
     """Describe a message that cannot be read."""
     _, timestamp = message.timestamp()
     return Unreadable(error, message.value(), str(partition), message.offset(), message.key(), timestamp)
@@ -242,14 +244,14 @@ def as_record(message: Any) -> ConsumerRecord:
     )
 
 
-def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBatch:
+def as_batch(partition: KafkaTopicPartition, messages: list[Message]) -> pa.RecordBatch:
     """Messages of one partition as columns."""
     import pyarrow as pa
 
     count = len(messages)
     topics = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), [partition.topic]).dictionary_decode()
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    headers = [[{"key": k, "value": v} for k, v in one.headers() or ()] for one in messages]
+    headers = [[{"key": k, "value": v} for k, v in as_record(one).headers] for one in messages]
     return pa.RecordBatch.from_arrays(
         [
             topics,
@@ -264,11 +266,11 @@ def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBa
     )
 
 
-def _values(messages: list[Any]) -> list[bytes | None]:
+def _values(messages: list[Message]) -> list[bytes | None]:
     return list(map(library().Message.value, messages))
 
 
-def _timestamps(messages: list[Any]) -> pa.Array:
+def _timestamps(messages: list[Message]) -> pa.Array:
     import pyarrow as pa
 
     return pa.array(list(map(_SECOND, map(library().Message.timestamp, messages))), pa.int64())

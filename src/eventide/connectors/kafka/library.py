@@ -6,15 +6,20 @@ It is loaded where a client is made.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.errors import DataError, EventideError, ProgramError
 
 if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, TopicPartition
+
     from eventide.connectors.kafka._offsets import KafkaTopicPartition
+
+_T = TypeVar("_T")
 
 CLIENT_DEFAULTS = {
     "log_level": 0,  # errors are reported by the code that waits
@@ -53,7 +58,7 @@ def library(part: str = "") -> Any:
         ) from error
 
 
-def client(make: Any, properties: dict[str, Any]) -> Any:
+def client(make: Callable[[dict[str, Any]], _T], properties: dict[str, Any]) -> _T:
     """A client of the library, made with some properties.
 
     Raises:
@@ -68,15 +73,16 @@ def client(make: Any, properties: dict[str, Any]) -> Any:
         ) from error
 
 
-def said(error: Any) -> str:
+def said(error: KafkaError | Exception) -> str:
     """Return the text of an error of the library, or of an exception around one."""
     inner = error.args[0] if isinstance(error, Exception) and error.args else error
     return str(inner.str()) if hasattr(inner, "str") else str(inner)
 
 
-def place(partition: KafkaTopicPartition, *offset: int) -> Any:
+def place(partition: KafkaTopicPartition, *offset: int) -> TopicPartition:
     """A partition as the library has it, or a place in it."""
-    return library().TopicPartition(partition.topic, partition.partition, *offset)
+    found: TopicPartition = library().TopicPartition(partition.topic, partition.partition, *offset)
+    return found
 
 
 class NotThere(DataError):
@@ -92,9 +98,9 @@ class Meaning(Enum):
     BAD = "nothing helps"
 
 
-def meaning_of(error: Any) -> Meaning:
-    """Return the kind of an error of the library: a ``KafkaError``."""
-    return _by_code().get(error.code(), Meaning.BAD)
+def meaning_of(error: KafkaError) -> Meaning:
+    """Return the kind of an error of the library."""
+    return _by_code().get(error.code()) or (Meaning.WAIT if error.retriable() else Meaning.BAD)
 
 
 class Complaints:
@@ -110,7 +116,7 @@ class Complaints:
         self._refused: str | None = None
         self._handshakes = 0
 
-    def hear(self, error: Any) -> None:
+    def hear(self, error: KafkaError) -> None:
         """Take note of an error."""
         self.last = said(error)
         if meaning_of(error) is Meaning.REFUSED:
@@ -158,6 +164,28 @@ class Patience:
         self.began = time.monotonic()
         self._complaints.forget()
 
+    def answer_to(self, ask: Callable[[], _T], what: str, rest: Callable[[KafkaError], object]) -> _T:
+        """Ask until there is an answer.
+
+        Args:
+            ask: asks once; a ``KafkaException`` says that there is no answer yet.
+            what: what it asks for, for messages.
+            rest: is called with the error between two attempts: it hears complaints, and lets some time pass.
+
+        Raises:
+            ProgramError: if Kafka does not let us in.
+            DataError: if patience is over, or nothing helps.
+        """
+        while True:
+            try:
+                answer = ask()
+            except library().KafkaException as error:
+                rest(error.args[0])
+                self.check_error(what, error.args[0])
+            else:
+                self.renew()
+                return answer
+
     def check_complaints(self) -> None:
         """Nothing, unless Kafka does not let us in.
 
@@ -181,7 +209,7 @@ class Patience:
                 "The property default.api.timeout.ms says how long to wait"
             )
 
-    def check_error(self, what: str, error: Any) -> None:
+    def check_error(self, what: str, error: KafkaError) -> None:
         """Nothing, if an error passes and there is patience, and what is not there may be there at once.
 
         Raises:

@@ -13,12 +13,13 @@ from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.kafka._properties import as_text, librdkafka_properties
 from eventide.connectors.sink import DeliveryGuarantee, Sink
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, check_is
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _LONGEST_PREFIX = 64_000
+_TAKES_A_SCHEMA = "takes a SerializationSchema, such as SimpleStringSchema()"
 
 Headers = Mapping[str, bytes | str | None] | Iterable[tuple[str, bytes | str | None]]
 Partition = Callable[[Any, bytes | None, bytes | None, str, Sequence[int]], int]
@@ -85,11 +86,8 @@ class KafkaSinkBuilder:
         Raises:
             ProgramError: It is no :class:`KafkaRecordSerializationSchema`.
         """
-        if not isinstance(record_serializer, KafkaRecordSerializationSchema):
-            raise ProgramError(
-                "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives, not "
-                f"{record_serializer!r}"
-            )
+        needs = "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives"
+        check_is(record_serializer, KafkaRecordSerializationSchema, needs)
         return self._with(record_serializer=record_serializer)
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
@@ -98,8 +96,7 @@ class KafkaSinkBuilder:
         Raises:
             ProgramError: It is no :class:`DeliveryGuarantee`.
         """
-        if not isinstance(delivery_guarantee, DeliveryGuarantee):
-            raise ProgramError(f"set_delivery_guarantee takes a DeliveryGuarantee, not {delivery_guarantee!r}")
+        check_is(delivery_guarantee, DeliveryGuarantee, "set_delivery_guarantee takes a DeliveryGuarantee")
         return self._with(delivery_guarantee=delivery_guarantee)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
@@ -149,8 +146,8 @@ class KafkaSinkBuilder:
             servers, draft.record_serializer, draft.delivery_guarantee, draft.transactional_id_prefix, draft.properties
         )
 
-    def _with(self, **changes: Any) -> Self:
-        self._draft = replace(self._draft, **changes)
+    def _with(self, **changes: object) -> Self:
+        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
         return self
 
 
@@ -213,11 +210,11 @@ class KafkaRecordSerializationSchema:
     'flights'
     """
 
-    topic: str | KafkaTopicSelector
+    topic: str | KafkaTopicSelector | Callable[[Any], str]
     value_serializer: SerializationSchema
     key_serializer: SerializationSchema | None = None
-    partitioner: KafkaPartitioner | None = None
-    header_provider: HeaderProvider | None = None
+    partitioner: KafkaPartitioner | Partition | None = None
+    header_provider: HeaderProvider | Callable[[Any], Headers] | None = None
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
@@ -248,7 +245,7 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is neither.
         """
-        return self._with(topic=_as(KafkaTopicSelector, _SelectedBy, topic_selector, "set_topic_selector"))
+        return self._with(topic=_checked_function(topic_selector, KafkaTopicSelector, "set_topic_selector"))
 
     def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
         """Set what makes the key of a record from its element; without one, records have no key.
@@ -256,7 +253,8 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is no serialization schema.
         """
-        return self._with(key_serializer=_checked_schema(key_serialization_schema, "set_key_serialization_schema"))
+        check_is(key_serialization_schema, SerializationSchema, f"set_key_serialization_schema {_TAKES_A_SCHEMA}")
+        return self._with(key_serializer=key_serialization_schema)
 
     def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
         """Set what makes the value of a record from its element; None is the value that deletes its key.
@@ -264,8 +262,8 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is no serialization schema.
         """
-        found = _checked_schema(value_serialization_schema, "set_value_serialization_schema")
-        return self._with(value_serializer=found)
+        check_is(value_serialization_schema, SerializationSchema, f"set_value_serialization_schema {_TAKES_A_SCHEMA}")
+        return self._with(value_serializer=value_serialization_schema)
 
     def set_partitioner(self, partitioner: Partition | KafkaPartitioner) -> Self:
         """Set what chooses the partition of each record: a partitioner, or a function with its arguments.
@@ -273,7 +271,7 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is neither.
         """
-        return self._with(partitioner=_as(KafkaPartitioner, _PartitionedBy, partitioner, "set_partitioner"))
+        return self._with(partitioner=_checked_function(partitioner, KafkaPartitioner, "set_partitioner"))
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers] | HeaderProvider) -> Self:
         """Set what gives the headers of each record: a function of the element, or a provider.
@@ -281,7 +279,7 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: It is neither.
         """
-        return self._with(header_provider=_as(HeaderProvider, _HeadersBy, header_provider, "set_header_provider"))
+        return self._with(header_provider=_checked_function(header_provider, HeaderProvider, "set_header_provider"))
 
     def build(self) -> KafkaRecordSerializationSchema:
         """The schema.
@@ -298,12 +296,12 @@ class KafkaRecordSerializationSchemaBuilder:
             draft.topic, draft.value_serializer, draft.key_serializer, draft.partitioner, draft.header_provider
         )
 
-    def _with(self, **changes: Any) -> Self:
-        self._draft = replace(self._draft, **changes)
+    def _with(self, **changes: object) -> Self:
+        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
         return self
 
 
-def checked_topic(name: Any) -> str:
+def checked_topic(name: object) -> str:
     """The name of a topic, as Kafka allows it.
 
     Raises:
@@ -350,20 +348,21 @@ class RecordEncoder:
         }
         if serializer.key_serializer is not None:
             columns["key"] = rows.serialized(serializer.key_serializer)
-        if isinstance(serializer.topic, KafkaTopicSelector):
-            columns["topic"] = pa.array(rows.each(_checked(serializer.topic.apply)), pa.string())
-        if serializer.partitioner is not None:
-            columns["partition"] = pa.array(self._partitions(rows, columns), pa.int32())
-        if serializer.header_provider is not None:
-            headers = rows.each(lambda element: _pairs(serializer.header_provider.get_headers(element)))  # type: ignore[union-attr]
-            columns["headers"] = pa.array(headers, _header_type())
+        if not isinstance(topic := serializer.topic, str):
+            select = topic.apply if isinstance(topic, KafkaTopicSelector) else topic
+            columns["topic"] = pa.array(rows.each(_checked(select)), pa.string())
+        if (chooses := serializer.partitioner) is not None:
+            choose = chooses.partition if isinstance(chooses, KafkaPartitioner) else chooses
+            columns["partition"] = pa.array(self._partitions(choose, rows, columns), pa.int32())
+        if (provider := serializer.header_provider) is not None:
+            give = provider.get_headers if isinstance(provider, HeaderProvider) else provider
+            columns["headers"] = pa.array(rows.each(lambda element: _pairs(give(element))), _header_type())
         return pa.record_batch(columns)
 
-    def _partitions(self, rows: _Rows, columns: Mapping[str, pa.Array]) -> list[int]:
+    def _partitions(self, choose: Partition, rows: _Rows, columns: Mapping[str, pa.Array]) -> list[int]:
         import pyarrow as pa
 
         count = len(columns["value"])
-        choose = self._serializer.partitioner.partition  # type: ignore[union-attr]
         keys = iter(columns.get("key", pa.nulls(count)).to_pylist())
         values = iter(columns["value"].to_pylist())
         fixed: list[str] = [str(self._serializer.topic)] * count
@@ -395,51 +394,17 @@ class _SinkDraft:
 
 @dataclass(frozen=True)
 class _SchemaDraft:
-    topic: str | KafkaTopicSelector | None = None
+    topic: str | KafkaTopicSelector | Callable[[Any], str] | None = None
     value_serializer: SerializationSchema | None = None
     key_serializer: SerializationSchema | None = None
-    partitioner: KafkaPartitioner | None = None
-    header_provider: HeaderProvider | None = None
+    partitioner: KafkaPartitioner | Partition | None = None
+    header_provider: HeaderProvider | Callable[[Any], Headers] | None = None
 
 
-@dataclass(frozen=True)
-class _SelectedBy(KafkaTopicSelector):
-    function: Callable[[Any], str]
-
-    def apply(self, data: Any) -> str:
-        return self.function(data)
-
-
-@dataclass(frozen=True)
-class _PartitionedBy(KafkaPartitioner):
-    function: Partition
-
-    def partition(
-        self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
-    ) -> int:
-        return self.function(record, key, value, target_topic, partitions)
-
-
-@dataclass(frozen=True)
-class _HeadersBy(HeaderProvider):
-    function: Callable[[Any], Headers]
-
-    def get_headers(self, input: Any) -> Headers:
-        return self.function(input)
-
-
-def _as(kind: type, wrapper: Callable[[Any], Any], given: Any, where: str) -> Any:
-    if isinstance(given, kind):
+def _checked_function(given: object, kind: type, where: str) -> object:
+    if isinstance(given, kind) or callable(given):
         return given
-    if callable(given):
-        return wrapper(given)
     raise ProgramError(f"{where} takes a {kind.__name__} or a function, not {given!r}")
-
-
-def _checked_schema(given: Any, where: str) -> SerializationSchema:
-    if isinstance(given, SerializationSchema):
-        return given
-    raise ProgramError(f"{where} takes a SerializationSchema, such as SimpleStringSchema(), not {given!r}")
 
 
 class _Rows:
@@ -484,8 +449,8 @@ def _checked(select: Callable[[Any], str]) -> Callable[[Any], str]:
     return topic
 
 
-def _pairs(headers: Any) -> list[tuple[str, bytes | None]]:
-    pairs: Iterable[tuple[str, Any]] = headers.items() if isinstance(headers, Mapping) else headers or ()
+def _pairs(headers: Headers | None) -> list[tuple[str, bytes | None]]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
     return [(name, value.encode() if isinstance(value, str) else value) for name, value in pairs]
 
 

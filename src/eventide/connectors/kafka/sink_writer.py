@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from queue import Empty, Queue
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from eventide.errors import DataError, EventideError, StateError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient
 
 _AS_JAVA = {
     # The producer of Java has these by itself: a key has the partition that it has for all other producers, and a
@@ -40,6 +42,7 @@ _TRANSACTIONAL = {
     "metadata.recovery.strategy": "none",  # else brokers that are all away for a moment are forgotten; see _in_time
 }
 _TRIES = 3
+_PAUSE_S = 0.1
 _GRACE_S = 5.0
 _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
@@ -64,10 +67,10 @@ class SinkProducer:
         self.patience_s = ConnectorOptions.of(sink.properties).patience_ms / 1000
         self._topic = sink.record_serializer.topic if isinstance(sink.record_serializer.topic, str) else None
         self._complaints = Complaints()
-        self._failed: tuple[Any, str] | None = None
+        self._failed: tuple[KafkaError, str] | None = None
         hears = {"error_cb": self._complaints.hear, "on_delivery": self._heard}
         settings = {**_AS_JAVA, **_OURS, **(properties or {}), **connection(sink), **hears}
-        self.client = client(library().Producer, settings)
+        self.client: Producer = client(library().Producer, settings)
 
     def patience(self) -> Patience:
         """How long to wait for an answer."""
@@ -140,19 +143,19 @@ class SinkProducer:
         Raises:
             EventideError: if there is no such topic, or no answer.
         """
-        patience = self.patience()
-        what = f"the partitions of the topic {topic}"
-        while True:
-            try:
-                found = self.client.list_topics(topic, timeout=1).topics[topic]
-            except library().KafkaException as error:
-                patience.check_error(what, error.args[0])
-            else:
-                if found.error is None and found.partitions:
-                    return sorted(found.partitions)
-                if found.error is not None:
-                    patience.check_error(what, found.error)
-            self.client.poll(0.1)
+
+        def ask() -> Sequence[int]:
+            found = self.client.list_topics(topic, timeout=1).topics[topic]
+            if found.error is None and found.partitions:
+                return sorted(found.partitions)
+            errors = library().KafkaError
+            raise library().KafkaException(found.error or errors(errors.LEADER_NOT_AVAILABLE))
+
+        return self.patience().answer_to(ask, f"the partitions of the topic {topic}", self.rest)
+
+    def rest(self, _: KafkaError) -> None:
+        """Hear complaints for a moment, between two attempts."""
+        self.client.poll(_PAUSE_S)
 
     def close(self) -> None:
         """Drop what has not been sent, and all connections."""
@@ -160,11 +163,11 @@ class SinkProducer:
         self.client.flush(0)
         del self.client
 
-    def _heard(self, error: Any, message: Any) -> None:
+    def _heard(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failed is None and not _is_given_up(error):
-            self._failed = error, message.topic()
+            self._failed = error, str(message.topic())
 
-    def refusal(self, error: Any, topic: str) -> EventideError:
+    def refusal(self, error: KafkaError, topic: str) -> EventideError:
         """Return the error for a topic that Kafka takes no records for."""
         meaning = meaning_of(error)
         if meaning is Meaning.REFUSED:
@@ -203,24 +206,20 @@ class Transactions:
         Raises:
             EventideError: if Kafka does not say, or does not let us in.
         """
-        admin_module = library("admin")
         complaints = Complaints()
         settings = {**connection(self._sink), "log_level": 0, "error_cb": complaints.hear}
-        admin = client(admin_module.AdminClient, settings)
-        patience = Patience(self._producer.servers, self._producer.patience_s, complaints)
+        admin: AdminClient = client(library("admin").AdminClient, settings)
         asked = library().ConsumerGroupTopicPartitions(self.group)
-        while True:
+
+        def ask() -> list[Mark]:
             answer = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=5)
-            try:
-                found = answer[self.group].result().topic_partitions
-            except library().KafkaException as error:
-                patience.check_error(f"the offsets of the group {self.group}", error.args[0])
-                admin.poll(0.1)
-            else:
-                unsettled = next((one.error for one in found if one.error), None)
-                if unsettled is None:
-                    return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
-                patience.check_error(f"the offsets of the group {self.group}", unsettled)
+            found = answer[self.group].result().topic_partitions
+            for unsettled in (one.error for one in found if one.error):
+                raise library().KafkaException(unsettled)
+            return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
+
+        patience = Patience(self._producer.servers, self._producer.patience_s, complaints)
+        return patience.answer_to(ask, f"the offsets of the group {self.group}", lambda _: admin.poll(_PAUSE_S))
 
     def write(self, records: Sequence[pa.Table], mark: Mark, topics: Sequence[str]) -> None:
         """Write records and a mark, all of them or none.
@@ -285,7 +284,7 @@ class Transactions:
         self._insist(producer.commit_transaction)
         self._reached("committed")
 
-    def _offsets(self, mark: Mark, topics: Sequence[str]) -> list[Any]:
+    def _offsets(self, mark: Mark, topics: Sequence[str]) -> list[TopicPartition]:
         place = library().TopicPartition
         return [place(topic, 0, mark.next_batch, metadata=mark.checkpoint) for topic in topics]
 
@@ -312,42 +311,27 @@ class Transactions:
         Raises:
             TimeoutError: if it does not come back in `seconds` seconds.
         """
-        outcome: Queue[BaseException | None] = Queue()
+        outcome: Future[None] = Future()
 
         def run() -> None:
             try:
                 work()
+                outcome.set_result(None)
             except BaseException as error:
-                outcome.put(error)
-            else:
-                outcome.put(None)
+                outcome.set_exception(error)
 
         Thread(target=run, name=f"offsets of {self.group}", daemon=True).start()
-        try:
-            error = outcome.get(timeout=seconds)
-        except Empty:
-            raise TimeoutError from None
-        if error is not None:
-            raise error
+        outcome.result(seconds)
 
     def _new_producer(self) -> SinkProducer:
         return SinkProducer(self._sink, {"transactional.id": self.group, **_TRANSACTIONAL})
 
     def _initialise(self) -> None:
-        patience = self._producer.patience()
-        while True:
-            try:
-                self._producer.client.init_transactions(1)
-                return
-            except library().KafkaException as error:
-                self._producer.client.poll(0)
-                what = f"the transactional id {self.group!r}"
-                if error.args[0].retriable():
-                    patience.check(what, said(error))
-                else:
-                    patience.check_error(what, error.args[0])
+        producer = self._producer
+        what = f"the transactional id {self.group!r}"
+        producer.patience().answer_to(lambda: producer.client.init_transactions(1), what, producer.rest)
 
-    def _failure(self, error: Any, topics: Sequence[str]) -> EventideError:
+    def _failure(self, error: KafkaError, topics: Sequence[str]) -> EventideError:
         """Return the error for a transaction that failed."""
         codes = library().KafkaError
         if error.code() in {getattr(codes, name) for name in _FENCED.split() if hasattr(codes, name)}:
@@ -480,7 +464,7 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
     return following
 
 
-def _is_given_up(error: Any) -> bool:
+def _is_given_up(error: KafkaError) -> bool:
     """Whether a record was given up because of another one."""
     return error.code() in (library().KafkaError._PURGE_QUEUE, library().KafkaError._PURGE_INFLIGHT)
 

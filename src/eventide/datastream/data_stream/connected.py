@@ -17,8 +17,8 @@ from eventide.api.functions import (
 from eventide.api.state import MapStateDescriptor
 from eventide.common.type_variables import OUT, T, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.data_stream.stream import DataStream
-from eventide.errors import ProgramError
+from eventide.datastream.data_stream.stream import DataStream, check_one_environment
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
 from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing
@@ -40,10 +40,8 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
     """
 
     def __init__(self, stream1: DataStream[T1_co], stream2: DataStream[T2_co]) -> None:
-        if not isinstance(stream2, DataStream):
-            raise ProgramError(f"connect needs a stream, not {stream2!r}")
-        if stream1.get_execution_environment() is not stream2.get_execution_environment():
-            raise ProgramError("connect needs streams of one environment; these were made by two")
+        check_is(stream2, DataStream, "connect needs a stream")
+        check_one_environment("connect", stream1, stream2)
         self.stream1 = stream1
         self.stream2 = stream2
 
@@ -69,8 +67,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``CoMapFunction``.
         """
-        if not isinstance(func, CoMapFunction):
-            raise ProgramError(f"map on connected streams needs a CoMapFunction, not {func!r}")
+        check_is(func, CoMapFunction, "map on connected streams needs a CoMapFunction")
         return self._processed(MapBoth(self._own(func)), output_type)
 
     def flat_map(
@@ -81,8 +78,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``CoFlatMapFunction``.
         """
-        if not isinstance(func, CoFlatMapFunction):
-            raise ProgramError(f"flat_map on connected streams needs a CoFlatMapFunction, not {func!r}")
+        check_is(func, CoFlatMapFunction, "flat_map on connected streams needs a CoFlatMapFunction")
         return self._processed(FlatMapBoth(self._own(func)), output_type)
 
     def process(
@@ -95,10 +91,8 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         Raises:
             ProgramError: if it is neither, or needs keys where there are none.
         """
-        if not isinstance(func, CoProcessFunction | KeyedCoProcessFunction):
-            raise ProgramError(
-                f"process on connected streams needs a CoProcessFunction or a KeyedCoProcessFunction, not {func!r}"
-            )
+        needs = "process on connected streams needs a CoProcessFunction or a KeyedCoProcessFunction"
+        check_is(func, CoProcessFunction | KeyedCoProcessFunction, needs)
         if isinstance(func, KeyedCoProcessFunction) and not self._has_keys():
             raise ProgramError(
                 f"{type(func).__name__} is a KeyedCoProcessFunction, and these streams have no keys; "
@@ -127,10 +121,7 @@ class BroadcastStream(Generic[T_co]):
         self, input_stream: DataStream[T_co], broadcast_state_descriptors: Sequence[MapStateDescriptor]
     ) -> None:
         for descriptor in broadcast_state_descriptors:
-            if not isinstance(descriptor, MapStateDescriptor):
-                raise ProgramError(
-                    f"broadcast needs descriptors of maps, such as MapStateDescriptor, not {descriptor!r}"
-                )
+            check_is(descriptor, MapStateDescriptor, "broadcast needs descriptors of maps, such as MapStateDescriptor")
         names = [descriptor.name for descriptor in broadcast_state_descriptors]
         if len(set(names)) < len(names):
             raise ProgramError(f"each broadcast state needs a name of its own; these are called {', '.join(names)}")
@@ -150,9 +141,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         broadcast_stream: BroadcastStream[T2_co],
         broadcast_state_descriptors: Sequence[MapStateDescriptor],
     ) -> None:
-        environment = non_broadcast_stream.get_execution_environment()
-        if environment is not broadcast_stream.input_stream.get_execution_environment():
-            raise ProgramError("connect needs streams of one environment; these were made by two")
+        check_one_environment("connect", non_broadcast_stream, broadcast_stream.input_stream)
         self.non_broadcast_stream = non_broadcast_stream
         self.broadcast_stream = broadcast_stream
         self.broadcast_state_descriptors = list(broadcast_state_descriptors)
@@ -175,11 +164,9 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         node = self.non_broadcast_stream._transformation
         has_keys = isinstance(node, KeyTransformation)
         wanted = KeyedBroadcastProcessFunction if has_keys else BroadcastProcessFunction
-        if not isinstance(func, wanted):
-            raise ProgramError(
-                f"process needs a {wanted.__name__} here, because the stream that is not broadcast has "
-                f"{'keys' if has_keys else 'no keys'}, not {func!r}"
-            )
+        keys = "keys" if has_keys else "no keys"
+        needs = f"process needs a {wanted.__name__} here, because the stream that is not broadcast has {keys}"
+        check_is(func, wanted, needs)
         if output_type is not None and not isinstance(output_type, TypeInformation):
             output_type = Types.ROW(list(output_type))
         environment = self.non_broadcast_stream.get_execution_environment()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from eventide.api.functions import (
@@ -19,11 +18,18 @@ from eventide.api.windows import Evictor, Trigger, WindowAssigner
 from eventide.common.ms import to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import OUT, S_co, T, T1_co, T2_co
-from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.datastream.data_stream.stream import DataStream, field_type, keyed_by_columns
+from eventide.datastream.data_stream.stream import (
+    DataStream,
+    check_named_once,
+    check_one_environment,
+    field_type,
+    key_of,
+    type_with_fields,
+)
 from eventide.datastream.data_stream.windowed import WindowedStream
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.plan.identity import name_of
@@ -49,6 +55,7 @@ _F = TypeVar("_F")
 Selector: TypeAlias = Callable[[T], Any] | KeySelector[T, Any] | str
 _ANY = Types.PICKLED_BYTE_ARRAY()
 _Inputs: TypeAlias = tuple[DataStream[Any], DataStream[Any]]
+_Sides: TypeAlias = tuple[KeyTransformation, KeyTransformation]
 
 
 class _Pair(Generic[T1_co, T2_co, S_co]):
@@ -59,8 +66,7 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
     def __init__(self, input1: DataStream[T1_co], input2: DataStream[T2_co]) -> None:
         if not isinstance(input2, DataStream):
             raise ProgramError(f"a stream is joined with another stream, not with {input2!r}")
-        if input1.get_execution_environment() is not input2.get_execution_environment():
-            raise ProgramError("streams of one environment can be joined; these were made by two")
+        check_one_environment("a join", input1, input2)
         self._inputs: _Inputs = input1, input2
 
     def where(
@@ -71,7 +77,8 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
         Raises:
             ProgramError: if it is neither, or a field is not there.
         """
-        return Where(self._inputs, self._with_window, _key_of("where", self._inputs[0], key_selector, key_type, more))
+        key = key_of("where", self._inputs[0]._transformation, key_selector, key_type, more)
+        return Where(self._inputs, self._with_window, key)
 
 
 class JoinedStreams(_Pair[T1_co, T2_co, "JoinedWithWindow[T1_co, T2_co]"], Generic[T1_co, T2_co]):
@@ -89,7 +96,7 @@ class CoGroupedStreams(_Pair[T1_co, T2_co, "CoGroupedWithWindow[T1_co, T2_co]"],
 class Where(Generic[T2_co, S_co]):
     """Two streams of which the first has a key."""
 
-    def __init__(self, inputs: _Inputs, with_window: Callable[[_Keyed, WindowedStream], S_co], key: Key) -> None:
+    def __init__(self, inputs: _Inputs, with_window: Callable[[_Sides, WindowedStream], S_co], key: Key) -> None:
         self._inputs = inputs
         self._with_window = with_window
         self._key = key
@@ -102,7 +109,7 @@ class Where(Generic[T2_co, S_co]):
         Raises:
             ProgramError: if it is neither, a field is not there, or its type is another than that of the first.
         """
-        key = _key_of("equal_to", self._inputs[1], key_selector, key_type, more)
+        key = key_of("equal_to", self._inputs[1]._transformation, key_selector, key_type, more)
         if _ANY not in (key.type_info, self._key.type_info) and key.type_info != self._key.type_info:
             raise ProgramError(
                 f"keys of one type can be equal; where has {self._key.type_info}, equal_to has {key.type_info}; "
@@ -115,7 +122,7 @@ class EqualTo(Generic[S_co]):
     """Two streams that both have a key."""
 
     def __init__(
-        self, inputs: _Inputs, with_window: Callable[[_Keyed, WindowedStream], S_co], keys: tuple[Key, Key]
+        self, inputs: _Inputs, with_window: Callable[[_Sides, WindowedStream], S_co], keys: tuple[Key, Key]
     ) -> None:
         self._inputs = inputs
         self._with_window = with_window
@@ -134,29 +141,16 @@ class EqualTo(Generic[S_co]):
         names = " = ".join(", ".join(key.columns) or name_of(key.select) for key in self._keys)
         key_type = next((key.type_info for key in self._keys if key.type_info != _ANY), None)
         keyed = first.union(second).key_by(KeyOfSide(one.select, other.select, names), key_type)
-        return self._with_window(_Keyed(self._inputs, self._keys), keyed.window(assigner))
-
-
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    """Two streams with their keys."""
-
-    inputs: _Inputs
-    keys: tuple[Key, Key]
-
-    def transformations(self) -> tuple[KeyTransformation, KeyTransformation]:
-        """Each stream by its key."""
-        first, second = (
-            KeyTransformation(stream._transformation, key) for stream, key in zip(self.inputs, self.keys, strict=True)
-        )
-        return first, second
+        first_node, second_node = (stream._transformation for stream in self._inputs)
+        sides = KeyTransformation(first_node, one), KeyTransformation(second_node, other)
+        return self._with_window(sides, keyed.window(assigner))
 
 
 class _WithWindow(Generic[T1_co, T2_co]):
-    """Two streams in windows."""
+    """Two streams, each by its key, in windows."""
 
-    def __init__(self, keyed: _Keyed, windows: WindowedStream) -> None:
-        self._keyed = keyed
+    def __init__(self, sides: _Sides, windows: WindowedStream) -> None:
+        self._sides = sides
         self._windows = windows
 
     def trigger(self, new_trigger: Trigger[Any, Any]) -> Self:
@@ -224,21 +218,17 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         if how not in KEEPS:
             raise ProgramError(f"select: how is one of {', '.join(map(repr, KEEPS))}, not {how!r}")
         windows = self._windows
-        selection = _selection_of(
-            columns,
-            [stream._transformation for stream in self._keyed.inputs],
-            has_window=windows._assigner.has_time_windows,
-        )
+        inputs, keys = [side.inputs[0] for side in self._sides], [side.key for side in self._sides]
+        selection = _selection_of(columns, inputs, has_window=windows._assigner.has_time_windows)
         panes = panes_of(windows._assigner)
-        obstacle = obstacle_of_fields(selection, self._keyed.keys) or obstacle_of(
+        obstacle = obstacle_of_fields(selection, keys) or obstacle_of(
             windows._assigner, windows._trigger, windows._evictor
         )
         if obstacle is not None or panes is None:
             function = SelectsOfWindow(selection, how, obstacle or "")
             return self._applied("join", function, selection.type_info)
         operation = WindowJoinOperation(windows._assigner, panes, windows._lateness_ms, how, selection)
-        inputs = self._keyed.transformations()
-        operator = OperationTransformation("join", inputs, selection.type_info, operation)
+        operator = OperationTransformation("join", self._sides, selection.type_info, operation)
         return DataStream(windows.get_execution_environment(), operator)
 
 
@@ -253,8 +243,7 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``CoGroupFunction``.
         """
-        if not isinstance(function, CoGroupFunction):
-            raise ProgramError(f"apply needs a CoGroupFunction, not {function!r}")
+        check_is(function, CoGroupFunction, "apply needs a CoGroupFunction")
         return self._applied("co_group", CoGroups(self._own(function)), output_type)
 
 
@@ -268,8 +257,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
     def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co]) -> None:
         if not isinstance(right, DataStream) or not isinstance(right._transformation, KeyTransformation):
             raise ProgramError(f"interval_join needs another keyed stream, not {right!r}; call key_by on it")
-        if left.get_execution_environment() is not right.get_execution_environment():
-            raise ProgramError("streams of one environment can be joined; these were made by two")
+        check_one_environment("a join", left, right)
         for stream in (left, right):
             if not stream._transformation.has_timestamps:
                 raise ProgramError(
@@ -330,8 +318,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         Raises:
             ProgramError: if it is no ``ProcessJoinFunction``, or the bounds leave nothing between them.
         """
-        if not isinstance(process_join_function, ProcessJoinFunction):
-            raise ProgramError(f"process needs a ProcessJoinFunction, not {process_join_function!r}")
+        check_is(process_join_function, ProcessJoinFunction, "process needs a ProcessJoinFunction")
         function = self._inputs[0].get_execution_environment().own_function(process_join_function)
         return self._operator(function, output_type)
 
@@ -379,21 +366,6 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self
 
 
-def _key_of(
-    where: str, stream: DataStream, selector: object, key_type: TypeInformation | str | None, more: tuple[str, ...]
-) -> Key:
-    """The key that a program names: a function, with the type of its values; or fields."""
-    if isinstance(selector, str):
-        names = [selector, *([] if key_type is None else [key_type]), *more]
-        return keyed_by_columns(stream._transformation, names).key
-    select = selector.get_key if isinstance(selector, KeySelector) else selector
-    if not callable(select):
-        raise ProgramError(f"{where} needs a KeySelector, a function of an element or fields by name, not {selector!r}")
-    if isinstance(key_type, str) or more:
-        raise ProgramError(f"{where} takes one function, or the names of fields, not both")
-    return Key(select, key_type or _ANY)
-
-
 def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, has_window: bool) -> Selection:
     """The fields of a result, found in the elements of two streams.
 
@@ -408,9 +380,7 @@ def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, h
     if not has_window and any(column.side is None for column in columns):
         raise ProgramError("select: window() is for joins in windows; an interval join has none")
     names = [column.output_name for column in columns]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+    check_named_once(names)
     types, places = zip(*(_field_of(column, inputs) for column in columns), strict=True)
     return Selection(tuple(columns), places, Types.ROW_NAMED(names, list(types)))
 
@@ -419,12 +389,6 @@ def _field_of(column: JoinedColumn, inputs: Sequence[Transformation]) -> tuple[T
     """The type of a field, and where it is in an element."""
     if column.side is None:
         return Types.TIME_WINDOW(), None
-    source = inputs[column.side]
-    kind = source.type_info
-    if not isinstance(kind, CompositeTypeInfo):
-        raise ProgramError(
-            f"{column!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; declare "
-            "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
-        )
+    kind = type_with_fields(inputs[column.side], repr(column))
     found = field_type(kind, column.column, repr(column))
     return found, column.column if isinstance(kind, RowTypeInfo) else kind.field_names.index(column.column)

@@ -24,7 +24,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream.connected import processed
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
@@ -52,8 +52,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         Raises:
             ProgramError: if it is no ``KeyedProcessFunction``.
         """
-        if not isinstance(func, KeyedProcessFunction):
-            raise ProgramError(f"process on a keyed stream needs a KeyedProcessFunction, not {func!r}")
+        check_is(func, KeyedProcessFunction, "process on a keyed stream needs a KeyedProcessFunction")
         return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
 
     def broadcast(self, *args: object) -> NoReturn:
@@ -135,7 +134,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         name: str,
         kind: type[Function],
         step: Callable[..., ChainedOperator],
-        func: Any,
+        func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         """Call a function that is opened after the shuffle, where the state of its key is."""

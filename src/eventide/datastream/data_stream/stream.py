@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import DEAD_LETTER
@@ -42,7 +42,7 @@ from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -78,8 +78,6 @@ if TYPE_CHECKING:
     from eventide.datastream.data_stream.keyed import KeyedStream
     from eventide.datastream.data_stream.windowed import AllWindowedStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
-
-_F = TypeVar("_F")
 
 
 @says_what_is_absent
@@ -167,7 +165,7 @@ class DataStream(StreamHints, Generic[T_co]):
         self, func: Callable[[T_co], OUT] | MapFunction[T_co, OUT], output_type: TypeInformation | None = None
     ) -> DataStream[OUT]: ...
 
-    def map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+    def map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into one other."""
         return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
 
@@ -187,7 +185,7 @@ class DataStream(StreamHints, Generic[T_co]):
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]: ...
 
-    def flat_map(self, func: Any, output_type: TypeInformation | None = None) -> DataStream[Any]:
+    def flat_map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
         """Turn each element into any number of others."""
         return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
 
@@ -201,8 +199,7 @@ class DataStream(StreamHints, Generic[T_co]):
         Raises:
             ProgramError: if it is no ``ProcessFunction``.
         """
-        if not isinstance(func, ProcessFunction):
-            raise ProgramError(f"process on a stream without keys needs a ProcessFunction, not {func!r}")
+        check_is(func, ProcessFunction, "process on a stream without keys needs a ProcessFunction")
         kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
         call, source = func.process_element, self._transformation
         node = FunctionTransformation("process", source, kind, call, func, output_type, has_side_outputs=True)
@@ -255,7 +252,9 @@ class DataStream(StreamHints, Generic[T_co]):
     @overload
     def key_by(self, key_selector: str, *more: str) -> KeyedStream[Any, T_co]: ...
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedStream[Any, T_co]:
+    def key_by(
+        self, key_selector: object, key_type: TypeInformation | str | None = None, *more: str
+    ) -> KeyedStream[Any, T_co]:
         """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
 
         The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
@@ -267,12 +266,7 @@ class DataStream(StreamHints, Generic[T_co]):
         """
         from eventide.datastream.data_stream.keyed import KeyedStream
 
-        if isinstance(key_selector, str):
-            names = [key_selector, *([] if key_type is None else [key_type]), *more]
-            return KeyedStream(self._env, keyed_by_columns(self._transformation, names))
-        select = key_selector.get_key if isinstance(key_selector, KeySelector) else _function_of("key_by", key_selector)
-        _check_key_type(key_type)
-        key = Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+        key = key_of("key_by", self._transformation, key_selector, key_type, more)
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
 
     @overload
@@ -356,8 +350,7 @@ class DataStream(StreamHints, Generic[T_co]):
         types = {node.type_info for node in inputs}
         if len(types) > 1:
             raise ProgramError(f"union needs streams of one type; these have {sorted(map(str, types))}")
-        if any(stream._env is not self._env for stream in streams):
-            raise ProgramError("union needs streams of one environment; one of these was made by another")
+        check_one_environment("union", self, *streams)
         return self._then(UnionTransformation("union", tuple(inputs), self._transformation.type_info))
 
     def assign_timestamps_and_watermarks(
@@ -445,8 +438,7 @@ class DataStream(StreamHints, Generic[T_co]):
         >>> [(letter.element, letter.error_type) for letter in numbers.get_side_output(bad).execute_and_collect()]
         [('two', 'ValueError')]
         """
-        if not isinstance(output_tag, OutputTag):
-            raise ProgramError(f"side_output_dead_letters needs an OutputTag, not {output_tag!r}")
+        check_is(output_tag, OutputTag, "side_output_dead_letters needs an OutputTag")
         node = self._transformation
         if (reason := why_nothing_is_bad(node)) is not None:
             raise ProgramError(f"nothing can be bad for {node.name!r}: {reason}")
@@ -541,7 +533,7 @@ class DataStream(StreamHints, Generic[T_co]):
         name: str,
         kind: type[Function],
         step: Callable[..., ChainedOperator],
-        func: Any,
+        func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
         call = getattr(func, name) if isinstance(func, kind) else _function_of(name, func)
@@ -578,17 +570,35 @@ class DataStream(StreamHints, Generic[T_co]):
         return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
 
 
-def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransformation:
-    """A key that consists of fields of the elements.
+def key_of(
+    where: str,
+    source: Transformation,
+    selector: object,
+    key_type: TypeInformation | str | None = None,
+    more: Sequence[str] = (),
+) -> Key:
+    """The key that a program names: a function of an element, with the type of its values; or fields, by name.
 
     Raises:
-        ProgramError: if a field is not there, or cannot be part of a key.
+        ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
     """
+    if isinstance(selector, str):
+        return _key_of_fields(source, [selector, *([] if key_type is None else [key_type]), *more])
+    select = selector.get_key if isinstance(selector, KeySelector) else selector
+    if not callable(select):
+        raise ProgramError(f"{where} needs a function of an element, a KeySelector or fields by name, not {selector!r}")
+    if isinstance(key_type, str) or more:
+        raise ProgramError(f"{where} takes one function, or the names of fields, not both")
+    _check_key_type(key_type)
+    return Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+
+
+def _key_of_fields(source: Transformation, names: Sequence[Any]) -> Key:
     if not all(isinstance(name, str) for name in names):
         raise ProgramError(f"key_by takes one function, or the names of fields, not {names!r}")
     kind = source.type_info
     if not isinstance(kind, CompositeTypeInfo):  # elements that are dicts or rows of no declared type
-        return KeyTransformation(source, Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY()))
+        return Key(itemgetter(*names), Types.PICKLED_BYTE_ARRAY())
     types = [field_type(kind, name, "key_by") for name in names]
     for name, field in zip(names, types, strict=True):
         if isinstance(field, CompositeTypeInfo):
@@ -596,7 +606,7 @@ def keyed_by_columns(source: Transformation, names: Sequence[Any]) -> KeyTransfo
     key_type = types[0] if len(types) == 1 else Types.TUPLE(types)
     _check_key_type(key_type)
     places: Sequence[Any] = names if isinstance(kind, RowTypeInfo) else [kind.field_names.index(n) for n in names]
-    return KeyTransformation(source, Key(itemgetter(*places), key_type, tuple(names)))
+    return Key(itemgetter(*places), key_type, tuple(names))
 
 
 def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformation:
@@ -610,7 +620,42 @@ def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformatio
     return kind.field_types[kind.field_names.index(name)]
 
 
-def _function_of(where: str, function: _F) -> _F:
+def type_with_fields(source: Transformation, what: str) -> CompositeTypeInfo:
+    """The type of elements that something needs fields of.
+
+    Raises:
+        ProgramError: if they have none that are declared.
+    """
+    kind = source.type_info
+    if not isinstance(kind, CompositeTypeInfo):
+        raise ProgramError(
+            f"{what} needs elements with fields, and the type of those of {source.name!r} is {kind}; declare "
+            "output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
+        )
+    return kind
+
+
+def check_one_environment(what: str, *streams: DataStream[Any]) -> None:
+    """Check that all streams are of one environment.
+
+    Raises:
+        ProgramError: if they are not.
+    """
+    if any(stream.get_execution_environment() is not streams[0].get_execution_environment() for stream in streams):
+        raise ProgramError(f"{what} needs streams of one environment; these were made by two or more")
+
+
+def check_named_once(names: Sequence[str]) -> None:
+    """Check that no two fields of a result have one name.
+
+    Raises:
+        ProgramError: if two have.
+    """
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+
+
+def _function_of(where: str, function: object) -> Callable[..., Any]:
     """A function, or a function object, if it is one.
 
     Raises:

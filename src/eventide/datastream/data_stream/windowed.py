@@ -31,9 +31,9 @@ from eventide.common.time import Duration, Time
 from eventide.common.type_variables import ACC, OUT, KEY_co, R, T_co, W
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.datastream.data_stream.stream import DataStream, field_type
+from eventide.datastream.data_stream.stream import DataStream, check_named_once, field_type, type_with_fields
 from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
@@ -62,8 +62,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def __init__(
         self, env: StreamExecutionEnvironment, source: Transformation, assigner: WindowAssigner[T_co, W]
     ) -> None:
-        if not isinstance(assigner, WindowAssigner):
-            raise ProgramError(f"a window needs a window assigner, such as TumblingEventTimeWindows, not {assigner!r}")
+        check_is(assigner, WindowAssigner, "a window needs a window assigner, such as TumblingEventTimeWindows")
         if assigner.is_event_time() and not source.has_timestamps:
             raise ProgramError(
                 f"{type(assigner).__name__} needs event time, but the elements of {source.name!r} have no timestamps; "
@@ -91,13 +90,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if windows merge and the trigger cannot.
         """
-        if not isinstance(trigger, Trigger):
-            raise ProgramError(f"trigger needs a Trigger, not {trigger!r}")
-        if self._assigner.is_merging and not trigger.can_merge():
-            raise ProgramError(
-                f"the windows of {type(self._assigner).__name__} merge, but {type(trigger).__name__} cannot; use a "
-                "trigger whose can_merge() is True and which implements on_merge()"
-            )
+        check_is(trigger, Trigger, "trigger needs a Trigger")
+        self._check_merges(trigger, "a trigger whose can_merge() is True and which implements on_merge()")
         self._trigger = trigger
         return self
 
@@ -107,13 +101,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if windows merge and the evictor cannot.
         """
-        if not isinstance(evictor, Evictor):
-            raise ProgramError(f"evictor needs an Evictor, not {evictor!r}")
-        if self._assigner.is_merging and not evictor.can_merge():
-            raise ProgramError(
-                f"the windows of {type(self._assigner).__name__} merge, but {type(evictor).__name__} cannot; use an "
-                "evictor whose can_merge() is True"
-            )
+        check_is(evictor, Evictor, "evictor needs an Evictor")
+        self._check_merges(evictor, "an evictor whose can_merge() is True")
         self._evictor = evictor
         return self
 
@@ -136,8 +125,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if nothing can be late, because the windows are not made of event time.
         """
-        if not isinstance(output_tag, OutputTag):
-            raise ProgramError(f"side_output_late_data needs an OutputTag, not {output_tag!r}")
+        check_is(output_tag, OutputTag, "side_output_late_data needs an OutputTag")
         if not self._assigner.is_event_time():
             raise ProgramError(
                 f"nothing can be late for {type(self._assigner).__name__}, whose windows are not made of event time; "
@@ -165,7 +153,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def reduce(
         self,
         reduce_function: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co],
-        window_function: Any = None,
+        window_function: object = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream[Any]:
         """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
@@ -198,10 +186,10 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def aggregate(
         self,
         aggregate_function: Any,
-        window_function: Any = None,
-        accumulator_type: Any = None,
+        window_function: object = None,
+        accumulator_type: object = None,
         output_type: Any = None,
-        *more: Any,
+        *more: object,
     ) -> DataStream[Any]:
         """Aggregate the elements of each window as they come.
 
@@ -218,13 +206,16 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         if isinstance(aggregate_function, ColumnAggregate):
             rest = [a for a in (window_function, accumulator_type, output_type) if a is not None]
             return self._aggregate_columns([aggregate_function, *rest, *more])
-        if not isinstance(aggregate_function, AggregateFunction):
-            raise ProgramError(
-                f"aggregate needs an AggregateFunction or aggregates of columns, not {aggregate_function!r}"
-            )
+        check_is(aggregate_function, AggregateFunction, "aggregate needs an AggregateFunction or aggregates of columns")
         return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
 
-    def _aggregate_columns(self, aggregates: list[Any]) -> DataStream[Row]:
+    def _check_merges(self, used: Trigger[T_co, W] | Evictor[T_co, W], instead: str) -> None:
+        if self._assigner.is_merging and not used.can_merge():
+            raise ProgramError(
+                f"the windows of {type(self._assigner).__name__} merge, but {type(used).__name__} cannot; use {instead}"
+            )
+
+    def _aggregate_columns(self, aggregates: Sequence[object]) -> DataStream[Row]:
         contents, result, result_type = _aggregated_by_column(
             self._source, aggregates, has_window=self._assigner.has_time_windows
         )
@@ -320,7 +311,7 @@ def time_windows(
 
 
 def _aggregated_by_column(
-    source: Transformation, aggregates: Sequence[Any], *, has_window: bool
+    source: Transformation, given: Sequence[object], *, has_window: bool
 ) -> tuple[AggregatedColumns, ColumnResult, TypeInformation]:
     """Return the contents and results of windows for aggregates by column, and the type of the results.
 
@@ -328,24 +319,17 @@ def _aggregated_by_column(
         ProgramError: if the type of the elements is not declared, a field is not there or does not suit its aggregate,
             or two results have one name.
     """
-    strange = [aggregate for aggregate in aggregates if not isinstance(aggregate, ColumnAggregate)]
-    if strange:
+    aggregates = [aggregate for aggregate in given if isinstance(aggregate, ColumnAggregate)]
+    if strange := [other for other in given if not isinstance(other, ColumnAggregate)]:
         raise ProgramError(f"aggregate takes one AggregateFunction, or aggregates of columns, not also {strange[0]!r}")
-    kind = source.type_info
-    if not isinstance(kind, CompositeTypeInfo):
-        raise ProgramError(
-            f"{aggregates[0]!r} needs elements with fields, and the type of those of {source.name!r} is {kind}; "
-            "declare output_type=Types.ROW_NAMED([...], [...]), or Types.TUPLE([...]), whose fields are f0, f1, …"
-        )
+    kind = type_with_fields(source, repr(aggregates[0]))
     inputs = {a.column: field_type(kind, a.column, repr(a)) for a in aggregates if a.column is not None}
     results = [a.result_type(None if a.column is None else inputs[a.column]) for a in aggregates]
     keys = _key_fields(source, kind)
     window = [("window", Types.TIME_WINDOW())] if has_window else []
     fields = [*keys, *window, *((a.output_name, t) for a, t in zip(aggregates, results, strict=True))]
     names = [name for name, _ in fields]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ProgramError(f"two fields of the result are named {min(twice)!r}: {names}; rename one with .alias()")
+    check_named_once(names)
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
     contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
     result = ColumnResult(tuple(names), len(keys), has_window)

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.connectors.kafka.library import library
-from eventide.connectors.kafka.sink import KafkaSink, KafkaTopicSelector, RecordEncoder
+from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import Mark, Run, SinkProducer, Transactions, first_batch_to_write
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -88,7 +88,7 @@ class KafkaDelivery:
 
     def _topics_of(self, records: Sequence[pa.Table]) -> list[str]:
         topic = self._sink.record_serializer.topic
-        if not isinstance(topic, KafkaTopicSelector):
+        if isinstance(topic, str):
             return [topic]
         return sorted({name for table in records for name in table.column("topic").unique().to_pylist()})
 
