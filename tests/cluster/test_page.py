@@ -70,7 +70,7 @@ def test_an_executor_that_dies_takes_nothing_with_it(cluster: SparkCluster, fold
     with started(on(cluster, AGAIN), folder) as program:
         assert program.stdout is not None
         found = [program.stdout.readline()]
-        assert cluster.kill_executor(0) == 1
+        assert cluster.kill_executor(0) >= 1  # one of the program before may still be ending
         found += program.stdout
     assert program.returncode == 0
     assert sorted(line.rstrip("\n") for line in found) == sorted(lines_of(NUMBERS))

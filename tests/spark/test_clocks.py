@@ -25,6 +25,7 @@ from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.window import TumblingEventTimeWindows, TumblingProcessingTimeWindows, WindowAssigner
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.testing import ScriptedSource
+from support.steps import CAN_LIMIT
 
 pytestmark = pytest.mark.spark
 
@@ -132,9 +133,9 @@ def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
         keyed.process(SetsATimer(), PAIR).print()
         env.execute()
     begun, committed = (numbers(tmp_path / "checkpoint" / log) for log in ("offsets", "commits"))
-    assert begun == committed == [0, 1, 2]
+    assert begun == committed == ([0, 1, 2] if CAN_LIMIT else [0])
     taken = take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
-    assert taken.header.batch == 2
+    assert taken.header.batch == committed[-1]
 
 
 class Returns(SourceFunction):
@@ -149,6 +150,7 @@ class Returns(SourceFunction):
         pass
 
 
+@pytest.mark.skipif(not CAN_LIMIT, reason="with PySpark 4.1 each run begins a micro-batch of its own (decision 12)")
 def test_a_job_whose_source_ends_unforeseen_ends_with_nothing_begun(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
@@ -185,6 +187,7 @@ class Stamp(ProcessFunction):
         yield self._source, ctx.timer_service().current_processing_time()
 
 
+@pytest.mark.skipif(not CAN_LIMIT, reason="PySpark 4.1 logs no time with the offsets of a source (decision 12)")
 def test_functions_that_follow_a_source_see_the_same_time_when_a_micro_batch_runs_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:

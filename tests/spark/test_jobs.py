@@ -373,6 +373,7 @@ def test_elements_share_no_objects_on_spark(env: StreamExecutionEnvironment) -> 
     ]
 
 
+@in_steps
 def test_a_function_that_reads_nothing_of_its_micro_batch_harms_no_state(env: StreamExecutionEnvironment) -> None:
     seen: list[tuple[int, list[Row]]] = []
 
