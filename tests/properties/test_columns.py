@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
 from eventide.common import Duration, Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import in_python
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTumblingWindowAssigner,
@@ -84,6 +85,7 @@ def program(batches, windows, key, bound=2, lateness=0, trigger=None, aggregates
     return plan_of(results, results.get_side_output(LATE)) if keep_late else plan_of(results)
 
 
+@in_python
 def by_function(element):
     return element["k"]
 

@@ -36,6 +36,7 @@ class ExecutionConfig:
         self._max_parallelism = MAX_PARALLELISM
         self._auto_watermark_interval_ms = 0
         self._auto_generated_uids = True
+        self._functions_in_python = False
         self._job_parameters: dict[str, str] = {}
         self._registered_types: list[Callable[..., object]] = []
 
@@ -73,6 +74,18 @@ class ExecutionConfig:
     def get_max_parallelism(self) -> int:
         """The number of key groups."""
         return self._max_parallelism
+
+    def set_functions_in_python(self, in_python: bool = True) -> Self:
+        """Have the functions that the program gives from now on called with each element, never run on columns.
+
+        Results are the same; it is a way to find out whether a difference in speed comes from there. Not in PyFlink.
+        """
+        self._functions_in_python = in_python
+        return self
+
+    def has_functions_in_python(self) -> bool:
+        """Whether functions are called with each element."""
+        return self._functions_in_python
 
     def set_auto_watermark_interval(self, interval: int) -> Self:
         """Set how often watermarks are made, in milliseconds.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import hand_out_names, says_what_is_absent
-from eventide.api.functions import SourceFunction
+from eventide.api.functions import SourceFunction, in_python
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
@@ -616,6 +616,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
             return copy.copy(function)
         self._functions[id(function)] = function
         return function
+
+    def as_configured(self, function: T) -> T:
+        """A function as the configuration wants it: one that is called with each element, if that was set."""
+        return in_python(function) if self.get_config().has_functions_in_python() else function
 
     def data_frame_of(self, sink: SinkTransformation) -> DataFrame:
         """The DataFrame of the stream before a sink, whose query runs the operators that it needs."""

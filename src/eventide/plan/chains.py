@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
-from eventide.common.typeinfo import TupleTypeInfo
+from eventide.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
@@ -21,9 +21,19 @@ from eventide.plan.graph import (
     advice_on_type,
 )
 from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep
+from eventide.runtime.chain.chained_operators import (
+    ChainedOperator,
+    DeadLetterStep,
+    Filter,
+    FlatMap,
+    KeyCheck,
+    Map,
+    SingleStep,
+)
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
+
+_UNDECLARED = Types.PICKLED_BYTE_ARRAY()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,8 @@ class _Path:
     """How a stream got from its task's head to where the walk stands.
 
     ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's.
-    ``advice_on_type`` tells of the last on the way that declared a type of its elements.
+    ``advice_on_type`` tells of the last on the way that declared a type of its elements. ``type_info`` is the type of
+    the elements as far as it is known here, declared or found by a trace.
     """
 
     head: Transformation
@@ -75,6 +86,7 @@ class _Path:
     assigner: int | None = None
     is_supplied: bool = False
     advice_on_type: str = ""
+    type_info: TypeInformation = _UNDECLARED
 
 
 @dataclass(slots=True)
@@ -85,9 +97,11 @@ class _Growing:
     tag: str | None = None
     nodes: list[_Growing] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
+    speed: str = ""
 
     def finished(self) -> ChainNode:
-        return ChainNode(self.step, self.tag, tuple(node.finished() for node in self.nodes), tuple(self.edges))
+        nodes = tuple(node.finished() for node in self.nodes)
+        return ChainNode(self.step, self.tag, nodes, tuple(self.edges), self.speed)
 
 
 class Chains:
@@ -125,7 +139,7 @@ class Chains:
         """All that runs in the tasks of a head."""
         root = _Growing()
         name = self._names[head.number]
-        path = _Path(head, name, advice_on_type=advice_on_type(head, name))
+        path = _Path(head, name, advice_on_type=advice_on_type(head, name), type_info=head.type_info)
         if isinstance(head, AssignTransformation):
             self._assign(head, root, path)
         else:
@@ -139,7 +153,7 @@ class Chains:
         step = AssignTimestamps(
             name, node.number, node.strategy, self._ids.get(node.number, ""), place, node.dead_letters
         )
-        child = _Growing(step)
+        child = _Growing(step, speed=_speed(step, path.type_info))
         grown.nodes.append(child)
         assigned = replace(path, producer=name, assigner=node.number, is_supplied=node.strategy.is_supplied)
         self._follow(node, child, assigned)
@@ -157,20 +171,21 @@ class Chains:
                 name = self._names[consumer.number]
                 step = cast("SingleStep", consumer.kind(name, consumer.call, consumer.user_function))
                 tag = consumer.dead_letters
-                child = _Growing(step if tag is None else DeadLetterStep(step, tag))
+                child = _Growing(step if tag is None else DeadLetterStep(step, tag), speed=_speed(step, path.type_info))
                 grown.nodes.append(child)
                 advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
-                self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice))
+                known = _type_after(step, path.type_info, consumer.type_info)
+                self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice, type_info=known))
             case AssignTransformation() if not _needs_tasks(consumer, path.head):
                 self._assign(consumer, grown, path)
             case SideOutputTransformation():
                 child = _Growing(tag=consumer.tag)
                 grown.nodes.append(child)
-                self._follow(consumer, child, path)
+                self._follow(consumer, child, replace(path, type_info=consumer.type_info))
             case KeyTransformation() if consumer.dead_letters is not None:
                 name = self._names[consumer.number]
                 check = KeyCheck(name, consumer.key.select, consumer.key.type_info, selector_of(consumer.key.select))
-                child = _Growing(DeadLetterStep(check, consumer.dead_letters))
+                child = _Growing(DeadLetterStep(check, consumer.dead_letters), speed=_speed(check, path.type_info))
                 grown.nodes.append(child)
                 self._follow(consumer, child, replace(path, producer=name))
             case KeyTransformation() | UnionTransformation():
@@ -208,6 +223,22 @@ class Chains:
         if isinstance(path.head, InputTransformation | AssignTransformation):
             return True
         return path.is_supplied
+
+
+def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
+    """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
+    if isinstance(step, AssignTimestamps) and step.takes_columns:
+        return ""
+    undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
+    reason = undeclared or step.why_in_python(type_info)
+    return "on columns, where its elements come so" if reason is None else f"in Python, because {reason}"
+
+
+def _type_after(step: ChainedOperator, before: TypeInformation, declared: TypeInformation) -> TypeInformation:
+    """The type of what comes out of a step: as it was declared, or as a trace finds it."""
+    if isinstance(step, Filter):
+        return before
+    return (step.type_of_results(before) if isinstance(step, Map | FlatMap) else None) or declared
 
 
 def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:

@@ -60,9 +60,10 @@ def describe(plan: JobPlan) -> Json:
           ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` that they have.
         - ``sinks``: ``name``, ``number``, ``kind``, ``text``.
         - ``edges``: ``from`` and ``to`` (names), ``number``, ``input`` and ``name`` (what its state is kept under; None
-          to a sink), ``through`` (the functions on the way, and the tags of side outputs in brackets), ``travels``,
-          ``takes_elements``, ``idle_after_ms`` or None, and ``strategy``, the last one on the way, or None: ``text``,
-          ``name``, ``generator`` ("bounded", "none" or "own"), ``bound_ms``, ``idle_after_ms``, ``missing``.
+          to a sink), ``through`` (the functions on the way, and the tags of side outputs in brackets), ``in_python``
+          (those of the functions that are called with each element, and why), ``travels``, ``takes_elements``,
+          ``idle_after_ms`` or None, and ``strategy``, the last one on the way, or None: ``text``, ``name``,
+          ``generator`` ("bounded", "none" or "own"), ``bound_ms``, ``idle_after_ms``, ``missing``.
     """
     operators = plan.operators
     names = {task.number: task.name for task in operators} | {sink.number: sink.name for sink in plan.sinks}
@@ -189,11 +190,17 @@ def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: li
         "input": None if valve is None else valve.input,
         "name": None if valve is None else valve.name,
         "through": [f"[{node.tag}]" if node.step is None else node.step.name for node in way],
+        "in_python": [f"{node.step.name}: {_stable(node.speed)}" for node in way if node.step and _calls_python(node)],
         "travels": _stable(edge.partitioner.describe()),
         "takes_elements": edge.takes_elements,
         "idle_after_ms": None if valve is None else valve.idle_after_ms,
         "strategy": None if assigner is None else {"name": assigner.name, **_strategy(assigner.strategy)},
     }
+
+
+def _calls_python(node: ChainNode) -> bool:
+    """Whether a function is called with each element, also where elements come as columns."""
+    return node.speed.startswith("in Python")
 
 
 def _strategy(strategy: WatermarkSpec) -> Json:
@@ -246,9 +253,10 @@ def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator
         if node.tag is not None:
             yield f"{indent}side output {node.tag!r}"
         elif isinstance(node.step, AssignTimestamps):
-            yield f"{indent}{node.step.name}: {node.step.strategy.describe()}"
+            described = f"{node.step.name}: {node.step.strategy.describe()}"
+            yield f"{indent}{described}; {node.speed}" if node.speed else f"{indent}{described}"
         elif node.step is not None:
-            yield f"{indent}{node.step.name}"
+            yield f"{indent}{node.step.name}: {node.speed}"
         yield from _chain(node, targets, depth + 1)
 
 

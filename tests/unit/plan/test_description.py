@@ -76,6 +76,9 @@ def test_a_window_behind_a_source_says_where_its_watermarks_come_from():
     into, out = described["edges"]
     assert (into["from"], into["to"], into["input"]) == ("trips", operator["name"], 0)
     assert into["through"] == ["timestamps and watermarks", "map"]
+    assert into["in_python"] == [
+        f"{name}: in Python, because the type of its elements is not declared" for name in into["through"]
+    ]
     assert into["idle_after_ms"] == 100
     assert into["strategy"] == {
         "name": "timestamps and watermarks",

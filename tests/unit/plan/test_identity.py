@@ -270,7 +270,8 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
     text = explain(plan_of(result.map(lambda w: w[0]), result.get_side_output(late)))
     assert text.splitlines() == [
         "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
-        "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>",
+        "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>; on columns, where its "
+        "elements come so",
         "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
         "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'TumblingEventTimeWindows.process': element by element, because Contents is Python; "
@@ -280,7 +281,7 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
         "  state      AllElements per key and window",
         "  stored as  'w'",
-        "  map",
+        "  map: in Python, because the type of its elements is not declared",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",
         "  side output 'late'",
         "    -> sink 'collect-2': TUPLE(STRING, INT) as Arrow columns",

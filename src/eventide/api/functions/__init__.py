@@ -19,6 +19,7 @@ from eventide.api.functions._basic import (
     RuntimeContext,
     WindowFunction,
     associative,
+    in_python,
     not_associative,
 )
 from eventide.api.functions._process import (
@@ -68,6 +69,7 @@ __all__ = [
     "Partitioner",
     "ReduceFunction",
     "associative",
+    "in_python",
     "not_associative",
     "AggregateFunction",
     "ProcessFunction",

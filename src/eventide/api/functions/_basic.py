@@ -9,7 +9,9 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic
+from functools import partial, update_wrapper
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from eventide.api.keyed_state import (
     AggregatingState,
@@ -45,6 +47,9 @@ from eventide.metrics import MetricGroup
 
 if TYPE_CHECKING:
     from eventide.api.functions.output_tag import Emitted
+
+
+_F = TypeVar("_F")
 
 
 class Function(ABC):
@@ -127,8 +132,9 @@ class ReduceFunction(Function, Generic[T]):
         is_associative: Say True where ``reduce(reduce(a, b), c)`` equals ``reduce(a, reduce(b, c))`` for all elements,
             such as for a sum of integers or the later of two: then the parts of a window may be reduced each by itself
             before they meet, in their order, which is several times as fast. Say False where it does not, such as for
-            ``a + 1``, a count of the calls. None, the default, says nothing, and is treated as False. A function that
-            is no class says it with `associative` or `not_associative`.
+            ``a + 1``, a count of the calls. None, the default, says nothing: then it is treated as True if its code
+            shows that it adds up whole numbers, and the like, and as False otherwise. A function that is no class says
+            it with `associative` or `not_associative`.
 
     >>> class Sum(ReduceFunction):
     ...     def reduce(self, value1, value2):
@@ -194,7 +200,7 @@ def associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunc
 def not_associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
     """Return a function as a `ReduceFunction` that says of itself that it is not associative; a decorator too.
 
-    Windows then never reduce before the shuffle, as they do not where nothing is said.
+    Windows then never reduce before the shuffle.
 
     Raises:
         ProgramError: `function` is no function of two values; of a class, set ``is_associative = False`` in it.
@@ -213,6 +219,37 @@ def _saying(function: ReduceFunction[T] | Callable[[T, T], T], *, is_associative
     saying = copy.copy(ReduceFunction.of(function))
     saying.is_associative = is_associative
     return saying
+
+
+def in_python(function: _F) -> _F:
+    """Return a function that is called with each element, also where its columns would give the same; a decorator too.
+
+    A plain function on elements that come as columns, such as those of files, is otherwise traced, and runs on whole
+    columns where that gives exactly the same. Not in PyFlink. `ExecutionConfig.set_functions_in_python` does it for all
+    functions of a program.
+
+    Args:
+        function: a function, or an object with the method that eventide calls.
+
+    >>> half = in_python(lambda event: event["value"] / 2)
+    >>> half({"value": 3})
+    1.5
+    """
+    marked: Any
+    if isinstance(function, FunctionType):
+        marked = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        marked.__kwdefaults__ = function.__kwdefaults__
+        marked = update_wrapper(marked, function)
+        del marked.__wrapped__
+    elif isinstance(function, _CallableReduce):
+        marked, inner = copy.copy(function), in_python(function.__dict__["reduce"])
+        marked.__dict__.update(reduce=inner, __wrapped__=inner)
+    else:
+        marked = copy.copy(function) if hasattr(function, "__dict__") else partial(cast("Callable[..., Any]", function))
+    marked.runs_in_python = True
+    return cast("_F", marked)
 
 
 class AggregateFunction(Function, Generic[IN_contra, ACC, OUT_co]):

@@ -244,6 +244,7 @@ async function showDetails() {
   facts.push(...(node.says ?? []));
   for (const edge of job.description.edges.filter((one) => one.to === node.name)) {
     facts.push(["from", [edge.from, ...edge.through].join(" → ")]);
+    for (const one of edge.in_python ?? []) facts.push(["function", one]);
     if (edge.strategy) facts.push(["watermarks", edge.strategy.text]);
   }
   const now = batches.at(-1)?.operators[node.name];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
@@ -26,6 +27,7 @@ from eventide.api.windows import TimeWindow, WindowAssigner
 from eventide.common.accepted import level_of_the_program
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
+from eventide.common.timestamp_assigner import FunctionAssigner
 from eventide.common.type_variables import IN, OUT, K, T, T_co, W
 from eventide.common.typeinfo import (
     CompositeTypeInfo,
@@ -40,6 +42,7 @@ from eventide.common.types import Row
 from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
+from eventide.datastream._batches import BatchForm, on_arrow
 from eventide.datastream._hints import StreamHints
 from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
 from eventide.errors import ProgramError, check_is
@@ -56,6 +59,7 @@ from eventide.plan.graph import (
     why_nothing_is_bad,
     why_without_parallelism,
 )
+from eventide.runtime.chain.batch_operators import FilterBatches, FlatMapBatches, MapBatches
 from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import (
@@ -189,6 +193,55 @@ class DataStream(StreamHints, Generic[T_co]):
         """Turn each element into any number of others."""
         return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
 
+    def map_batches(
+        self, func: Callable[[Any], Any], output_type: TypeInformation, *, form: BatchForm = "arrow"
+    ) -> DataStream[Any]:
+        """Turn a whole batch of elements into another one, row by row.
+
+        Each element has the time of the one in its place. How elements are cut into batches is not defined: what the
+        function gives for a row must follow from that row. Not in PyFlink.
+
+        Args:
+            func: a function of a ``pyarrow.RecordBatch`` with a column for each field (those of a tuple are ``f0``,
+                ``f1``, …), or of a ``pyarrow.Array`` where elements have no fields. It gives a batch or an array of as
+                many rows.
+            output_type: the type of the results, whose fields are found by name.
+            form: ``"pandas"`` or ``"polars"`` for a function of, and to, frames or series of these.
+
+        Raises:
+            ProgramError: if the type of the elements is not declared.
+        """
+        return self._on_batches("map_batches", partial(MapBatches, type_info=output_type), func, form, output_type)
+
+    def filter_batches(self, func: Callable[[Any], Any], *, form: BatchForm = "arrow") -> DataStream[T_co]:
+        """Keep the rows of a batch for which the function gives true, in an array or series of truth values.
+
+        Args:
+            func: a function of a batch, as that of `map_batches`.
+            form: as for `map_batches`.
+
+        Raises:
+            ProgramError: if the type of the elements is not declared.
+        """
+        return self._on_batches("filter_batches", FilterBatches, func, form, self.get_type())
+
+    def flat_map_batches(
+        self, func: Callable[[Any], Any], output_type: TypeInformation, *, form: BatchForm = "arrow"
+    ) -> DataStream[Any]:
+        """Turn a whole batch of elements into one with any number of rows.
+
+        Args:
+            func: a function of a batch, as that of `map_batches`. It gives a pair: the results, and for each of them
+                the number of the row that it comes from, whose time it has. These numbers do not fall.
+            output_type: the type of the results.
+            form: as for `map_batches`.
+
+        Raises:
+            ProgramError: if the type of the elements is not declared.
+        """
+        step = partial(FlatMapBatches, type_info=output_type)
+        return self._on_batches("flat_map_batches", step, func, form, output_type)
+
     def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
         """Turn each element into any number of others with a function that sees its time, and has side outputs.
 
@@ -266,6 +319,8 @@ class DataStream(StreamHints, Generic[T_co]):
         """
         from eventide.datastream.data_stream.keyed import KeyedStream
 
+        if not isinstance(key_selector, str):
+            key_selector = self._env.as_configured(key_selector)
         key = key_of("key_by", self._transformation, key_selector, key_type, more)
         return KeyedStream(self._env, KeyTransformation(self._transformation, key))
 
@@ -384,6 +439,11 @@ class DataStream(StreamHints, Generic[T_co]):
             raise ProgramError(
                 f"the elements of {self._transformation.name!r} have no timestamps, and the strategy "
                 f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
+            )
+        assigner = strategy.timestamp_assigner
+        if isinstance(assigner, FunctionAssigner):
+            strategy = replace(
+                strategy, timestamp_assigner=FunctionAssigner(self._env.as_configured(assigner.function))
             )
         return self._then(AssignTransformation("timestamps and watermarks", self._transformation, strategy))
 
@@ -536,8 +596,27 @@ class DataStream(StreamHints, Generic[T_co]):
         func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
+        func = self._env.as_configured(func)
         call = getattr(func, name) if isinstance(func, kind) else _function_of(name, func)
         return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
+
+    def _on_batches(
+        self,
+        name: str,
+        step: Callable[..., ChainedOperator],
+        func: object,
+        form: BatchForm,
+        output_type: TypeInformation,
+    ) -> DataStream[Any]:
+        kind = self.get_type()
+        if kind.is_pickled:
+            raise ProgramError(
+                f"{name} needs elements whose type is declared, and that of {self.get_name()!r} is not; declare it "
+                "where they come from, as in map(…, output_type=Types.ROW_NAMED([…], […]))"
+            )
+        call = on_arrow(name, func, form)
+        of_batches = partial(step, input_type=kind)
+        return self._then(FunctionTransformation(name, self._transformation, of_batches, call, func, output_type))
 
     def _into(self, name: str, sink: Sink) -> DataStreamSink:
         transformation = SinkTransformation(name, self._transformation, sink)

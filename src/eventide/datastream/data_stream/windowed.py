@@ -157,7 +157,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         output_type: TypeInformation | None = None,
     ) -> DataStream[Any]:
         """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
-        function = ReduceFunction.of(reduce_function)
+        function = ReduceFunction.of(self._env.as_configured(reduce_function))
         if window_function is None and output_type is None:
             output_type = self._source.type_info
         return self._operator("reduce", Reduced(function), window_function, output_type)
@@ -341,4 +341,4 @@ def _key_fields(source: Transformation, kind: CompositeTypeInfo) -> list[tuple[s
         return []
     if source.key.columns:
         return [(name, field_type(kind, name, "key_by")) for name in source.key.columns]
-    return [("key", source.key.type_info)]
+    return [("key", source.key.by_field(kind).type_info)]

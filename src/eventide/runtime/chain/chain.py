@@ -15,8 +15,9 @@ from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
+from eventide.runtime.metrics import BATCHES_IN_PYTHON, DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
 from eventide.runtime.observation.observers import SplitObserver
+from eventide.runtime.tracing.kernels import Guard
 
 _KEYS_TYPED = "when the keys of its elements were brought to their declared type"
 
@@ -54,12 +55,16 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to."""
+    """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to.
+
+    ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
+    """
 
     step: ChainedOperator | None = None
     tag: str | None = None
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
+    speed: str = ""
 
     def all_nodes(self) -> Iterable[ChainNode]:
         """This node and all that follow it in the task."""
@@ -159,8 +164,10 @@ class ChannelOutput:
             self._hand_on(node, batch)
         elif isinstance(node.step, AssignTimestamps):
             self._assign(node, self._watermarks_of[node.step.number], batch)
+        elif (results := self._on_columns(node.step, batch)) is not None:
+            self._hand_on(node, results)
         else:
-            for part in (batch,) if node.step.takes_columns else batch.pieces():
+            for part in batch.pieces():
                 if isinstance(node.step, Process):
                     self._push(node, node.step.outputs(part, self._moment))
                 elif isinstance(node.step, DeadLetterStep):
@@ -168,22 +175,38 @@ class ChannelOutput:
                 else:
                     self._hand_on(node, node.step.apply(part))
 
+    def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | None:
+        """What comes out of a step that works on columns; None where it has to call Python with each element."""
+        if batch.columns is None or not batch.is_unread:
+            return None
+        try:
+            return step.on_columns(batch.columns)
+        except Guard:
+            self._metrics.count(step.name, BATCHES_IN_PYTHON)
+            return None
+
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
         step = watermarks.step
-        whole = step.takes_columns and watermarks.takes_columns
-        for part in (batch,) if whole else batch.pieces():
+        if (results := self._on_columns(step, batch)) is not None:
+            for part in (results,) if watermarks.takes_columns else results.pieces():
+                self._hand_on_timed(node, watermarks, part)
+            return
+        for part in (batch,) if watermarks.takes_columns and step.takes_columns else batch.pieces():
             timed, without, letters = step.sort_out(part)
-            if timed:
-                watermarks.see(timed)
-                if self._observer is not None:
-                    self._observer.see(step.number, times_of(timed))
-                self._hand_on(node, timed)
+            self._hand_on_timed(node, watermarks, timed)
             if without:
                 self._metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
                 self._put_out(node, step.strategy.null_timestamps, without)
             if letters:
                 self._metrics.count(step.name, DEAD_LETTERS, len(letters))
                 self._put_out(node, step.dead_letters, letters)
+
+    def _hand_on_timed(self, node: ChainNode, watermarks: ChannelWatermarks, timed: Elements) -> None:
+        if timed:
+            watermarks.see(timed)
+            if self._observer is not None:
+                self._observer.see(watermarks.step.number, times_of(timed))
+            self._hand_on(node, timed)
 
     def _put_out(self, node: ChainNode, tag: Any, batch: Elements | None) -> None:
         """Hand a side output to all of its receivers."""

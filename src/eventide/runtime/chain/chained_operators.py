@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, ClassVar, Protocol, TypeAlias
 
@@ -16,11 +16,21 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
 from eventide.runtime.elements.ownership import FIXED, all_fixed, is_bare, only_looks, own, own_each, own_in_turn
-from eventide.runtime.invoke import last_of, no_results, user_function_error
+from eventide.runtime.invoke import is_of_the_data, last_of, no_results, user_function_error
 from eventide.runtime.metrics import Metrics
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import (
+    filtered,
+    flat_mapped,
+    mapped,
+    result_type,
+    traced,
+    why_python,
+)
+from eventide.runtime.tracing.kernels import Guard
 
 
 class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
@@ -99,12 +109,18 @@ class ChainedOperator(Protocol):
     def user_function(self) -> Any:
         """The user's function, to be opened and closed."""
 
-    @property
-    def takes_columns(self) -> bool:
-        """Whether it works on columns; else it calls Python with each element."""
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The elements that come out, without a Python object for any of them; None where Python has to be called.
+
+        Raises:
+            Guard: if Python has to be called because of what is in these columns.
+        """
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """Why Python is called for each element of a type that comes as columns; None if it is not."""
 
     def apply(self, elements: Elements) -> Elements:
-        """The elements that come out."""
+        """The elements that come out, by a call of Python for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +130,6 @@ class Map:
     name: str
     call: Callable[[Any], Any]
     user_function: Any
-    takes_columns: bool = False
     type_info: TypeInformation | None = None
     during: ClassVar[str] = HANDLING
 
@@ -122,6 +137,25 @@ class Map:
         """The function, whose result is one of one."""
         call = self.call
         return lambda value, _: [call(value)]
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The results of the function's trace."""
+        try:
+            values, kind = mapped(self.call, columns, self.type_info)
+        except NotTraceable:
+            return None
+        return Elements(columns=replace(columns, type_info=kind, values=values))
+
+    def type_of_results(self, type_info: TypeInformation) -> TypeInformation | None:
+        """The type of the results for elements of a type, where it is declared or a trace finds it."""
+        try:
+            return result_type(traced(self.call, type_info), self.type_info)
+        except NotTraceable:
+            return self.type_info
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """What the function has that is not traced."""
+        return why_python(lambda: result_type(traced(self.call, type_info), self.type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
@@ -156,7 +190,6 @@ class Filter:
     name: str
     call: Callable[[Any], Any]
     user_function: Any
-    takes_columns: bool = False
     type_info: ClassVar[None] = None
     during: ClassVar[str] = HANDLING
 
@@ -164,6 +197,17 @@ class Filter:
         """The element itself, or nothing."""
         call = self.call
         return lambda value, _: [value] if call(value) else []
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The elements for which the function's trace gives what is true."""
+        try:
+            return Elements(columns=columns.filtered(filtered(self.call, columns)))
+        except NotTraceable:
+            return None
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """What the function has that is not traced."""
+        return why_python(lambda: traced(self.call, type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
@@ -198,7 +242,6 @@ class FlatMap:
     name: str
     call: Callable[[Any], Iterable[Any] | None]
     user_function: Any
-    takes_columns: bool = False
     type_info: TypeInformation | None = None
     during: ClassVar[str] = HANDLING
 
@@ -206,6 +249,24 @@ class FlatMap:
         """The function, whose results are listed."""
         call = self.call
         return lambda value, _: list((given := call(value)) or no_results(given))
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The results of the function's trace."""
+        try:
+            return Elements(columns=flat_mapped(self.call, columns, self.type_info))
+        except NotTraceable:
+            return None
+
+    def type_of_results(self, type_info: TypeInformation) -> TypeInformation | None:
+        """The type of the results for elements of a type, where it is declared or a trace finds it."""
+        try:
+            return result_type(traced(self.call, type_info, several=True), self.type_info)
+        except NotTraceable:
+            return self.type_info
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """What the function has that is not traced."""
+        return why_python(lambda: result_type(traced(self.call, type_info, several=True), self.type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""
@@ -240,7 +301,6 @@ class Process:
     name: str
     call: Callable[[Any, ElementContext], Any]
     user_function: Any
-    takes_columns: bool = False
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
 
     during: ClassVar[str] = HANDLING
@@ -254,6 +314,13 @@ class Process:
             return () if results is None else results
 
         return results_of
+
+    def on_columns(self, columns: Columns) -> None:
+        """Nothing: Python is called."""
+
+    def why_in_python(self, type_info: TypeInformation) -> str:
+        """Because of what it is."""
+        return "a process function is called with each element"
 
     def outputs(self, elements: Elements, moment: Moment) -> dict[str | None, Elements]:
         """Call the function with each element; its results keep the element's timestamp and number."""
@@ -295,7 +362,6 @@ class DeadLetterStep:
 
     step: SingleStep
     tag: str
-    takes_columns: bool = False
 
     @property
     def name(self) -> str:
@@ -306,6 +372,25 @@ class DeadLetterStep:
     def user_function(self) -> Any:
         """The user's function, to be opened and closed."""
         return self.step.user_function
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The elements that come out of the step, if none is bad.
+
+        Raises:
+            Guard: if one is, or might be: then each is looked at by itself.
+        """
+        try:
+            return self.step.on_columns(columns)
+        except Guard:
+            raise
+        except Exception as error:
+            if not is_of_the_data(error):
+                raise
+            raise Guard("an element that a function on batches cannot handle") from error
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """What the step says."""
+        return self.step.why_in_python(type_info)
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> dict[str | None, Elements]:
         """The results of the good elements, by side output, and a dead letter for each of the others."""
@@ -340,7 +425,6 @@ class KeyCheck:
     select: Callable[[Any], Any]
     key_type: TypeInformation
     user_function: KeySelector | None = None
-    takes_columns: bool = False
     type_info: ClassVar[None] = None
     during: ClassVar[str] = EXTRACTING
 
@@ -360,6 +444,13 @@ class KeyCheck:
             return [value]
 
         return checked
+
+    def on_columns(self, columns: Columns) -> None:
+        """Nothing: each key is looked at."""
+
+    def why_in_python(self, type_info: TypeInformation) -> str:
+        """Because of what it is."""
+        return "each key is looked at, so that bad ones become dead letters"
 
     def apply(self, elements: Elements) -> Elements:
         """The elements as they are."""

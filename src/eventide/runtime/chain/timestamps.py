@@ -22,6 +22,7 @@ from eventide.common.timestamp_assigner import (
     TimestampAssigner,
     VectorizedTimestampAssigner,
 )
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
@@ -29,6 +30,9 @@ from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import timestamps, traced, why_python
+from eventide.runtime.tracing.kernels import Guard
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
 _WAYS_OUT = (
@@ -66,6 +70,38 @@ class AssignTimestamps:
     def takes_columns(self) -> bool:
         """Whether the strategy finds timestamps without Python objects."""
         return self.strategy.is_columnar
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """The elements with the timestamps that the trace of an assigner's function gives.
+
+        Raises:
+            Guard: if one of them is no timestamp, or Python might give another one.
+        """
+        function = self._function()
+        if function is None:
+            return None
+        try:
+            return Elements(columns=columns).with_timestamps(checked_column(timestamps(function, columns)))
+        except NotTraceable:
+            return None
+        except DataError as error:
+            raise Guard("a timestamp that is missing or out of range") from error
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """What the assigner has that is not traced; None where there is none to call."""
+        if self.takes_columns:
+            return None
+        function = self._function()
+        if function is None:
+            return "its assigner is made when the job starts"
+        return why_python(lambda: traced(function, type_info, Types.LONG()), function)
+
+    def _function(self) -> Callable[[Any, int], Any] | None:
+        """The function that finds a timestamp, if it is known and not vectorised."""
+        assigner = self.strategy.timestamp_assigner
+        if assigner is None or isinstance(assigner, SuppliedAssigner | VectorizedTimestampAssigner):
+            return None
+        return assigner.function if isinstance(assigner, FunctionAssigner) else assigner.extract_timestamp
 
     def with_assigner(self, assigner: TimestampAssigner) -> AssignTimestamps:
         """Return a copy that takes timestamps from the assigner of one split."""

@@ -16,7 +16,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import UserFunctionError
 from eventide.runtime.chain.chained_operators import Call
 from eventide.runtime.chain.outputs import as_results
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
 
@@ -28,7 +28,6 @@ class Wait:
     name: str
     call: Callable[[Any], Coroutine[Any, Any, list[Any]]]
     user_function: AsyncFunction[Any, Any]
-    takes_columns: bool = False
     timeout_s: float = 60.0
     strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY
     capacity: int = 100
@@ -47,6 +46,13 @@ class Wait:
             return found
 
         return outcome
+
+    def on_columns(self, columns: Columns) -> None:
+        """Nothing: Python is called."""
+
+    def why_in_python(self, type_info: TypeInformation) -> str:
+        """Because of what it is."""
+        return "an asynchronous function is called with each element"
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element, and wait for all; results keep the element's timestamp and number."""

@@ -19,6 +19,7 @@ from eventide.api.windows import (
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     Trigger,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
 )
 from eventide.common.ms import MIN_MS
@@ -89,8 +90,15 @@ class ColumnarWindow(OnColumns):
         return isinstance(self.trigger, ContinuousEventTimeTrigger)
 
     @property
+    def needs_clock(self) -> bool:
+        """Whether its windows follow processing time."""
+        return isinstance(self.assigner, TumblingProcessingTimeWindows)
+
+    @property
     def panes(self) -> Panes | None:
         """How time falls into panes; None where windows do not consist of panes."""
+        if isinstance(self.assigner, TumblingProcessingTimeWindows):
+            return Panes(self.assigner.size, self.assigner.size, self.assigner.offset)
         return panes_of(self.assigner)
 
     @property
@@ -119,6 +127,7 @@ class ColumnarWindow(OnColumns):
             first,
             whole=self.ships_elements,
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
+            clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
         )
 
@@ -137,12 +146,13 @@ class ColumnarWindow(OnColumns):
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
+        late = f"allowed lateness {self.lateness_ms} ms, later than that {late}"
         kept = "sessions" if isinstance(self.assigner, EventTimeSessionWindows) else "panes"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", repr(self.trigger)),
             ("computes", ", ".join(self.aggregation.result_names)),
-            ("late", f"allowed lateness {self.lateness_ms} ms, later than that {late}"),
+            ("late", "nothing: these windows do not follow event time" if self.needs_clock else late),
             ("state", f"partial aggregates in Arrow columns, by key and {kept}"),
         ]
 
@@ -285,7 +295,7 @@ class ColumnPartitioner:
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
-    first.
+    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then.
     """
 
     value_type: TypeInformation
@@ -295,6 +305,7 @@ class ColumnPartitioner:
     first: PaneAggregation | None = None
     whole: bool = False
     timed: bool = True
+    clocked: bool = False
     sorted_by_time: bool = False
     codec: TableCodec = field(default_factory=TableCodec)
 
@@ -331,6 +342,8 @@ class ColumnPartitioner:
         if self.timed or self.sorted_by_time:
             times = columns.timestamps_or_nulls()
             time[TIMESTAMP] = times.fill_null(MIN_MS) if times.null_count else times
+        elif self.clocked:
+            time[TIMESTAMP] = pa.array(np.zeros(len(columns), np.int64))
         return pa.table({**content, **time, SEQUENCE: columns.sequence})
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.windows import ContinuousEventTimeTrigger
-from eventide.common.ms import MAX_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.layout import FIRE, PANE, TablePayload, constant, key_numbers, slices_by
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, only_keys_of
@@ -158,6 +158,59 @@ class PaneOperator(ColumnarOperator):
         for table, count in self._tree.together(ranges, only, self.keys):
             some, windows = windows[:count], windows[count:]
             yield table, some
+
+
+class ClockOperator(PaneOperator):
+    """Tumbling windows of processing time: all elements of a micro-batch are in the window of its time.
+
+    The clock is to it what the watermark is to other windows. Nothing is late, and no window is left that has fired.
+    """
+
+    def __init__(
+        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, clock_ms: int
+    ) -> None:
+        super().__init__(spec, first, backend, metrics, MIN_MS)
+        self._clock_ms = clock_ms
+
+    def process(self, parts: list[TablePayload]) -> None:
+        """Add partial aggregates to the window of the time of the micro-batch."""
+        partials = pa.concat_tables([part.table for part in parts])
+        start = int(self.panes.start_of(np.array([self._clock_ms]))[0])
+        place = partials.schema.get_field_index(PANE)
+        partials = partials.set_column(place, PANE, constant(start, len(partials)))
+        if len(parts) > 1:
+            partials = self.first.merge(partials)
+        for pane_start, table in slices_by(partials, PANE):
+            self.store.add(self.panes.number_of(pane_start), table)
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """False: no window follows the watermark."""
+        return False
+
+    @property
+    def late_until(self) -> int:
+        """``MIN_MS``: nothing is late."""
+        return MIN_MS
+
+    def advance(self, watermark_ms: int) -> None:
+        """Nothing happens."""
+
+    def advance_clock(self, clock_ms: int) -> None:
+        """Fire the windows whose last millisecond has come."""
+        super().advance(clock_ms)
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        """The last millisecond of the first window that there is."""
+        panes = self.store.panes()
+        return self.panes.window(panes[0]).max_timestamp() if panes else None
+
+    def timers_left(self) -> int:
+        """How many windows of a key have not fired."""
+        return sum(self._keys_in(pane) for pane in self.store.panes())
+
+    def _keys_in(self, pane: int) -> int:
+        return len(self.merged_pane(pa.concat_tables([*self.store.stored(pane), *self.store.added(pane)])))
 
 
 class ContinuousOperator(PaneOperator):

@@ -204,7 +204,7 @@ POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_FALSE POP_JUMP_BACKWARD_IF_TRU
 POP_JUMP_BACKWARD_IF_NOT_NONE GET_ITER FOR_ITER END_FOR POP_ITER NOT_TAKEN GET_LEN PRECALL CALL CALL_KW KW_NAMES
 MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE RERAISE
 """
-_READS = frozenset(_READING.split())
+READS = frozenset(_READING.split())
 """Instructions that change only objects that the function has made itself."""
 
 _CALLS = frozenset({"CALL", "CALL_KW"})
@@ -309,7 +309,7 @@ def _needs(code: CodeType, *, looks: bool, is_method: bool) -> _Needs | None:
     names: set[str] = set()
     attributes: set[str] = set()
     calls, reads_attributes, is_itself = 0, False, False
-    for instruction, is_nested in _instructions(code):
+    for instruction, is_nested in instructions(code):
         name, value, was_itself = instruction.opname, instruction.argval, is_itself
         is_itself = itself is not None and not is_nested and _names(value, itself)
         if was_itself:
@@ -339,7 +339,7 @@ def _is_allowed(instruction: dis.Instruction, *, looks: bool, is_nested: bool) -
         return instruction.arg in _HARMLESS_INTRINSICS
     if name == "BINARY_OP" and looks:
         return not instruction.argrepr.endswith("=")
-    return name in _READS or (is_nested and name in _OF_GENERATORS) or (name in _WRITES_ARGUMENTS and not looks)
+    return name in READS or (is_nested and name in _OF_GENERATORS) or (name in _WRITES_ARGUMENTS and not looks)
 
 
 def _names(value: Any, name: str) -> bool:
@@ -356,7 +356,7 @@ def _is_method_load(instruction: dis.Instruction) -> bool:
     return "NULL" in instruction.argrepr
 
 
-def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, bool]]:
+def instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, bool]]:
     """The instructions of a function, and those of the comprehensions and lambdas in it."""
     for part in _codes(code):
         for instruction in dis.get_instructions(part):

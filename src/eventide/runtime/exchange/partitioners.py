@@ -19,6 +19,9 @@ from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of, user_function_error
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import mapped
+from eventide.runtime.tracing.kernels import Guard
 
 
 class Payload(Protocol):
@@ -448,13 +451,23 @@ class _ByKey:
 
     def add(self, batch: Elements) -> None:
         self.size += len(batch)
-        names = self._partitioner.key_columns
         columns = batch.columns if batch.is_unread else None
-        if columns is not None and names and not columns.values.null_count:
-            self._deal_out(batch, keys_in(columns, names, self._partitioner.codec.key_type))
+        if columns is not None and (keys := self._keys_in(columns)) is not None:
+            self._deal_out(batch, keys)
             return
         for elements in batch.pieces():
             self._deal_out(elements.light(), extracted_keys(self._partitioner.select, elements))
+
+    def _keys_in(self, columns: Columns) -> list[Any] | None:
+        """The key of each element, found on columns; None where Python has to be called."""
+        names, key_type = self._partitioner.key_columns, self._partitioner.codec.key_type
+        if names:
+            return None if columns.values.null_count else keys_in(columns, names, key_type)
+        try:
+            keys, kind = mapped(self._partitioner.select, columns, key_type)
+        except (NotTraceable, Guard):
+            return None
+        return kind.from_arrow(keys)
 
     def _deal_out(self, batch: Elements, keys: list[Any]) -> None:
         for subtask, at in self._subtasks.dealt_out(keys, lambda: batch.values):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.tracing.tracing import key_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -183,6 +184,9 @@ class OnColumns(ABC):
         return []
 
 
+_UNDECLARED = Types.PICKLED_BYTE_ARRAY()
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """How an element's key is found; ``columns`` are the fields that it consists of, if it was given by them."""
@@ -200,6 +204,20 @@ class Key:
         kind = self.type_info
         parts = kind.field_types if isinstance(kind, CompositeTypeInfo) else [kind]
         return bool(self.columns) and not any(part.is_pickled or part == Types.TIME_WINDOW() for part in parts)
+
+    def by_field(self, value_type: TypeInformation) -> Key:
+        """The key given by its field, if it is a plain function that returns one field as it is; else the key itself.
+
+        Columns take 0.0 and -0.0, and all NaN, for one key each, so fields of floating-point numbers stay as they are.
+        """
+        if self.columns or not isinstance(value_type, CompositeTypeInfo) or selector_of(self.select) is not None:
+            return self
+        names = key_fields(self.select, value_type)
+        if names is None or len(names) != 1:
+            return self
+        kind = value_type.types[value_type.field_names.index(names[0])]
+        is_exact = not kind.has_exponents and str(kind) not in ("FLOAT", "DOUBLE")
+        return Key(self.select, kind, names) if is_exact and self.type_info in (kind, _UNDECLARED) else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from eventide.api.functions import ReduceFunction
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -19,14 +20,15 @@ from eventide.api.windows import (
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator
 from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow
-from eventide.runtime.columnar.pane_operator import ContinuousOperator, PaneOperator
+from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
@@ -34,6 +36,9 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tracing.column_functions import why_python
+from eventide.runtime.tracing.folds import fold_of
+from eventide.runtime.tracing.tracing import key_fields
 from eventide.runtime.window.contents import AllElements, Contents, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
@@ -100,7 +105,11 @@ class WindowOperation:
         (source,) = inputs
         spec, contents = self.spec(name), self.contents
         if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
+            if source.key is not None:
+                source = replace(source, key=source.key.by_field(source.value_type))
             obstacle = _obstacle(spec, source.key)
+            if source.in_batch and _follows_clock(self.assigner):
+                obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
             if obstacle is None:
@@ -126,6 +135,7 @@ class WindowOperation:
         max_parallelism: int,
     ) -> PlannedOperator:
         keys = () if source.key is None else source.key.columns
+        follows_clock = _follows_clock(spec.assigner)  # so nothing is late
         window = ColumnarWindow(
             name=spec.name,
             assigner=spec.assigner,
@@ -134,9 +144,9 @@ class WindowOperation:
             value_type=contents.value_type,
             keys=keys,
             shape=ResultShape(self.result_type, len(keys), result.has_window, contents.aggregation),
-            lateness_ms=spec.lateness_ms,
-            late_tag=spec.late_tag,
-            one_by_one=source.is_punctuated,
+            lateness_ms=0 if follows_clock else spec.lateness_ms,
+            late_tag=None if follows_clock else spec.late_tag,
+            one_by_one=source.is_punctuated and not follows_clock,
             in_batch=source.in_batch,
         )
         return PlannedOperator(
@@ -189,6 +199,8 @@ def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: Opera
         return SessionOperator(spec, spec.assigner.session_gap, backend, metrics, watermark_ms)
     if isinstance(spec.assigner, CountTumblingWindowAssigner):
         return CountOperator(spec, spec.assigner.window_size, backend, metrics, watermark_ms)
+    if spec.needs_clock:
+        return ClockOperator(spec, spec.pane_aggregation(), backend, metrics, context.clock_ms)
     kind = ContinuousOperator if spec.is_continuous else PaneOperator
     return kind(spec, spec.pane_aggregation(), backend, metrics, watermark_ms)
 
@@ -197,13 +209,13 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     """Why aggregates by column cannot run on columns, and what to change; None if they can."""
     assigner, trigger = spec.assigner, spec.trigger
     if key is not None and not key.columns:
-        return "the key is a Python function; name columns instead: key_by('…')"
+        return "the key is a Python function that does not return one field; name columns instead: key_by('…')"
     if key is not None and not key.is_columnar:
         return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
     if spec.evictor is not None:
         return f"the evictor {spec.evictor!r} looks at single elements"
     if _follows_clock(assigner):
-        return f"the windows {assigner!r} follow processing time, which is no column; those of event time would do"
+        return _obstacle_of_clock(spec)
     if type(assigner) is CountTumblingWindowAssigner:
         default = assigner.get_default_trigger()
         if type(trigger) is type(default) and trigger == default:
@@ -220,6 +232,20 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     by_clock = type(trigger) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
     what = "waits for processing time" if by_clock else "looks at single elements"
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
+
+
+def _obstacle_of_clock(spec: WindowSpec) -> str | None:
+    """Why windows of processing time cannot run on columns, and what to change; None if they can."""
+    assigner, contents = spec.assigner, spec.contents
+    if type(assigner) is not TumblingProcessingTimeWindows:
+        return f"the windows {assigner!r} follow processing time; tumbling ones of it, or those of event time, would do"
+    if type(spec.trigger) is not ProcessingTimeTrigger:
+        return f"the trigger {spec.trigger!r} is not the one of these windows; leave trigger(...) out"
+    if isinstance(contents, AggregatedColumns) and contents.aggregation.keeps_order:
+        return "collect_list is in the order of arrival; without it they would run on columns"
+    if isinstance(contents, AggregatedColumns) and contents.aggregation.uses_timestamps:
+        return "first and last follow event time, and the windows processing time"
+    return None
 
 
 def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
@@ -290,11 +316,28 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"
     said = spec.contents.user_function.is_associative
-    if said is None:
-        return "nothing says that the reduce function is associative; if it is, say so: reduce(associative(…))"
+    if said is None and (unknown := _no_fold(spec.contents.user_function, source)) is not None:
+        return (
+            f"nothing says that the reduce function is associative, and that is not seen in it: {unknown}; if it is, "
+            "say so: reduce(associative(…))"
+        )
     if said is False:
         return "the reduce function says that it is not associative"
     return None
+
+
+def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None:
+    """Why it cannot be seen that a reduce function gives the same when it is called on parts; None if it can."""
+    kind, key = source.value_type, source.key
+    if kind.is_pickled:
+        return "the type of its elements is not declared"
+    reduce = function.reduce
+    reason = why_python(lambda: fold_of(reduce, kind), reduce)
+    if reason is not None:
+        return reason
+    names = () if key is None else key.columns or key_fields(key.select, kind) or ()
+    same = {kind.field_names.index(name) for name in names} if isinstance(kind, CompositeTypeInfo) else set()
+    return "the order of elements of several splits shows in it" if fold_of(reduce, kind).shows_order(same) else None
 
 
 def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> StreamPartitioner:

@@ -23,11 +23,15 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, own_unless
 from eventide.runtime.exchange.partitioners import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.folds import fold_of
+from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.window.contents import AtElement, Reduced, Times
+from eventide.runtime.window.reducing_columns import reduced_columns
 
 _VALUES_AT_ONCE = 1 << 17
 _VALUES_OF_A_FRAME = 1 << 12
@@ -73,12 +77,31 @@ class _RecordWriter:
         self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
         self._values = (ByPane if partitioner.panes.slide == partitioner.panes.size else InRuns)(partitioner.reduced)
         self._only_looks = only_looks(partitioner.reduced.function.reduce)
+        self._by_pane = partitioner.panes.slide == partitioner.panes.size
         self._counts: Counter[int] = Counter()
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
         self.size = 0
 
     def add(self, batch: Elements) -> None:
+        if self._by_pane and batch.columns is not None and batch.is_unread and self._reduce_columns(batch.columns):
+            self.size += len(batch)
+        else:
+            self._reduce_each(batch)
+
+    def _reduce_columns(self, columns: Columns) -> bool:
+        """Reduce elements on columns, if the function is one that is known to have the same result there."""
+        partitioner = self._partitioner
+        try:
+            fold = fold_of(partitioner.reduced.function.reduce, columns.type_info)
+            found = reduced_columns(fold, partitioner.panes, partitioner.select, partitioner.codec.key_type, columns)
+        except (NotTraceable, Guard):
+            return False
+        self._counts.update(found.counts)
+        self._reduce(by_pane_start(found.panes), found.keys, found.values)
+        return True
+
+    def _reduce_each(self, batch: Elements) -> None:
         # The function may change what it reduces, and these elements may be on other ways, too.
         may_share = self._only_looks or batch.is_unread
         for elements in batch.pieces():
@@ -101,6 +124,9 @@ class _RecordWriter:
         groups = by_pane(partitioner.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)
+        self._reduce(groups, keys, values)
+
+    def _reduce(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
         try:
             self._values.add(groups, keys, values)
         except AtElement as failed:
@@ -360,7 +386,15 @@ def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]
     ends = panes.start_of(np.array([timestamps.min(), timestamps.max()]))
     if ends[0] == ends[1]:
         return [(int(ends[0]), None)]
-    starts = panes.start_of(timestamps)
+    return by_pane_start(panes.start_of(timestamps))
+
+
+def by_pane_start(starts: Times) -> list[tuple[int, Indices | None]]:
+    """The elements of each pane, in the order of time, from where the pane of each starts.
+
+    >>> by_pane_start(np.array([0, 10, 0]))
+    [(0, array([0, 2])), (10, array([1]))]
+    """
     distinct, codes = np.unique(starts, return_inverse=True)
     narrow = codes.astype(np.uint16) if len(distinct) < 1 << 16 else codes  # numpy sorts 16 bits by radix
     order = np.argsort(narrow, kind="stable")

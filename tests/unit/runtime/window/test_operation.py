@@ -1,6 +1,7 @@
 """Elements are reduced before the shuffle, unless that could change a result; the plan says which, and why."""
 
 import re
+from functools import reduce
 from typing import Any, ClassVar
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from eventide.aggregates import count
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
-from eventide.datastream.functions import ReduceFunction, associative, not_associative
+from eventide.datastream.functions import ReduceFunction, associative, in_python, not_associative
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -20,6 +21,7 @@ from eventide.datastream.window import (
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
     TimeWindow,
     TriggerResult,
     TumblingEventTimeWindows,
@@ -97,7 +99,8 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
     [
         (
             lambda a, b: a,
-            r"nothing says that .* is associative; if it is, say so: reduce\(associative\(…\)\)",
+            r"nothing says that .* is associative, and that is not seen in it: the type of its elements is not "
+            r"declared; if it is, say so: reduce\(associative\(…\)\)",
         ),
         (not_associative(lambda a, b: a), "the reduce function says that it is not associative"),
     ],
@@ -107,6 +110,28 @@ def test_a_function_that_is_not_said_to_be_associative_is_not_called_before_the_
     plan = plan_of(keyed.window(TENS).reduce(function))
     assert isinstance(edge_of(plan).partitioner, KeyGroupPartitioner)
     assert re.search(f"; not reduced before the shuffle, because {why}", plan.operators[0].speed)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_seen"),
+    [
+        (lambda a, b: (a[0], a[1] + b[1]), True),
+        (lambda a, b: (a[0], max(a[1], b[1])), True),
+        (lambda a, b: (a[0], a[1] + 1), False),
+        (lambda a, b: a if a[1] >= b[1] else b, True),  # all that its elements differ in is the highest value
+        (lambda a, b: b, False),
+        (in_python(lambda a, b: (a[0], a[1] + b[1])), False),
+    ],
+)
+def test_a_function_is_seen_to_be_associative_where_the_order_of_elements_does_not_show(function, is_seen):
+    kind = Types.TUPLE([Types.STRING(), Types.LONG()])
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
+    stream = local_environment().from_collection([("a", 1), ("a", 2), ("b", 3)], kind)
+    keyed = stream.assign_timestamps_and_watermarks(strategy).key_by(lambda e: e[0], Types.STRING())
+    plan = plan_of(keyed.window(TENS).reduce(function))
+    assert isinstance(edge_of(plan).partitioner, ReducingPartitioner if is_seen else KeyGroupPartitioner)
+    left = {key: reduce(function, of) for key, of in {"a": [("a", 1), ("a", 2)], "b": [("b", 3)]}.items()}
+    assert sorted(values(run(plan))) == sorted(left.values())
 
 
 @pytest.mark.parametrize("lateness", [0, 1])
@@ -134,13 +159,21 @@ def counted(assigner, trigger=None):
     return plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count())).operators[0]
 
 
+def test_tumbling_windows_by_the_clock_run_on_columns():
+    stage = counted(TumblingProcessingTimeWindows.of(5))
+    assert stage.speed == "columns, aggregated before the shuffle"
+    assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
+    continuous = counted(TumblingProcessingTimeWindows.of(5), ContinuousProcessingTimeTrigger.of(5))
+    assert continuous.speed.startswith("element by element, because the trigger ContinuousProcessingTimeTrigger")
+
+
 @pytest.mark.parametrize(
-    "assigner", [TumblingProcessingTimeWindows.of(5), ProcessingTimeSessionWindows.with_dynamic_gap(len)]
+    "assigner", [SlidingProcessingTimeWindows.of(10, 5), ProcessingTimeSessionWindows.with_dynamic_gap(len)]
 )
-def test_windows_by_the_clock_work_element_by_element_and_the_plan_says_why(assigner):
+def test_other_windows_by_the_clock_work_element_by_element_and_the_plan_says_why(assigner):
     stage = counted(assigner)
     assert stage.speed.startswith("element by element, because the windows ")
-    assert "follow processing time, which is no column; those of event time would do" in stage.speed
+    assert "follow processing time; tumbling ones of it, or those of event time, would do" in stage.speed
     assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
     plan = reduced(assigner)
     assert plan.operators[0].speed.startswith(

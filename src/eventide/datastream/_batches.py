@@ -1,0 +1,66 @@
+"""The forms in which functions take batches and give them: Arrow, pandas and Polars."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import pyarrow as pa
+
+from eventide.errors import ProgramError
+
+BatchForm: TypeAlias = Literal["arrow", "pandas", "polars"]
+"""What a function on batches is given, and gives."""
+
+
+def on_arrow(where: str, function: Any, form: BatchForm) -> Callable[[Any], Any]:
+    """A function on batches of some form as one on batches of Arrow's.
+
+    Raises:
+        ProgramError: if it cannot be called, or there is no such form, or its library is not installed.
+    """
+    if not callable(function):
+        raise ProgramError(f"{where} takes a function of a batch, not {function!r}")
+    if form not in get_args(BatchForm):
+        raise ProgramError(f"{where}: form is one of {', '.join(map(repr, get_args(BatchForm)))}, not {form!r}")
+    if form == "polars":
+        try:
+            importlib.import_module("polars")
+        except ImportError:
+            raise ProgramError(
+                f"{where}: form='polars' needs Polars here and on the workers: pip install 'eventide[polars]'"
+            ) from None
+    return function if form == "arrow" else OtherForm(function, form)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherForm:
+    """A function that is given pandas or Polars, and gives them, or Arrow.
+
+    >>> double = OtherForm(lambda frame: frame.assign(n=2 * frame.n), "pandas")
+    >>> double(pa.record_batch({"n": [1, 2]})).to_pydict()
+    {'n': [2, 4]}
+    """
+
+    function: Callable[[Any], Any]
+    form: BatchForm
+
+    def __call__(self, batch: pa.RecordBatch | pa.Array) -> Any:
+        """Call it with a batch, and give what it gives as Arrow."""
+        given = batch.to_pandas() if self.form == "pandas" else importlib.import_module("polars").from_arrow(batch)
+        return _arrow(self.function(given))
+
+
+def _arrow(returned: Any) -> Any:
+    if isinstance(returned, tuple):  # results and the rows that they come from
+        return tuple(map(_arrow, returned))
+    if hasattr(returned, "to_arrow"):  # of Polars
+        return returned.to_arrow()
+    if type(returned).__module__.startswith("pandas"):
+        is_frame = hasattr(returned, "columns")
+        return (
+            pa.RecordBatch.from_pandas(returned, preserve_index=False) if is_frame else pa.Array.from_pandas(returned)
+        )
+    return returned

@@ -1,0 +1,158 @@
+"""Functions of the user's on whole batches: what each gives as columns, brought to its declared type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.errors import DataError, ProgramError
+from eventide.runtime.chain.chained_operators import Call
+from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.invoke import calling
+
+_HANDLING = "while it handled a batch"
+
+
+@dataclass(frozen=True, slots=True)
+class _OnBatches:
+    """A function that is called with whole batches of elements, whose type is declared."""
+
+    name: str
+    call: Callable[[pa.RecordBatch | pa.Array], Any]
+    user_function: Any
+    input_type: TypeInformation
+    during: ClassVar[str] = _HANDLING
+
+    def caller(self, values: list[Any]) -> Call:
+        """The function, called with one element at a time, so that a bad one can be told apart."""
+        return lambda value, _: self._applied(Elements([value], [None], [0]).as_columns(self.input_type)).values
+
+    def on_columns(self, columns: Columns) -> Elements | None:
+        """What the function gives for the columns."""
+        return self._applied(columns)
+
+    def why_in_python(self, type_info: TypeInformation) -> None:
+        """It is called with whole batches."""
+
+    def apply(self, elements: Elements) -> Elements:
+        """What the function gives for elements that come as Python objects."""
+        return self._applied(elements.as_columns(self.input_type))
+
+    def _applied(self, columns: Columns) -> Elements:
+        with calling(self.name, during=_HANDLING):
+            return Elements(columns=self._result(columns, self.call(columns.fields())))
+
+    def _result(self, columns: Columns, returned: Any) -> Columns:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class MapBatches(_OnBatches):
+    """As many elements as there were, each with the time of the one in its place."""
+
+    type_info: TypeInformation
+
+    def _result(self, columns: Columns, returned: Any) -> Columns:
+        values = values_of(returned, self.type_info)
+        if len(values) != len(columns):
+            raise ProgramError(
+                f"map_batches: the function gave {len(values)} rows for {len(columns)}; flat_map_batches takes a "
+                "function that says for each of its rows where it comes from"
+            )
+        return replace(columns, type_info=self.type_info, values=values)
+
+
+@dataclass(frozen=True, slots=True)
+class FilterBatches(_OnBatches):
+    """The elements for which the function gives true; a null is not."""
+
+    type_info: ClassVar[None] = None
+
+    def _result(self, columns: Columns, returned: Any) -> Columns:
+        mask = _array(returned)
+        if not pa.types.is_boolean(mask.type) or len(mask) != len(columns):
+            raise ProgramError(
+                f"filter_batches: expected {len(columns)} truth values, one for each row, and got {len(mask)} values "
+                f"of Arrow type {mask.type}"
+            )
+        return columns.filtered(mask)
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapBatches(_OnBatches):
+    """Any number of elements, each with the time of the one that it comes from."""
+
+    type_info: TypeInformation
+
+    def _result(self, columns: Columns, returned: Any) -> Columns:
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise ProgramError(
+                "flat_map_batches: expected a pair of results and, for each of them, the number of the row that it "
+                f"comes from, and got a {type(returned).__name__}"
+            )
+        values = values_of(returned[0], self.type_info)
+        origins = np.asarray(returned[1])
+        if not np.issubdtype(origins.dtype, np.integer) and len(origins):
+            raise ProgramError(f"flat_map_batches: the numbers of rows are of type {origins.dtype}, not whole numbers")
+        origins = origins.astype(np.int64)
+        is_rising = bool((origins[1:] >= origins[:-1]).all())
+        is_in_range = not len(origins) or 0 <= origins[0] <= origins[-1] < len(columns)
+        if len(origins) != len(values) or not is_rising or not is_in_range:
+            raise ProgramError(
+                f"flat_map_batches: {len(values)} results need as many numbers of rows, from 0 to {len(columns) - 1}, "
+                "that do not fall: results stay in the order of the rows that they come from"
+            )
+        return replace(columns.at(pa.array(origins)), type_info=self.type_info, values=values)
+
+
+def values_of(returned: Any, type_info: TypeInformation) -> pa.Array:
+    """What a function on batches returned, as a column of its declared type.
+
+    Raises:
+        ProgramError: if it is no batch or array, or does not have the fields of the type.
+        DataError: if a value does not fit the type.
+
+    >>> from eventide.common import Types
+    >>> pair = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()])
+    >>> values_of(pa.record_batch({"b": ["x"], "a": [1]}), pair).to_pylist()
+    [{'a': 1, 'b': 'x'}]
+    """
+    expected = type_info.arrow_type()
+    if isinstance(returned, pa.Table):
+        returned = returned.combine_chunks()
+    if isinstance(returned, pa.RecordBatch | pa.Table):
+        if not isinstance(type_info, CompositeTypeInfo):
+            raise ProgramError(f"the function gave a batch with fields, and {type_info} is declared")
+        missing = [name for name in type_info.field_names if name not in returned.schema.names]
+        if missing or len(returned.schema.names) != len(type_info.field_names):
+            raise ProgramError(
+                f"the function gave a batch with the fields {', '.join(returned.schema.names)}, and {type_info} is "
+                f"declared, whose fields are {', '.join(type_info.field_names)}"
+            )
+        arrays = [_cast(_array(returned.column(field.name)), field.type, field.name) for field in expected]
+        return pa.StructArray.from_arrays(arrays, fields=list(expected))
+    return _cast(_array(returned), expected, str(type_info))
+
+
+def _array(returned: Any) -> pa.Array:
+    if isinstance(returned, pa.ChunkedArray):
+        return returned.combine_chunks()
+    if isinstance(returned, np.ndarray):
+        return pa.array(returned)
+    if not isinstance(returned, pa.Array):
+        raise ProgramError(f"a function on batches must give an Arrow batch or array, not a {type(returned).__name__}")
+    return returned
+
+
+def _cast(array: pa.Array, expected: pa.DataType, what: str) -> pa.Array:
+    if array.type == expected:
+        return array
+    try:
+        return array.cast(expected)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(f"{what}: a column of Arrow type {array.type} does not become {expected}: {error}") from error

@@ -1,0 +1,279 @@
+"""Which functions may be traced: those whose code shows that they give the same for the same element, every time."""
+
+from __future__ import annotations
+
+import builtins
+import dis
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from operator import itemgetter
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from eventide.common.types import Row, RowKind
+from eventide.runtime.elements.ownership import FIXED, READS, instructions
+
+_PURE = frozenset(
+    {abs, all, any, bool, dict, divmod, enumerate, float, int, len, list, max, min, range, reversed, sorted, str, sum}
+    | {tuple, zip, Row, Decimal}
+)
+"""Builtins and classes that give the same for the same arguments."""
+
+_PURE_METHODS = frozenset(
+    {"as_dict", "endswith", "get", "get_fields_by_names", "items", "keys", "lower", "lstrip", "replace", "rstrip"}
+    | {"startswith", "strip", "upper", "values"}
+)
+_MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
+_GENERATES = frozenset(
+    {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
+)
+_TESTS_FOR_NONE = frozenset(
+    f"POP_JUMP_{way}IF_{what}" for way in ("", "FORWARD_", "BACKWARD_") for what in ("NONE", "NOT_NONE")
+)
+_HARMLESS_INTRINSICS = frozenset({3, 5, 6})
+"""Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
+
+_DOINGS = {
+    "STORE_GLOBAL": "it sets a global",
+    "STORE_ATTR": "it sets an attribute",
+    "STORE_DEREF": "it sets a variable around it",
+    "STORE_SUBSCR": "it sets an item",
+    "DELETE_SUBSCR": "it deletes an item",
+    "IMPORT_NAME": "it imports a module",
+    "SETUP_FINALLY": "it catches errors",
+    "PUSH_EXC_INFO": "it catches errors",
+}
+
+_NOTHING = object()
+_USUAL_READING: Any = object.__getattribute__
+
+
+class NotTraceable(Exception):
+    """Says why a function stays Python."""
+
+
+@dataclass(slots=True)
+class Admitted:
+    """A function that may be traced, as a copy that looks its names up where the tracer put them.
+
+    ``tests_for_none`` says that it asks whether something is None, which cannot be seen while it is traced: so nothing
+    may be None where the trace is used. ``captured`` are the values from outside that were true when it was traced.
+    """
+
+    function: Callable[..., Any]
+    tests_for_none: bool
+    captured: list[Captured] = field(default_factory=list)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the function takes nothing from outside but what it calls."""
+        return all(callable(captured.value) and type(captured.value) is not Row for captured in self.captured)
+
+    def is_current(self) -> bool:
+        """Whether everything that the function takes from outside is still what it was."""
+        return all(captured.is_current() for captured in self.captured)
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """A value that a function takes from outside, and how it is found."""
+
+    find: Callable[[], Any]
+    value: Any
+    content: Any = None
+
+    def is_current(self) -> bool:
+        """Whether the name still stands for the object, and the object is what it was."""
+        try:
+            found = self.find()
+        except (AttributeError, ValueError):
+            return False
+        return found is self.value and (self.content is None or _row_content(found) == self.content)
+
+
+def admitted(
+    function: Callable[..., Any], replaced: dict[Any, Any], containers: dict[type, Callable[[Any], Any]]
+) -> Admitted:
+    """Look at a function, at those that it calls, and at all that they take from outside.
+
+    Args:
+        function: the function; also a method of an object with plain attributes, or an ``itemgetter``.
+        replaced: what the copy finds in place of some builtins.
+        containers: what makes the containers that the copy has in place of constant ones, by the type of those.
+
+    Raises:
+        NotTraceable: if it might do more than compute its result from its arguments.
+    """
+    if any(getattr(one, "runs_in_python", False) for one in (function, getattr(function, "__self__", None))):
+        raise NotTraceable("the program says in_python")
+    if type(function) is itemgetter:
+        return Admitted(function, tests_for_none=False)
+    admission = _Admission(replaced, containers)
+    copy = admission.copied(function)
+    return Admitted(copy, admission.tests_for_none, admission.captured)
+
+
+class _Admission:
+    def __init__(self, replaced: dict[Any, Any], containers: dict[type, Callable[[Any], Any]]) -> None:
+        self._replaced = replaced
+        self._containers = containers
+        self._copies: dict[Any, FunctionType] = {}
+        self.tests_for_none = False
+        self.captured: list[Captured] = []
+
+    def copied(self, function: Any) -> Any:
+        if type(function) is MethodType:
+            return MethodType(self._method(function.__func__, function.__self__), function.__self__)
+        if type(function) is not FunctionType:
+            raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
+        return self._copy(function, _NOTHING)
+
+    def _method(self, function: Any, owner: Any) -> FunctionType:
+        if type(function) is not FunctionType:
+            raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
+        return self._copy(function, owner)
+
+    def _copy(self, function: FunctionType, owner: Any) -> FunctionType:
+        if function in self._copies:
+            return self._copies[function]
+        scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        code = self._with_containers(function.__code__)
+        copy = FunctionType(code, scope, function.__name__, function.__defaults__, cells)
+        copy.__kwdefaults__ = function.__kwdefaults__
+        self._copies[function] = copy
+        for value in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
+            self._check_constant("a default argument", value)
+        for name, cell, own in zip(function.__code__.co_freevars, function.__closure__ or (), cells, strict=True):
+            own.cell_contents = self._enclosed(name, cell)
+        for name in self._names(function.__code__, owner):
+            scope[name] = self._global(function, name)
+        return copy
+
+    def _with_containers(self, code: CodeType) -> CodeType:
+        """The code with containers of the tracer's where it looks for something in a constant tuple or set."""
+        used: dict[int, bool] = {}
+        before: dis.Instruction | None = None
+        for instruction in dis.get_instructions(code):
+            if before is not None and before.opname == "LOAD_CONST" and before.arg is not None:
+                looks = instruction.opname == "CONTAINS_OP"
+                used[before.arg] = used.get(before.arg, True) and looks
+            if instruction.opname != "CACHE":
+                before = instruction
+        constants = [
+            self._with_containers(value)
+            if isinstance(value, CodeType)
+            else self._contained(value)
+            if used.get(place, False)
+            else value
+            for place, value in enumerate(code.co_consts)
+        ]
+        return code.replace(co_consts=tuple(constants))
+
+    def _contained(self, value: Any) -> Any:
+        make = self._containers.get(type(value))
+        return value if make is None else make(value)
+
+    def _enclosed(self, name: str, cell: Any) -> Any:
+        what = f"the variable {name!r} around it"
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            raise NotTraceable(f"{what} has no value yet") from None
+        if type(value) is FunctionType:
+            self.captured.append(Captured(lambda: cell.cell_contents, value))
+            return self._copy(value, _NOTHING)
+        self._take(what, value, lambda: cell.cell_contents)
+        return self._contained(value)
+
+    def _global(self, function: FunctionType, name: str) -> Any:
+        scope = function.__globals__
+
+        def find() -> Any:
+            return scope.get(name, getattr(builtins, name, _NOTHING))
+
+        value = find()
+        if type(value) is FunctionType:
+            self.captured.append(Captured(find, value))
+            return self._copy(value, _NOTHING)
+        if type(value) in (type, type(len)):
+            if value not in _PURE:
+                raise NotTraceable(f"it uses {name}")
+            self.captured.append(Captured(find, value))
+            return self._replaced.get(value, value)
+        self._take(f"the global {name!r}", value, find)
+        return self._contained(value)
+
+    def _take(self, what: str, value: Any, find: Callable[[], Any]) -> None:
+        if type(value) is Row:
+            content = _row_content(value)
+            for part in content[1]:
+                self._check_constant(what, part)
+            self.captured.append(Captured(find, value, content))
+            return
+        self._check_constant(what, value)
+        self.captured.append(Captured(find, value))
+
+    def _check_constant(self, what: str, value: Any) -> None:
+        if value is _NOTHING:
+            raise NotTraceable(f"{what} is not there")
+        if type(value) in (tuple, frozenset):
+            for part in value:
+                self._check_constant(what, part)
+        elif type(value) not in FIXED:
+            raise NotTraceable(f"{what} is a {type(value).__name__}, which may change")
+
+    def _names(self, code: CodeType, owner: Any) -> Iterator[str]:
+        """The globals of a code, all of whose instructions only compute."""
+        itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
+        loads_none = is_itself = False
+        for instruction, is_nested in instructions(code):
+            name, value = instruction.opname, instruction.argval
+            if name == "CACHE":
+                continue
+            if name == "IS_OP" and not loads_none:
+                raise NotTraceable("it compares objects with `is`")
+            self.tests_for_none |= name == "IS_OP" or name in _TESTS_FOR_NONE
+            if is_itself:
+                self._check_attribute(owner, value, name, code)
+            elif name in ("LOAD_ATTR", "LOAD_METHOD"):
+                if _calls(instruction) and value not in _PURE_METHODS:
+                    raise NotTraceable(f"it calls the method {value}()")
+            elif name == "CALL_INTRINSIC_1" and instruction.arg in _HARMLESS_INTRINSICS:
+                pass
+            elif name not in READS and name not in _MORE_READS and name not in _GENERATES:
+                raise NotTraceable(_DOINGS.get(name, f"it has the instruction {name}"))
+            if name == "LOAD_GLOBAL":
+                yield value
+            loads_none = name == "LOAD_CONST" and value is None
+            is_itself = itself is not None and _mentions(value, itself)
+            if is_itself and (is_nested or not _loads_last(name, value, itself)):
+                raise NotTraceable("it uses its own object for more than to read an attribute")
+
+    def _check_attribute(self, owner: Any, name: Any, instruction: str, code: CodeType) -> None:
+        if instruction != "LOAD_ATTR" or type(owner).__getattribute__ is not _USUAL_READING:
+            raise NotTraceable("it uses its own object for more than to read an attribute")
+        on_class = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
+        if on_class is not _NOTHING and type(on_class) not in FIXED:
+            raise NotTraceable(f"its attribute {name!r} is computed by its class")
+        self._take(f"its attribute {name!r}", getattr(owner, name, _NOTHING), lambda: getattr(owner, name))
+
+
+def _mentions(value: Any, name: str) -> bool:
+    return name in value if isinstance(value, tuple) else bool(value == name)
+
+
+def _loads_last(instruction: str, value: Any, name: str | None) -> bool:
+    """Whether an instruction loads a variable, and nothing after it."""
+    is_last = value[-1] == name != value[0] if isinstance(value, tuple) else True
+    return instruction.startswith("LOAD_FAST") and is_last
+
+
+def _calls(instruction: dis.Instruction) -> bool:
+    """Whether an attribute is loaded in order to be called."""
+    return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr
+
+
+def _row_content(row: Row) -> tuple[list[str] | None, list[Any], RowKind]:
+    return row.get_field_names(), list(row), row.get_row_kind()

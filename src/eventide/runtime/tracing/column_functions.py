@@ -1,0 +1,138 @@
+"""The user's functions as operators have them: on columns while that gives the same, else called with each element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.common.ms import MIN_MS
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.runtime.elements.elements import Columns
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
+from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.tracing import Trace, has_untyped_part, trace
+
+_MOST_TRACES = 256
+_traces: dict[tuple[Any, tuple[TypeInformation, ...], bool], Trace | NotTraceable] = {}
+
+
+def traced(function: Callable[..., Any], *types: TypeInformation, several: bool = False) -> Trace:
+    """The trace of a function, which is made again where something that it takes from outside has changed.
+
+    With ``several``, the function returns or yields any number of results.
+
+    Raises:
+        NotTraceable: if it stays Python.
+    """
+    try:
+        known = _traces.get((function, types, several))
+    except TypeError as error:
+        raise NotTraceable("it cannot be hashed") from error
+    if known is None or (isinstance(known, Trace) and not known.admission.is_current()):
+        if len(_traces) >= _MOST_TRACES:
+            _traces.clear()
+        try:
+            known = trace(function, types, several=several)
+        except NotTraceable as reason:
+            known = reason
+        _traces[function, types, several] = known
+    if isinstance(known, NotTraceable):
+        raise known
+    return known
+
+
+def mapped(
+    function: Callable[..., Any], columns: Columns, declared: TypeInformation | None
+) -> tuple[pa.Array, TypeInformation]:
+    """What a function gives for each element, as a column of a declared type, or else of the type that it gives.
+
+    Raises:
+        NotTraceable: if it stays Python.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced(function, columns.type_info)
+    return evaluated(found.tree, _arguments(found, columns), kind := result_type(found, declared)), kind
+
+
+def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeInformation | None) -> Columns:
+    """All that a function gives for the elements, with their times and numbers.
+
+    Raises:
+        NotTraceable: if it stays Python.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced(function, columns.type_info, several=True)
+    kind = result_type(found, declared)
+    values, origins = flattened(found.tree, _arguments(found, columns), kind)
+    return replace(columns.at(pa.array(origins)), type_info=kind, values=values)
+
+
+def result_type(found: Trace, declared: TypeInformation | None) -> TypeInformation:
+    """The type of the column of results.
+
+    Raises:
+        NotTraceable: if the results do not become values of the declared type by a cast.
+    """
+    kind = found.result_type()
+    if declared is None or declared.is_pickled:
+        if has_untyped_part(kind):
+            raise NotTraceable("it returns a field that is always None")
+        return kind
+    if not fits(kind, declared):
+        raise NotTraceable(f"it returns {kind}, and {declared} is declared")
+    return declared
+
+
+def filtered(function: Callable[..., Any], columns: Columns) -> pa.Array:
+    """Whether what a function gives is true for each element.
+
+    Raises:
+        NotTraceable: if it stays Python.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced(function, columns.type_info)
+    return truths(found.tree, _arguments(found, columns))
+
+
+def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
+    """What a function gives for each element and its timestamp before, which is ``MIN_MS`` where there is none.
+
+    Raises:
+        NotTraceable: if it stays Python, or does not give whole numbers.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced(function, columns.type_info, Types.LONG())
+    if found.result_type() != Types.LONG():
+        raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
+    before = columns.timestamps_or_nulls().fill_null(MIN_MS)
+    return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
+
+
+def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> str | None:
+    """Why a function stays Python, with its place in the program, as a try with its trace says; None if it need not."""
+    try:
+        attempt()
+    except NotTraceable as reason:
+        code = getattr(function, "__code__", None)
+        place = "" if code is None else f" (line {code.co_firstlineno} of {code.co_filename.rpartition('/')[2]})"
+        return f"{reason}{place}"
+    return None
+
+
+def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:
+    values = columns.values
+    if values.null_count and pa.types.is_struct(values.type):
+        raise Guard("an element that is None")
+    if not found.takes_none and _has_none(values):
+        raise Guard("a field that is None, and the function asks for that")
+    return Arguments([values, *more])
+
+
+def _has_none(column: pa.Array) -> bool:
+    if column.null_count:
+        return True
+    return pa.types.is_struct(column.type) and any(map(_has_none, column.flatten()))

@@ -1,0 +1,308 @@
+"""Evaluation of a trace on a batch: each way on the rows that take it, and their results in the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.common.typeinfo import CompositeTypeInfo, DecimalTypeInfo, RowTypeInfo, TypeInformation
+from eventide.runtime.tracing.expressions import (
+    Composite,
+    Constant,
+    Expression,
+    Field,
+    Leaf,
+    Operation,
+    Result,
+    Tree,
+    Whole,
+)
+from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
+
+
+class Arguments:
+    """The columns that stand for the arguments of a function: one for each."""
+
+    def __init__(self, columns: Sequence[pa.Array]) -> None:
+        self._columns = columns
+        self.count = len(columns[0])
+        self._found: dict[tuple[int, ...], pa.Array] = {}
+
+    def column(self, path: tuple[int, ...]) -> pa.Array:
+        """The column of a field, by its path; what it is a part of is nowhere None.
+
+        Raises:
+            Guard: if it is.
+        """
+        if path not in self._found:
+            if len(path) == 1:
+                self._found[path] = self._columns[path[0]]
+            else:
+                parent = self.column(path[:-1])
+                if parent.null_count:
+                    raise Guard("a tuple or row that is None")
+                self._found[path] = pc.struct_field(parent, [path[-1]])
+        return self._found[path]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Some rows of a batch, which have gone the same way so far.
+
+    Attributes:
+        arguments: the columns of the whole batch.
+        indices: the places of the rows; None where they are all of them.
+        parent: the rows that these are a part of.
+        mask: which of the parent's they are.
+        values: what was computed for them.
+    """
+
+    arguments: Arguments
+    indices: np.ndarray[Any, np.dtype[np.int64]] | None
+    parent: Rows | None
+    mask: pa.Array | None
+    values: dict[Expression, Value]
+
+    @staticmethod
+    def all_of(arguments: Arguments) -> Rows:
+        """All rows of a batch."""
+        return Rows(arguments, None, None, None, {})
+
+    def __len__(self) -> int:
+        return self.arguments.count if self.indices is None else len(self.indices)
+
+    def where(self, mask: pa.Array) -> Rows:
+        """The rows for which a truth value is true."""
+        at = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        return Rows(self.arguments, at if self.indices is None else self.indices[at], self, mask, {})
+
+    def column(self, path: tuple[int, ...]) -> pa.Array:
+        """The column of a field, or of an argument, in these rows."""
+        column = self.arguments.column(path)
+        return column if self.indices is None else column.take(pa.array(self.indices))
+
+    def value(self, expression: Expression) -> Value:
+        """The values of an expression, none of which is null.
+
+        Raises:
+            Guard: if Python might give something else in one of the rows.
+        """
+        if isinstance(expression, Constant):
+            return pa.scalar(expression.value)
+        known = self._known(expression)
+        if known is None:
+            known = self._field(expression) if isinstance(expression, Field) else self._computed(expression)
+            self.values[expression] = known
+        return known
+
+    def _known(self, expression: Expression) -> Value | None:
+        if expression in self.values:
+            return self.values[expression]
+        above = self.parent
+        if above is None or self.mask is None or expression not in above.values:
+            return None
+        value = above.values[expression]
+        return value if isinstance(value, pa.Scalar) else value.filter(self.mask)
+
+    def _field(self, field: Field) -> pa.Array:
+        column = self.column(field.path)
+        if column.null_count:
+            raise Guard("a field that is None where the function computes with it")
+        expected = field.type_info.arrow_type()
+        return column if column.type == expected else column.cast(expected)
+
+    def _computed(self, operation: Operation) -> Value:
+        return KERNELS[operation.name](*map(self.value, operation.operands))
+
+    def truths(self, condition: Expression) -> pa.Array:
+        """Whether a condition is true, in each row; None is not."""
+        if isinstance(condition, Field):
+            column = self.column(condition.path)
+            if column.null_count:
+                return truth(column).fill_null(False)
+        found = truth(self.value(condition))
+        return pa.repeat(found, len(self)) if isinstance(found, pa.Scalar) else found
+
+
+def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> pa.Array:
+    """The results of a trace for each row, as a column of their type.
+
+    Raises:
+        Guard: if Python might give something else in one of the rows.
+    """
+    everything = Rows.all_of(arguments)
+    ways = _ways(tree, everything)
+    results = [result for _, (result,) in ways]
+    if len(ways) == 1:
+        return _column(results[0], ways[0][0], type_info)
+    return _Junction(everything, [rows for rows, _ in ways]).column(results, type_info)
+
+
+class _Junction:
+    """Where several ways come together again: what they have in common is computed once."""
+
+    def __init__(self, everything: Rows, ways: list[Rows]) -> None:
+        self._everything = everything
+        self._ways = ways
+        self._number_of: pa.Array | None = None
+
+    def column(self, results: Sequence[Result], kind: TypeInformation) -> pa.Array:
+        """The results of the ways, one for each, as a column."""
+        if not results:
+            return pa.array([], kind.arrow_type())
+        if all(result == results[0] for result in results):
+            return _column(results[0], self._everything, kind)
+        if isinstance(kind, CompositeTypeInfo) and all(isinstance(result, Composite) for result in results):
+            parts = zip(*(result.parts for result in results if isinstance(result, Composite)), strict=True)
+            arrays = [self.column(part, each) for part, each in zip(parts, kind.types, strict=True)]
+            return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
+        if all(isinstance(result, Field | Constant) for result in results):
+            return pc.choose(self._numbers(), *(_choice(result, self._everything, kind) for result in results))
+        ways = zip(self._ways, results, strict=True)
+        return _put_together([(rows, _column(result, rows, kind)) for rows, result in ways], kind.arrow_type())
+
+    def _numbers(self) -> pa.Array:
+        """For each row, the number of its way."""
+        if self._number_of is None:
+            numbers = np.empty(len(self._everything), np.int8)
+            for number, rows in enumerate(self._ways):
+                numbers[rows.indices] = number
+            self._number_of = pa.array(numbers)
+        return self._number_of
+
+
+def _choice(result: Result, everything: Rows, kind: TypeInformation) -> Value:
+    if isinstance(result, Constant):
+        return pa.scalar(result.value, kind.arrow_type())
+    return _column(result, everything, kind)
+
+
+def truths(tree: Tree, arguments: Arguments) -> pa.Array:
+    """Whether the result of a trace is true for each row.
+
+    Raises:
+        Guard: if Python might give something else in one of the rows.
+    """
+    parts = [(rows, _truth(result, rows)) for rows, (result,) in _ways(tree, Rows.all_of(arguments))]
+    return _put_together(parts, pa.bool_())
+
+
+def flattened(
+    tree: Tree, arguments: Arguments, type_info: TypeInformation
+) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np.int64]]]:
+    """All results of a trace that has several for each row, as a column of their type, and the row of each.
+
+    They are in the order of the rows, and those of a row in the order in which the function gives them.
+
+    Raises:
+        Guard: if Python might give something else in one of the rows.
+    """
+    columns: list[pa.Array] = []
+    origins: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    for rows, results in _ways(tree, Rows.all_of(arguments)):
+        places = np.arange(len(rows)) if rows.indices is None else rows.indices
+        for part in results:
+            columns.append(_column(part, rows, type_info))
+            origins.append(places)
+    if not columns:
+        return pa.array([], type_info.arrow_type()), np.empty(0, np.int64)
+    of_each = np.concatenate(origins)
+    order = np.argsort(of_each, kind="stable")
+    return pa.concat_arrays(columns).take(pa.array(order)), of_each[order]
+
+
+def _ways(tree: Tree, rows: Rows) -> list[tuple[Rows, tuple[Result, ...]]]:
+    """The results of each way, with the rows that go it; ways that no row goes are left out."""
+    if not len(rows):
+        return []
+    if isinstance(tree, Leaf):
+        return [(rows, tree.results)]
+    mask = rows.truths(tree.condition)
+    true = pc.sum(mask).as_py()
+    if true == len(rows):
+        return _ways(tree.if_true, rows)
+    if not true:
+        return _ways(tree.if_false, rows)
+    return [*_ways(tree.if_true, rows.where(mask)), *_ways(tree.if_false, rows.where(pc.invert(mask)))]
+
+
+def _put_together(parts: list[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.Array:
+    if not parts:
+        return pa.array([], kind)
+    if len(parts) == 1:
+        return parts[0][1]
+    indices = np.concatenate([rows.indices for rows, _ in parts if rows.indices is not None])
+    places = np.empty(len(indices), np.int64)
+    places[indices] = np.arange(len(indices))
+    return pa.concat_arrays([column for _, column in parts]).take(pa.array(places))
+
+
+def _truth(result: Result, rows: Rows) -> pa.Array:
+    match result:
+        case Composite() | Whole():  # a tuple or row with fields is always true
+            return pa.repeat(pa.scalar(True), len(rows))
+        case Constant(values=(value,)):
+            return pa.repeat(pa.scalar(bool(value)), len(rows))
+    return rows.truths(result)
+
+
+def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
+    """The results of some rows as a column of a type."""
+    match result:
+        case Whole(number):
+            return _cast(rows.column((number,)), kind)
+        case Composite(parts):
+            if not isinstance(kind, CompositeTypeInfo):
+                raise Guard("a tuple or row where another type is declared")
+            arrays = [_column(part, rows, each) for part, each in zip(parts, kind.types, strict=True)]
+            return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
+        case Constant(values=(None,)):
+            return pa.nulls(len(rows), kind.arrow_type())
+        case Constant():
+            return pa.repeat(pa.scalar(result.value, kind.arrow_type()), len(rows))
+        case Field():
+            return _cast(rows.column(result.path), kind)
+    value = rows.value(result)
+    return _cast(pa.repeat(value, len(rows)) if isinstance(value, pa.Scalar) else value, kind)
+
+
+def _cast(column: pa.Array, kind: TypeInformation) -> pa.Array:
+    expected = kind.arrow_type()
+    if column.type == expected:
+        return column
+    try:
+        return column.cast(expected)
+    except pa.ArrowInvalid as error:
+        raise Guard(f"a value that does not fit {kind}") from error
+
+
+def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
+    """Whether values of a type that a trace gives are brought to a declared type by a cast, as Python's are.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> fits(Types.LONG(), Types.INT()), fits(Types.STRING(), Types.LONG())
+    (True, False)
+    """
+    if inferred == declared:
+        return True
+    if isinstance(inferred, CompositeTypeInfo) and isinstance(declared, CompositeTypeInfo):
+        if isinstance(inferred, RowTypeInfo) and getattr(declared, "names", None) != inferred.names:
+            return False
+        if len(inferred.types) != len(declared.types):
+            return False
+        return all(map(fits, inferred.types, declared.types))
+    if inferred.is_pickled:  # always None, which fits every type
+        return not isinstance(declared, CompositeTypeInfo) and not declared.is_pickled
+    if isinstance(inferred, DecimalTypeInfo) and isinstance(declared, DecimalTypeInfo):
+        return inferred.scale <= declared.scale
+    return str(declared) in _WIDER.get(str(inferred), ())
+
+
+_WHOLE = ("BYTE", "SHORT", "INT", "LONG")
+_WIDER = {**dict.fromkeys(_WHOLE, (*_WHOLE, "DOUBLE")), "FLOAT": ("DOUBLE",)}
+"""The types that values of a type may be declared as, so that a cast that refuses gives what Python does."""

@@ -1,0 +1,115 @@
+"""What a traced function computes: expressions over the fields of its arguments, and the branches between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from eventide.common.typeinfo import TypeInformation
+
+Kind: TypeAlias = type
+"""The Python type of the value of an expression; ``object`` where only its type information tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an argument, by its path: the number of the argument, then a place on each level."""
+
+    kind: Kind
+    path: tuple[int, ...]
+    type_info: TypeInformation
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A value that is the same for all elements. Its text tells 0.0 from -0.0, and one NaN is like another."""
+
+    kind: Kind
+    text: str
+    values: tuple[Any, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and (self.kind, self.text) == (other.kind, other.text)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.text))
+
+    @property
+    def value(self) -> Any:
+        """The value."""
+        return self.values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operator or a method, by a name of ours, on expressions. ``scale`` is that of a decimal number."""
+
+    kind: Kind
+    name: str
+    operands: tuple[Expression, ...]
+
+
+Expression: TypeAlias = Field | Constant | Operation
+
+
+def constant(value: Any) -> Constant:
+    """The expression of a constant."""
+    return Constant(type(value), repr(value), (value,))
+
+
+def fields_in(expression: Expression) -> Iterator[Field]:
+    """The fields that an expression needs."""
+    match expression:
+        case Field():
+            yield expression
+        case Operation():
+            for operand in expression.operands:
+                yield from fields_in(operand)
+
+
+@dataclass(frozen=True, slots=True)
+class Composite:
+    """A tuple or, with ``names``, a row that a function puts together."""
+
+    parts: tuple[Result, ...]
+    names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An argument as it is, by its number."""
+
+    argument: int
+
+
+Result: TypeAlias = Expression | Composite | Whole
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """The end of a way through a function: its results, of which a function that is no ``flat_map`` has one."""
+
+    results: tuple[Result, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A point at which a function asked whether something is true."""
+
+    condition: Expression
+    if_true: Tree
+    if_false: Tree
+
+
+Tree: TypeAlias = Leaf | Branch
+
+
+def leaves(tree: Tree) -> Iterator[tuple[dict[Expression, bool], tuple[Result, ...]]]:
+    """The results of each way, with the answers that lead to them."""
+    if isinstance(tree, Leaf):
+        yield {}, tree.results
+        return
+    for answer, subtree in ((True, tree.if_true), (False, tree.if_false)):
+        for answers, results in leaves(subtree):
+            yield {tree.condition: answer, **answers}, results

@@ -1,0 +1,177 @@
+"""Reduce functions that are sums, extremes, first or last fields: known from their trace, and so to be associative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import traced
+from eventide.runtime.tracing.expressions import Composite, Expression, Field, Operation, Result, Whole, leaves
+
+
+class How(Enum):
+    """What a field of the result is, of the fields of all elements, in the order of arrival."""
+
+    FIRST = "first"
+    LAST = "last"
+    SUM = "sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The field of the element that has the highest or lowest value in the field ``by``, a place.
+
+    Of several such elements it is that of the first one, or with ``last_of_equal`` that of the last one.
+    """
+
+    by: int
+    is_highest: bool
+    last_of_equal: bool
+
+
+FieldFold: TypeAlias = How | Extreme
+
+_FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+_NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A reduce function, field by field; elements without fields have one."""
+
+    type_info: TypeInformation
+    fields: tuple[FieldFold, ...]
+
+    def shows_order(self, same: Collection[int]) -> bool:
+        """Whether the order of elements of several splits can be seen in the result.
+
+        Args:
+            same: the places of fields that are the same in all elements that are reduced.
+        """
+        places = set(range(len(self.fields))).difference(same)
+        return any(self.fields[place] is not How.SUM and not self._is_own_extreme(place) for place in places)
+
+    def _is_own_extreme(self, place: int) -> bool:
+        fold = self.fields[place]
+        return isinstance(fold, Extreme) and fold.by == place
+
+
+def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
+    """The fold that a reduce function is.
+
+    Sums of floating-point numbers are none: they depend on the order in which they are added up.
+
+    Raises:
+        NotTraceable: if it is none that is known.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> pair = Types.TUPLE([Types.STRING(), Types.LONG()])
+    >>> fold_of(lambda a, b: (a[0], a[1] + b[1]), pair).fields
+    (<How.FIRST: 'first'>, <How.SUM: 'sum'>)
+    >>> fold_of(lambda a, b: a if a[1] >= b[1] else b, pair).fields[0]
+    Extreme(by=1, is_highest=True, last_of_equal=False)
+    """
+    found = traced(function, type_info, type_info)
+    if not found.takes_none:
+        raise NotTraceable("it asks whether something is None")
+    if not found.admission.is_closed:
+        raise NotTraceable("it takes values from outside, which may change")
+    width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
+    ways = [(answers, _fields(result, type_info, width)) for answers, (result,) in leaves(found.tree)]
+    folds = [_fold(place, ways) for place in range(width)]
+    for fold in folds:
+        if isinstance(fold, Extreme) and not _agrees(folds[fold.by], fold):
+            raise NotTraceable("it does not keep the field by which it chooses")
+    return Fold(type_info, tuple(folds))
+
+
+def _fields(result: Result, type_info: TypeInformation, width: int) -> tuple[Result | _Place, ...]:
+    """The fields of a result, which is of the type of the elements."""
+    match result:
+        case Whole(number) if isinstance(type_info, CompositeTypeInfo):
+            return tuple(_Place(number, place) for place in range(width))
+        case Composite(parts, names) if isinstance(type_info, CompositeTypeInfo):
+            expected = type_info.names if isinstance(type_info, RowTypeInfo) else None
+            if len(parts) == width and names == expected:
+                return parts
+        case _ if not isinstance(type_info, CompositeTypeInfo):
+            return (result,)
+    raise NotTraceable("its result is not of the type of the elements")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The field of an argument, whatever is known of it."""
+
+    number: int
+    place: int
+
+
+def _place_of(result: Any) -> _Place | None:
+    match result:
+        case _Place():
+            return result
+        case Field(path=(number,)):
+            return _Place(number, 0)
+        case Field(path=(number, place)):
+            return _Place(number, place)
+    return None
+
+
+def _fold(place: int, ways: Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]]) -> FieldFold:
+    results = [parts[place] for _, parts in ways]
+    places = [_place_of(result) for result in results]
+    old, new = _Place(0, place), _Place(1, place)
+    if all(found == old for found in places):
+        return How.FIRST
+    if all(found == new for found in places):
+        return How.LAST
+    if all(_is_sum(result, old, new) for result in results):
+        return How.SUM
+    if all(found in (old, new) for found in places):
+        for condition in _asked_by_all(answers for answers, _ in ways):
+            takes_new = {answers[condition]: found == new for (answers, _), found in zip(ways, places, strict=True)}
+            is_decisive = all(
+                takes_new[answers[condition]] == (found == new)
+                for (answers, _), found in zip(ways, places, strict=True)
+            )
+            if is_decisive and (extreme := _extreme(condition, replaces_if=takes_new.get(True, False))) is not None:
+                return extreme
+    raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
+
+
+def _is_sum(result: Any, old: _Place, new: _Place) -> bool:
+    match result:
+        case Operation(kind, "add", (Field(kind=left_kind) as left, Field(kind=right_kind) as right)):
+            return {kind, left_kind, right_kind} == {int} and {_place_of(left), _place_of(right)} == {old, new}
+    return False
+
+
+def _asked_by_all(answers: Iterable[dict[Expression, bool]]) -> list[Expression]:
+    first, *others = answers
+    return [condition for condition in first if all(condition in other for other in others)]
+
+
+def _extreme(condition: Expression, *, replaces_if: bool) -> Extreme | None:
+    """What is chosen by a comparison of a field of both, where the newer element replaces if it is as said."""
+    match condition:
+        case Operation(_, name, (Field(kind=kind) as left, Field() as right)) if name in _FLIPPED and kind in (
+            int,
+            str,
+        ):
+            first, second = _place_of(left), _place_of(right)
+            if first is None or second is None or first.place != second.place or first.number == second.number:
+                return None
+            relation = name if first.number == 1 else _FLIPPED[name]
+            relation = relation if replaces_if else _NEGATED[relation]
+            return Extreme(first.place, relation in ("gt", "ge"), relation in ("ge", "le"))
+    return None
+
+
+def _agrees(kept: FieldFold, chosen: Extreme) -> bool:
+    """Whether the field that elements are chosen by is kept as that of the chosen one."""
+    return isinstance(kept, Extreme) and (kept.by, kept.is_highest) == (chosen.by, chosen.is_highest)

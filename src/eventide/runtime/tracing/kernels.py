@@ -1,0 +1,236 @@
+"""Kernels: each operation of a trace on columns, where that gives what Python gives; else a guard says so."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Value: TypeAlias = "pa.Array | pa.Scalar"
+"""A column without nulls, or a constant."""
+
+_EXACT_FLOAT = 2**53
+"""Up to this number, each whole number is a floating-point number too."""
+
+_WHITESPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""What Python strips from text that is ASCII."""
+
+_CONTEXT_DIGITS = 28
+
+
+class Guard(Exception):
+    """Says what there is in a batch for which columns might give another result than the function."""
+
+
+def _checked(compute: Callable[..., Value], *operands: Value) -> Value:
+    try:
+        return compute(*operands)
+    except pa.ArrowInvalid as error:
+        raise Guard("a whole number with more than 64 bits") from error
+
+
+def _is_float(*values: Value) -> bool:
+    return any(pa.types.is_floating(value.type) for value in values)
+
+
+def _is_decimal(*values: Value) -> bool:
+    return any(pa.types.is_decimal(value.type) for value in values)
+
+
+def as_float(value: Value) -> Value:
+    """A number as a floating-point number; a whole number is rounded as Python rounds it."""
+    if pa.types.is_boolean(value.type):
+        value = value.cast(pa.int64())
+    return value if pa.types.is_float64(value.type) else pc.cast(value, pa.float64(), safe=False)
+
+
+def _as_whole(value: Value) -> Value:
+    return value if pa.types.is_int64(value.type) else value.cast(pa.int64())
+
+
+def _numbers(value: Value) -> Any:
+    """A column as numpy has it, or a number."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    return value.to_numpy(zero_copy_only=False)
+
+
+def _largest(value: Value) -> int:
+    """The largest absolute value of whole numbers."""
+    numbers = np.asarray(_numbers(value))
+    return max(abs(int(numbers.min())), abs(int(numbers.max()))) if numbers.size else 0
+
+
+def _small_enough(*values: Value) -> None:
+    """Guard whole numbers that are compared or divided as floating-point numbers."""
+    for value in values:
+        if not _is_float(value) and _largest(_as_whole(value)) > _EXACT_FLOAT:
+            raise Guard("a whole number beyond 2**53 where floating-point numbers are computed")
+
+
+def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value, Value], Value]:
+    def compute(left: Value, right: Value) -> Value:
+        if _is_decimal(left, right):
+            return _decimals(of_floats, left, right)
+        if _is_float(left, right):
+            return of_floats(as_float(left), as_float(right))
+        return _checked(of_whole, _as_whole(left), _as_whole(right))
+
+    return compute
+
+
+def _decimals(compute: Callable[..., Value], left: Value, right: Value) -> Value:
+    if decimal.getcontext().prec < _CONTEXT_DIGITS:
+        raise Guard("the context of decimal numbers has fewer digits")
+    sides = [side if _is_decimal(side) else _as_whole(side).cast(pa.decimal128(19, 0)) for side in (left, right)]
+    result = compute(*sides)
+    if _has_zero(result) and any(map(_has_negative, sides)):
+        raise Guard("a decimal zero, which might be negative")
+    return result
+
+
+def _has_zero(value: Value) -> bool:
+    return bool(pc.any(pc.equal(_as_column(value), Decimal(0))).as_py())
+
+
+def _has_negative(value: Value) -> bool:
+    return bool(pc.any(pc.less(_as_column(value), Decimal(0))).as_py())
+
+
+def _as_column(value: Value) -> pa.Array:
+    return pa.array([value.as_py()], value.type) if isinstance(value, pa.Scalar) else value
+
+
+def _add(left: Value, right: Value) -> Value:
+    if pa.types.is_string(left.type):
+        return pc.binary_join_element_wise(left, right, "")
+    return _ADD(left, right)
+
+
+_ADD = _arithmetic(pc.add_checked, pc.add)
+
+
+def _divisor(right: Value) -> Any:
+    numbers = _numbers(right)
+    if not np.all(numbers):
+        raise Guard("a division by zero")
+    return numbers
+
+
+def _array(numbers: Any) -> Value:
+    return pa.array(numbers) if isinstance(numbers, np.ndarray) else pa.scalar(numbers.item())
+
+
+def _true_division(left: Value, right: Value) -> Value:
+    _divisor(right)
+    if not _is_float(left, right):
+        _small_enough(left, right)
+    return pc.divide(as_float(left), as_float(right))
+
+
+def _floor_division(left: Value, right: Value) -> Value:
+    dividend, divisor = np.asarray(_numbers(_as_whole(left))), np.asarray(_divisor(_as_whole(right)))
+    if (dividend == -(2**63)).any() and (divisor == -1).any():
+        raise Guard("a whole number with more than 64 bits")
+    return _array(np.floor_divide(dividend, divisor))
+
+
+def _modulo(left: Value, right: Value) -> Value:
+    return _array(np.mod(np.asarray(_numbers(_as_whole(left))), np.asarray(_divisor(_as_whole(right)))))
+
+
+def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    def compared(left: Value, right: Value) -> Value:
+        if pa.types.is_string(left.type):
+            return compute(left, right)
+        if _is_float(left, right):
+            if not (_is_float(left) and _is_float(right)):
+                _small_enough(left, right)
+            return compute(as_float(left), as_float(right))
+        return compute(_as_whole(left), _as_whole(right))
+
+    return compared
+
+
+def _of_bits(of_truths: Callable[..., Value], of_whole: Callable[..., Value]) -> Callable[[Value, Value], Value]:
+    def compute(left: Value, right: Value) -> Value:
+        if pa.types.is_boolean(left.type) and pa.types.is_boolean(right.type):
+            return of_truths(left, right)
+        return of_whole(_as_whole(left), _as_whole(right))
+
+    return compute
+
+
+def _signed(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value], Value]:
+    return lambda value: of_floats(value) if _is_float(value) else _checked(of_whole, _as_whole(value))
+
+
+def _of_ascii(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    def computed(value: Value) -> Value:
+        texts = _as_column(value)
+        if len(texts) and not pc.all(pc.string_is_ascii(texts)).as_py():
+            raise Guard("a text that is not ASCII")
+        return compute(value)
+
+    return computed
+
+
+def _text_of(value: Value) -> str:
+    text: str = value.as_py()
+    return text
+
+
+def _is_in(value: Value, among: list[Any]) -> Value:
+    found = _as_whole(value) if pa.types.is_integer(value.type) else value
+    return pc.is_in(found, pa.array(among, found.type))
+
+
+KERNELS: dict[str, Callable[..., Value]] = {
+    "add": _add,
+    "sub": _arithmetic(pc.subtract_checked, pc.subtract),
+    "mul": _arithmetic(pc.multiply_checked, pc.multiply),
+    "truediv": _true_division,
+    "floordiv": _floor_division,
+    "mod": _modulo,
+    "and": _of_bits(pc.and_, pc.bit_wise_and),
+    "or": _of_bits(pc.or_, pc.bit_wise_or),
+    "xor": _of_bits(pc.xor, pc.bit_wise_xor),
+    "lt": _comparison(pc.less),
+    "le": _comparison(pc.less_equal),
+    "gt": _comparison(pc.greater),
+    "ge": _comparison(pc.greater_equal),
+    "eq": _comparison(pc.equal),
+    "ne": _comparison(pc.not_equal),
+    "negate": _signed(pc.negate_checked, pc.negate),
+    "plus": _signed(lambda value: value, lambda value: value),
+    "abs": _signed(pc.abs_checked, pc.abs),
+    "invert": lambda value: pc.bit_wise_not(_as_whole(value)),
+    "float": as_float,
+    "text": lambda value: _as_whole(value).cast(pa.string()),
+    "length": lambda value: pc.utf8_length(value).cast(pa.int64()),
+    "is in": lambda value, *among: _is_in(value, [one.as_py() for one in among]),
+    "contains": lambda value, part: pc.match_substring(value, _text_of(part)),
+    "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
+    "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
+    "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),
+    "upper": _of_ascii(pc.ascii_upper),
+    "lower": _of_ascii(pc.ascii_lower),
+    "strip": _of_ascii(lambda value: pc.utf8_trim(value, _WHITESPACE)),
+    "lstrip": _of_ascii(lambda value: pc.utf8_ltrim(value, _WHITESPACE)),
+    "rstrip": _of_ascii(lambda value: pc.utf8_rtrim(value, _WHITESPACE)),
+}
+"""By the name of the operation in an expression."""
+
+
+def truth(value: Value) -> Value:
+    """Whether each value is true, as ``bool`` says."""
+    if pa.types.is_boolean(value.type):
+        return value
+    if pa.types.is_string(value.type):
+        return pc.greater(pc.binary_length(value), 0)
+    return pc.not_equal(value, pa.scalar(0, value.type))

@@ -1,0 +1,204 @@
+"""Tracing: a function is called once for each way through it, with symbols, and what it does with them is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from typing import Any
+
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types
+from eventide.common.types import Row, RowKind
+from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
+from eventide.runtime.tracing.expressions import (
+    Branch,
+    Composite,
+    Expression,
+    Field,
+    Leaf,
+    Result,
+    Tree,
+    Whole,
+    constant,
+    leaves,
+)
+from eventide.runtime.tracing.symbols import CONTAINERS, REPLACED, Symbol, Way, argument, type_of
+
+_MOST_LEAVES = 16
+_CONSTANTS = (int, float, bool, str, Decimal, type(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What a function does with arguments of some types, whatever their values.
+
+    Attributes:
+        admission: tells whether what the function takes from outside has changed since then.
+        types: the types of the arguments.
+        tree: its branches and results.
+    """
+
+    admission: Admitted
+    types: tuple[TypeInformation, ...]
+    tree: Tree
+
+    @property
+    def takes_none(self) -> bool:
+        """Whether a field may be None that is only handed on."""
+        return not self.admission.tests_for_none
+
+    def result_type(self) -> TypeInformation:
+        """The type of all of its results.
+
+        Raises:
+            NotTraceable: if they have no type in common that columns can have.
+        """
+        results = [result for _, several in leaves(self.tree) for result in several]
+        if not results:
+            raise NotTraceable("it never has a result")
+        kind = reduce(_common, (_type(result, self.types) for result in results))
+        if kind is None:
+            raise NotTraceable("it returns None")
+        return kind
+
+
+def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, several: bool = False) -> Trace:
+    """Trace a function over arguments of some types; with ``several``, one that has any number of results.
+
+    Raises:
+        NotTraceable: if columns might not give what the function gives.
+    """
+    admission = admitted(function, REPLACED, CONTAINERS)
+    answers: list[bool] = []
+    ways: list[tuple[dict[Expression, bool], tuple[Result, ...]]] = []
+    while True:
+        way = Way(answers)
+        ways.append(_one_way(admission.function, types, way, several=several))
+        if len(ways) > _MOST_LEAVES:
+            raise NotTraceable(f"there are more than {_MOST_LEAVES} ways through it")
+        answers = [*way.asked.values()]
+        while answers and not answers[-1]:
+            answers.pop()
+        if not answers:
+            return Trace(admission, tuple(types), _tree(ways))
+        answers[-1] = False
+
+
+def _one_way(
+    function: Callable[..., Any], types: Sequence[TypeInformation], way: Way, *, several: bool
+) -> tuple[dict[Expression, bool], tuple[Result, ...]]:
+    arguments = [argument(number, kind, way) for number, kind in enumerate(types)]
+    try:
+        value = function(*arguments)
+        values = ([] if value is None else value) if several else [value]
+        results = tuple(_result(one, arguments) for one in values)
+    except NotTraceable:
+        raise
+    except Exception as error:  # whatever the function raises, it raises again where it is called with values
+        raise NotTraceable(f"it raised {error!r} when it was traced") from error
+    return dict(way.asked), results
+
+
+def _result(value: Any, arguments: list[Any]) -> Result:
+    for number, given in enumerate(arguments):
+        if value is given and isinstance(value, tuple | Row):
+            return Whole(number)
+    if isinstance(value, Symbol):
+        return value.expression
+    if isinstance(value, tuple):
+        return Composite(_parts(value, arguments))
+    if type(value) is Row:
+        names = value.get_field_names()
+        if names is None or value.get_row_kind() is not RowKind.INSERT or len(names) != len(value):
+            raise NotTraceable("it returns a row whose fields have no names, or that is no insert")
+        return Composite(_parts(list(value), arguments), tuple(names))
+    if type(value) not in _CONSTANTS:
+        raise NotTraceable(f"it returns a {type(value).__name__}")
+    return constant(value)
+
+
+def _parts(values: Sequence[Any], arguments: list[Any]) -> tuple[Result, ...]:
+    if not values:
+        raise NotTraceable("it returns a tuple or row without fields")
+    return tuple(_result(value, arguments) for value in values)
+
+
+def _tree(ways: list[tuple[dict[Expression, bool], tuple[Result, ...]]]) -> Tree:
+    """The ways as a tree: they are in the order in which they were found, those of True before those of False."""
+    asked, results = ways[0]
+    if not asked:
+        return Leaf(results)
+    condition = next(iter(asked))
+    below: dict[bool, list[tuple[dict[Expression, bool], tuple[Result, ...]]]] = {True: [], False: []}
+    for answers, found in ways:
+        rest = dict(answers)
+        below[rest.pop(condition)].append((rest, found))
+    return Branch(condition, _tree(below[True]), _tree(below[False]))
+
+
+def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation | None:
+    match result:
+        case Whole(number):
+            return types[number]
+        case Composite(parts, names):
+            return _composite([_type(part, types) for part in parts], names)
+    return type_of(result)
+
+
+def _composite(parts: Sequence[TypeInformation | None], names: Sequence[str] | None) -> TypeInformation:
+    kinds = [_NONE if part is None else part for part in parts]
+    return Types.TUPLE(kinds) if names is None else Types.ROW_NAMED(list(names), kinds)
+
+
+_NONE = Types.PICKLED_BYTE_ARRAY()
+"""Stands for the type of a field that is always None, until another result says more."""
+
+
+def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeInformation | None:
+    """The type of values of two types; None where both are always None."""
+    if one is None or one in (_NONE, other):
+        return other
+    if other is None or other == _NONE:
+        return one
+    if isinstance(one, CompositeTypeInfo) and isinstance(other, CompositeTypeInfo):
+        names = one.names if isinstance(one, RowTypeInfo) else None
+        if type(one) is type(other) and one.field_names == other.field_names:
+            return _composite([_common(*kinds) for kinds in zip(one.types, other.types, strict=True)], names)
+    if _is_whole(one) and _is_whole(other):
+        return Types.LONG()
+    raise NotTraceable(f"it returns values of several types, {one} and {other}")
+
+
+def _is_whole(kind: TypeInformation) -> bool:
+    return str(kind) in ("BYTE", "SHORT", "INT", "LONG")
+
+
+def has_untyped_part(kind: TypeInformation) -> bool:
+    """Whether a part of a type is always None, so that nothing else is known of it."""
+    return kind == _NONE or (isinstance(kind, CompositeTypeInfo) and any(map(has_untyped_part, kind.types)))
+
+
+def key_fields(function: Callable[..., Any], type_info: TypeInformation) -> tuple[str, ...] | None:
+    """The fields of an element that a key selector returns, by their names; None if it returns anything else.
+
+    >>> key_fields(lambda event: (event["user"], event["day"]), Types.ROW_NAMED(["user", "day"], [Types.LONG()] * 2))
+    ('user', 'day')
+    >>> key_fields(itemgetter(1), Types.TUPLE([Types.STRING(), Types.LONG()]))
+    ('f1',)
+    """
+    if not isinstance(type_info, CompositeTypeInfo):
+        return None
+    try:
+        tree = trace(function, [type_info]).tree
+    except NotTraceable:
+        return None
+    if not isinstance(tree, Leaf):
+        return None
+    (result,) = tree.results
+    parts = result.parts if isinstance(result, Composite) and result.names is None else (result,)
+    if not all(isinstance(part, Field) and len(part.path) == 2 for part in parts):
+        return None
+    if isinstance(result, Composite) and len(parts) == 1:  # a tuple of one is not its field
+        return None
+    return tuple(type_info.field_names[part.path[1]] for part in parts if isinstance(part, Field))

@@ -1,0 +1,276 @@
+"""Random functions over random batches: what their traces give must be what they give, element by element.
+
+    python -m tests.support.random_functions --cases 10000000 [--seed 1]
+
+A case is one function and one element.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
+from eventide.runtime.elements.elements import Columns
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import mapped
+from eventide.runtime.tracing.kernels import Guard
+
+ROWS = 24
+
+_INTS = (0, 1, -1, 2, 7, -13, 100, 2**31, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 3, 2**62, 2**63 - 1, -(2**63))
+_SMALL = (0, 1, -1, 2, 3, 5, -7, 127, -128)
+_FLOATS = (0.0, -0.0, 1.0, -1.5, 0.1, 1e300, -1e308, 5e-324, math.inf, -math.inf, math.nan, 2.0**53, 3.7)
+_TEXTS = ("", "a", "b", "ab", " a ", "abc", "ABC", "ß", "İ", "\x1c x\n", "\xa0", "long text", "x" * 40, "日本")
+_DECIMALS = tuple(map(Decimal, ("0.00", "1.25", "-1.25", "99999999.99", "3.10", "-0.01")))
+_FIELDS = {
+    "i": (Types.LONG(), _INTS),
+    "j": (Types.INT(), _SMALL),
+    "k": (Types.LONG(), _SMALL),
+    "f": (Types.DOUBLE(), _FLOATS),
+    "g": (Types.FLOAT(), (0.5, -0.0, 1.0, 3.25, math.nan, math.inf)),
+    "s": (Types.STRING(), _TEXTS),
+    "u": (Types.STRING(), ("a", "b", "ab", "")),
+    "b": (Types.BOOLEAN(), (True, False)),
+    "d": (Types.BIG_DEC(10, 2), _DECIMALS),
+}
+_NAMES = tuple(_FIELDS)
+_OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
+OF_ROWS = Types.ROW_NAMED(list(_NAMES), [kind for kind, _ in _FIELDS.values()])
+OF_TUPLES = Types.TUPLE([kind for kind, _ in _FIELDS.values()])
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, and the elements that it is called with.
+
+    Attributes:
+        source: the text of the function.
+        function: the function.
+        type_info: the type of the elements.
+        values: the elements.
+    """
+
+    source: str
+    function: Callable[[Any], Any]
+    type_info: TypeInformation
+    values: list[Any]
+
+
+class Maker:
+    """Makes random functions and elements from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._is_row = True
+
+    def case(self, rows: int = ROWS) -> Case:
+        """One more function, with some elements."""
+        self._is_row = self._random.random() < 0.6
+        source = f"lambda e: {self._result()}"
+        function = eval(source, {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53})})
+        type_info = OF_ROWS if self._is_row else OF_TUPLES
+        return Case(source, function, type_info, self._values(rows))
+
+    def _values(self, rows: int) -> list[Any]:
+        with_none = {name for name in _NAMES if self._random.random() < 0.1}
+        are_tame = self._random.random() < 0.5
+        columns = []
+        for name, (_, pool) in _FIELDS.items():
+            choices = pool[: max(3, len(pool) // 2)] if are_tame else pool
+            values = self._random.choices(choices, k=rows)
+            if name in with_none:
+                values = [None if self._random.random() < 0.2 else value for value in values]
+            columns.append(values)
+        made = list(zip(*columns, strict=True))
+        return [Row.of_fields(_NAMES, values) for values in made] if self._is_row else made
+
+    def _one(self, *choices: Callable[[], str]) -> str:
+        return self._random.choice(choices)()
+
+    def _field(self, name: str) -> str:
+        if self._is_row:
+            return self._random.choice((f"e.{name}", f"e[{name!r}]", f"e[{_NAMES.index(name)}]"))
+        return f"e[{_NAMES.index(name)}]"
+
+    def _result(self) -> str:
+        depth = self._random.choice((1, 2, 2, 3))
+        return self._one(
+            lambda: self._any(depth),
+            lambda: self._any(depth),
+            lambda: f"({self._any(depth)}, {self._any(1)})",
+            lambda: f"Row(x={self._any(depth)}, y={self._any(1)}, z={self._any(0)})",
+            lambda: f"({self._any(1)}, ({self._any(0)}, {self._any(1)}))",
+            lambda: f"({self._choice_with_none(depth)}, {self._any(0)})",
+            lambda: f"e if {self._bool(depth)} else e",
+        )
+
+    def _choice_with_none(self, depth: int) -> str:
+        kind = self._random.choice((self._int, self._float, self._str, self._bool))
+        return f"({kind(depth - 1)} if {self._bool(depth - 1)} else None)"
+
+    def _any(self, depth: int) -> str:
+        return self._random.choice((self._int, self._int, self._float, self._str, self._bool, self._decimal))(depth)
+
+    def _choice(self, kind: Callable[[int], str], depth: int) -> str:
+        return f"({kind(depth)} if {self._bool(depth)} else {kind(depth)})"
+
+    def _int(self, depth: int) -> str:
+        if depth <= 0:
+            return self._one(
+                lambda: self._field(self._random.choice("ijk")),
+                lambda: self._field(self._random.choice("jk")),
+                lambda: str(self._random.choice(_SMALL)),
+                lambda: str(self._random.choice(_INTS)),
+            )
+        less = depth - 1
+        return self._one(
+            lambda: f"({self._int(less)} {self._random.choice('+-*')} {self._int(less)})",
+            lambda: f"({self._int(less)} {self._random.choice(('//', '%'))} {self._int(less)})",
+            lambda: f"({self._int(less)} {self._random.choice('&|^')} {self._int(less)})",
+            lambda: f"{self._random.choice(('-', 'abs', '~', '+'))}({self._int(less)})",
+            lambda: f"len({self._str(less)})",
+            lambda: f"{self._random.choice(('min', 'max'))}({self._int(less)}, {self._int(less)})",
+            lambda: f"({self._bool(less)} + {self._int(less)})",
+            lambda: f"({self._int(less)} or {self._int(less)})",
+            lambda: self._choice(self._int, less),
+            lambda: f"divmod({self._int(less)}, {self._int(less)})[{self._random.choice('01')}]",
+        )
+
+    def _float(self, depth: int) -> str:
+        if depth <= 0:
+            return self._one(
+                lambda: self._field(self._random.choice("fg")),
+                lambda: self._random.choice(("0.0", "-0.0", "1.5", "0.1", "1e308", "3.0")),
+            )
+        less = depth - 1
+        return self._one(
+            lambda: f"({self._number(less)} / {self._number(less)})",
+            lambda: f"({self._float(less)} {self._random.choice('+-*')} {self._number(less)})",
+            lambda: f"({self._number(less)} {self._random.choice('+-*')} {self._float(less)})",
+            lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._float(less)})",
+            lambda: f"float({self._number(less)})",
+            lambda: f"{self._random.choice(('min', 'max'))}({self._float(less)}, {self._float(less)})",
+            lambda: self._choice(self._float, less),
+        )
+
+    def _number(self, depth: int) -> str:
+        return self._random.choice((self._int, self._float))(depth)
+
+    def _decimal(self, depth: int) -> str:
+        less = depth - 1
+        return self._one(
+            lambda: self._field("d"),
+            lambda: f"(D * {self._int(min(less, 0))})",
+            lambda: f"({self._field('d')} {self._random.choice('+-*')} {self._int(0)})",
+            lambda: f"(Decimal('2.5') {self._random.choice('+-*')} {self._field('d')})",
+        )
+
+    def _str(self, depth: int) -> str:
+        if depth <= 0:
+            return self._one(
+                lambda: self._field(self._random.choice("su")),
+                lambda: repr(self._random.choice(_TEXTS)),
+            )
+        less = depth - 1
+        method = self._random.choice(("upper", "lower", "strip", "lstrip", "rstrip"))
+        return self._one(
+            lambda: f"({self._str(less)} + {self._str(less)})",
+            lambda: f"{self._str(less)}.{method}()",
+            lambda: f"{self._str(less)}.replace('a', {self._random.choice(_TEXTS)!r})",
+            lambda: f"str({self._int(less)})",
+            lambda: f"({self._str(less)} or {self._str(less)})",
+            lambda: f"{self._random.choice(('min', 'max'))}({self._str(less)}, {self._str(less)})",
+            lambda: self._choice(self._str, less),
+        )
+
+    def _bool(self, depth: int) -> str:
+        if depth <= 0:
+            return self._one(
+                lambda: self._field("b"),
+                lambda: f"({self._int(0)} {self._compare()} {self._int(0)})",
+                lambda: f"({self._field('u')} == {self._random.choice(_TEXTS)!r})",
+            )
+        less = depth - 1
+        return self._one(
+            lambda: f"({self._number(less)} {self._compare()} {self._number(less)})",
+            lambda: f"({self._str(less)} {self._compare()} {self._str(less)})",
+            lambda: f"({self._bool(less)} {self._random.choice(_OF_TRUTHS)} {self._bool(less)})",
+            lambda: f"(not {self._bool(less)})",
+            lambda: f"({self._random.choice(_TEXTS)!r} in {self._str(less)})",
+            lambda: f"({self._int(less)} in (1, 2, 7))",
+            lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
+            lambda: f"({self._number(less)} in S)",
+            lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}('a')",
+            lambda: f"({self._field(self._random.choice(_NAMES))} is {self._random.choice(('', 'not '))}None)",
+            lambda: f"({self._int(less)} <= {self._number(less)} < {self._int(less)})",
+            lambda: f"bool({self._any(less)})",
+        )
+
+    def _compare(self) -> str:
+        return self._random.choice(("<", "<=", ">", ">=", "==", "!="))
+
+
+def shown(value: Any) -> Any:
+    """A value with its types, so that 1, 1.0 and True differ, and so do 0.0 and -0.0, while all NaN are one."""
+    match value:
+        case tuple():
+            return "tuple", *map(shown, value)
+        case Row():
+            return "Row", tuple(value.get_field_names() or ()), *map(shown, value)
+    return type(value).__name__, repr(value)
+
+
+def difference(case: Case) -> str | None:
+    """How what a trace gives differs from what the function gives; None if it does not.
+
+    Raises:
+        NotTraceable: if the function stays Python.
+        Guard: if the batch is handed back to the function.
+    """
+    values = case.type_info.to_arrow(case.values)
+    columns = Columns(case.type_info, values, None, pa.array(range(len(case.values)), pa.int64()))
+    column, kind = mapped(case.function, columns, None)
+    got = kind.from_arrow(column)
+    for value, found in zip(case.type_info.from_arrow(values), got, strict=True):
+        try:
+            expected = case.function(value)
+        except Exception as error:
+            return f"{case.source}\n  of {value!r}\n  raises {error!r}, and its trace gives {found!r}"
+        if shown(expected) != shown(found):
+            return f"{case.source}\n  of {value!r}\n  gives {expected!r}, and its trace {found!r}"
+    return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare traces of random functions with the functions.")
+    parser.add_argument("--cases", type=int, default=1_000_000, help="how many functions and elements")
+    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    maker, counts = Maker(options.seed), collections.Counter[str]()
+    while counts["cases"] < options.cases:
+        case = maker.case()
+        counts["cases"] += len(case.values)
+        try:
+            found = difference(case)
+        except (NotTraceable, Guard) as reason:
+            counts[type(reason).__name__] += 1
+            continue
+        counts["on columns"] += 1
+        if found is not None:
+            raise SystemExit(found)
+    print(dict(counts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Functions that might do more than compute a result from their arguments stay Python, and say why."""
+
+import math
+import random
+from operator import itemgetter
+
+import pytest
+
+from eventide.common.types import Row
+from eventide.datastream.functions import MapFunction, in_python
+from eventide.runtime.tracing.admission import NotTraceable, admitted
+
+LIMIT = 10
+ALLOWED = {"a"}
+Priced = Row("auction", "price")
+calls = 0
+
+
+def doubled(value):
+    return 2 * value
+
+
+def counted(value):
+    global calls  # noqa: PLW0603 - that is what must stay Python
+    calls += 1
+    return value
+
+
+class Scaled(MapFunction):
+    def __init__(self, factor):
+        self.factor = factor
+
+    def map(self, value):
+        return value * self.factor
+
+
+class Growing(MapFunction):
+    def __init__(self):
+        self.seen = []
+
+    def map(self, value):
+        return len(self.seen)
+
+
+class Counting(MapFunction):
+    def __init__(self):
+        self.count = 0
+
+    def map(self, value):
+        self.count += 1
+        return self.count
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: e.price * 2 if e.price < LIMIT else None,
+        lambda e: (e["a"], e[1], len(e.b), str(e.c)),
+        lambda e: doubled(e.price),
+        lambda e: Priced(e.auction, e.price),
+        lambda e: Row(a=e.a, b=e.b.strip().upper()),
+        lambda e: [x + 1 for x in (e.a, e.b)],
+        Scaled(3).map,
+        itemgetter("a"),
+    ],
+)
+def test_plain_computations_are_admitted(function):
+    assert admitted(function, {}, {}).function is not None
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda e: e.price * random.random(), "the global 'random' is a module"),
+        (lambda e: math.sqrt(e.price), "the global 'math' is a module"),
+        (lambda e: print(e.a), "it uses print"),
+        (lambda e: e.user in ALLOWED, "the global 'ALLOWED' is a set, which may change"),
+        (lambda e: e.tags.append(1), r"it calls the method append\(\)"),
+        (lambda e: e.a is e.b, "it compares objects with `is`"),
+        (lambda e: isinstance(e, Row), "it uses isinstance"),
+        (lambda e: nowhere(e.a), "the global 'nowhere' is not there"),  # noqa: F821 - that is what is told
+        (counted, "it sets a global"),
+        (Growing().map, "its attribute 'seen' is a list, which may change"),
+        (Counting().map, "it uses its own object for more"),
+        (print, "it is a builtin_function_or_method, not a function of Python"),
+        (in_python(lambda e: e.price), "the program says in_python"),
+        (in_python(Scaled(3)).map, "the program says in_python"),
+    ],
+)
+def test_whatever_might_do_more_stays_python_and_says_why(function, why):
+    with pytest.raises(NotTraceable, match=why):
+        admitted(function, {}, {})
+
+
+def test_a_captured_value_that_changed_is_noticed():
+    factor = 2
+
+    def times(value):
+        return value * factor
+
+    found = admitted(times, {}, {})
+    assert found.is_current()
+    factor = 3
+    assert not found.is_current()
+
+
+def test_an_attribute_that_changed_is_noticed():
+    scaled = Scaled(3)
+    found = admitted(scaled.map, {}, {})
+    scaled.factor = 4
+    assert not found.is_current()
+
+
+def test_a_row_from_outside_that_changed_is_noticed():
+    names = Row("a", "b")
+    found = admitted(lambda e: names(e[0], e[1]), {}, {})
+    assert found.is_current()
+    names[0] = "c"
+    assert not found.is_current()
+
+
+def test_a_question_for_none_is_told():
+    assert admitted(lambda e: 0 if e.price is None else 1, {}, {}).tests_for_none
+    assert not admitted(lambda e: 0 if e.price else 1, {}, {}).tests_for_none

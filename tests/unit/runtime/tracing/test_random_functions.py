@@ -1,0 +1,140 @@
+"""What traces give is what the functions give: values, types, and nothing where a function raises."""
+
+import pyarrow as pa
+import pytest
+
+from eventide.common.typeinfo import Types
+from eventide.runtime.elements.elements import Columns
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import flat_mapped, mapped
+from eventide.runtime.tracing.kernels import Guard
+from support.random_functions import Case, Maker, difference
+
+FUNCTIONS = 700
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_traces_of_random_functions_give_what_the_functions_give(part, pytestconfig):
+    maker = Maker(pytestconfig.getoption("randomly_seed", 0) * 4 + part)
+    on_columns = 0
+    for _ in range(FUNCTIONS // 4):
+        try:
+            found = difference(maker.case())
+        except (NotTraceable, Guard):
+            continue
+        assert found is None, found
+        on_columns += 1
+    assert on_columns > FUNCTIONS // 4 // 4
+
+
+def test_a_difference_is_found(monkeypatch):
+    case = Case("lambda e: e + 1", lambda e: e + 1, Types.LONG(), [1, 2])
+    assert difference(case) is None
+    monkeypatch.setattr("support.random_functions.mapped", lambda *_: mapped(lambda e: e + 2, *_[1:]))
+    assert "gives 2, and its trace 3" in str(difference(case))
+
+
+def columns_of(kind, values):
+    array = kind.to_arrow(values)
+    return Columns(kind, array, None, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "values", "why"),
+    [
+        (lambda e: e + 1, Types.LONG(), [1, None], "None"),
+        (lambda e: e + 1, Types.LONG(), [2**63 - 1], "more than 64 bits"),
+        (lambda e: e // 0 if e else 1, Types.LONG(), [0, 1], "division by zero"),
+        (lambda e: e / 3, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
+        (lambda e: e < 0.5, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
+        (lambda e: e.upper(), Types.STRING(), ["ß"], "not ASCII"),
+        (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "an element that is None"),
+        (lambda e: 0 if e is None else 1, Types.LONG(), [None], "asks for that"),
+    ],
+)
+def test_a_batch_that_columns_might_get_wrong_is_handed_back(function, kind, values, why):
+    with pytest.raises(Guard, match=why):
+        mapped(function, columns_of(kind, values), None)
+
+
+def test_a_branch_is_computed_for_its_own_rows_alone():
+    column, kind = mapped(lambda e: 10 // e if e else 0, columns_of(Types.LONG(), [5, 0, 3]), None)
+    assert kind.from_arrow(column) == [2, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda e: [e[0]], "it returns a list"),
+        (lambda e: None, "it returns None"),
+        (lambda e: f"{e[0]}", "it makes text of a value"),
+        (lambda e: e[0] + e[1], "it uses the operator add on a int and a str"),
+        (lambda e: {e[0]: 1}, "as the key of a dict"),
+        (lambda e: 1 if e[0] else "one", "it returns values of several types"),
+        (lambda e: e[0] ** 2, "raises a value to a power"),
+        (lambda e: e[7], "it raised IndexError"),
+    ],
+)
+def test_what_cannot_be_traced_says_why(function, why):
+    with pytest.raises(NotTraceable, match=why):
+        mapped(function, columns_of(Types.TUPLE([Types.LONG(), Types.STRING()]), [(1, "a")]), None)
+
+
+def test_a_changed_value_from_outside_is_used_from_the_next_batch_on():
+    factor = 2
+    columns = columns_of(Types.LONG(), [1, 2])
+
+    def times(value):
+        return value * factor
+
+    assert mapped(times, columns, None)[0].to_pylist() == [2, 4]
+    factor = 3
+    assert mapped(times, columns, None)[0].to_pylist() == [3, 6]
+
+
+@pytest.mark.parametrize(
+    ("declared", "results"),
+    [(Types.INT(), [1, 2]), (Types.DOUBLE(), [1.0, 2.0]), (Types.BYTE(), [1, 2])],
+)
+def test_results_are_brought_to_the_declared_type(declared, results):
+    column, kind = mapped(lambda e: e, columns_of(Types.LONG(), [1, 2]), declared)
+    assert kind == declared
+    assert kind.from_arrow(column) == results
+
+
+def test_a_result_that_does_not_fit_its_declared_type_is_left_to_python():
+    with pytest.raises(Guard, match="does not fit"):
+        mapped(lambda e: e, columns_of(Types.LONG(), [300]), Types.BYTE())
+    with pytest.raises(NotTraceable, match="is declared"):
+        mapped(lambda e: e, columns_of(Types.LONG(), [300]), Types.STRING())
+
+
+def halves(value):
+    if value % 2 == 0:
+        yield value // 2
+    yield value
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        halves,
+        lambda e: (e, e + 1),
+        lambda e: [e] if e > 1 else None,
+        lambda e: (x for x in (e, -e) if x > 0),
+    ],
+)
+def test_several_results_of_each_element_keep_their_order_time_and_number(function):
+    values = [4, 1, 6, 0, 3]
+    array = Types.LONG().to_arrow(values)
+    columns = Columns(Types.LONG(), array, pa.array([10, 11, 12, 13, 14]), pa.array([5, 6, 7, 8, 9]))
+    expected = [
+        (result, time, number)
+        for value, time, number in zip(values, (10, 11, 12, 13, 14), (5, 6, 7, 8, 9), strict=True)
+        for result in function(value) or ()
+    ]
+    found = flat_mapped(function, columns, Types.LONG())
+    assert (
+        list(zip(found.values.to_pylist(), found.timestamps.to_pylist(), found.sequence.to_pylist(), strict=True))
+        == expected
+    )
