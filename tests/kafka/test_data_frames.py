@@ -43,6 +43,7 @@ def expected(read: list[dict[str, Any]]) -> Counter[str]:
     return Counter(f"{key} {end} {total}" for (key, end), total in sums.items() if end - 1 <= watermark)
 
 
+@pytest.mark.long
 def test_a_topic_is_read_on_from_where_a_savepoint_stood(
     broker: KafkaBroker, spark: SparkSession, tmp_path: Path
 ) -> None:

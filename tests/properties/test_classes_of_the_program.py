@@ -58,5 +58,6 @@ def test_a_generator_is_made_anew_with_the_bound_of_the_program_and_knows_what_i
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_so_it_is_on_spark_whose_workers_have_another_main_file(tmp_path):
     assert in_three_lives("spark", tmp_path) == in_three_lives("twin", tmp_path)
