@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import datetime
 import math
 import random
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.types import Row
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import mapped
+from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
 from eventide.runtime.tracing.kernels import Guard
 
 ROWS = 24
@@ -32,6 +33,13 @@ _SMALL = (0, 1, -1, 2, 3, 5, -7, 127, -128)
 _FLOATS = (0.0, -0.0, 1.0, -1.5, 0.1, 1e300, -1e308, 5e-324, math.inf, -math.inf, math.nan, 2.0**53, 3.7)
 _TEXTS = ("", "a", "b", "ab", " a ", "abc", "ABC", "ß", "İ", "\x1c x\n", "\xa0", "long text", "x" * 40, "日本")
 _DECIMALS = tuple(map(Decimal, ("0.00", "1.25", "-1.25", "99999999.99", "3.10", "-0.01")))
+_TIMES = (
+    datetime.datetime(1970, 1, 1),  # noqa: DTZ001 - as they come from columns
+    datetime.datetime(2024, 2, 29, 23, 59, 59, 999_999),  # noqa: DTZ001
+    datetime.datetime(1969, 12, 31, 1, 2, 3, 4),  # noqa: DTZ001
+    datetime.datetime.min,  # noqa: DTZ901
+    datetime.datetime.max,  # noqa: DTZ901
+)
 _FIELDS = {
     "i": (Types.LONG(), _INTS),
     "j": (Types.INT(), _SMALL),
@@ -42,11 +50,18 @@ _FIELDS = {
     "u": (Types.STRING(), ("a", "b", "ab", "")),
     "b": (Types.BOOLEAN(), (True, False)),
     "d": (Types.BIG_DEC(10, 2), _DECIMALS),
+    "t": (Types.SQL_TIMESTAMP(), _TIMES),
+    "q": (Types.SQL_DATE(), tuple(time.date() for time in _TIMES)),
 }
 _NAMES = tuple(_FIELDS)
+_PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
-OF_ROWS = Types.ROW_NAMED(list(_NAMES), [kind for kind, _ in _FIELDS.values()])
-OF_TUPLES = Types.TUPLE([kind for kind, _ in _FIELDS.values()])
+_INSIDE = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()])
+OF_ROWS = Types.ROW_NAMED([*_NAMES, "r"], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
+OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
+
+
+_GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
 
 
 @dataclass(frozen=True)
@@ -77,7 +92,10 @@ class Maker:
         """One more function, with some elements."""
         self._is_row = self._random.random() < 0.6
         source = f"lambda e: {self._result()}"
-        function = eval(source, {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53})})
+        function = eval(
+            source,
+            {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]},
+        )
         type_info = OF_ROWS if self._is_row else OF_TUPLES
         return Case(source, function, type_info, self._values(rows))
 
@@ -91,8 +109,10 @@ class Maker:
             if name in with_none:
                 values = [None if self._random.random() < 0.2 else value for value in values]
             columns.append(values)
+        is_none_inside = self._random.random() < 0.1
+        columns.append([Row(x=i, y="y") if not is_none_inside or i else None for i in range(rows)])
         made = list(zip(*columns, strict=True))
-        return [Row.of_fields(_NAMES, values) for values in made] if self._is_row else made
+        return [Row.of_fields([*_NAMES, "r"], values) for values in made] if self._is_row else made
 
     def _one(self, *choices: Callable[[], str]) -> str:
         return self._random.choice(choices)()
@@ -112,6 +132,10 @@ class Maker:
             lambda: f"({self._any(1)}, ({self._any(0)}, {self._any(1)}))",
             lambda: f"({self._choice_with_none(depth)}, {self._any(0)})",
             lambda: f"e if {self._bool(depth)} else e",
+            lambda: f"({self._any(depth)}, {self._any(depth)})[{self._random.choice('01')}]",
+            lambda: f"(e[{len(_NAMES)}], {self._any(1)})",
+            lambda: f"{self._any(1)} if e[{len(_NAMES)}] else {self._any(1)}",
+            lambda: f"e[{len(_NAMES)}].x",
         )
 
     def _choice_with_none(self, depth: int) -> str:
@@ -119,7 +143,8 @@ class Maker:
         return f"({kind(depth - 1)} if {self._bool(depth - 1)} else None)"
 
     def _any(self, depth: int) -> str:
-        return self._random.choice((self._int, self._int, self._float, self._str, self._bool, self._decimal))(depth)
+        kinds = (self._int, self._int, self._float, self._str, self._bool, self._decimal, self._time)
+        return self._random.choice(kinds)(depth)
 
     def _choice(self, kind: Callable[[int], str], depth: int) -> str:
         return f"({kind(depth)} if {self._bool(depth)} else {kind(depth)})"
@@ -139,6 +164,8 @@ class Maker:
             lambda: f"({self._int(less)} {self._random.choice('&|^')} {self._int(less)})",
             lambda: f"{self._random.choice(('-', 'abs', '~', '+'))}({self._int(less)})",
             lambda: f"len({self._str(less)})",
+            lambda: f"{self._field('t')}.{self._random.choice(_PARTS)}",
+            lambda: f"{self._field('q')}.{self._random.choice(_PARTS[:5])}",
             lambda: f"{self._random.choice(('min', 'max'))}({self._int(less)}, {self._int(less)})",
             lambda: f"({self._bool(less)} + {self._int(less)})",
             lambda: f"({self._int(less)} or {self._int(less)})",
@@ -175,6 +202,9 @@ class Maker:
             lambda: f"(Decimal('2.5') {self._random.choice('+-*')} {self._field('d')})",
         )
 
+    def _time(self, depth: int) -> str:
+        return self._one(lambda: self._field("t"), lambda: self._field("q"), lambda: f"{self._field('t')}.date()")
+
     def _str(self, depth: int) -> str:
         if depth <= 0:
             return self._one(
@@ -188,6 +218,7 @@ class Maker:
             lambda: f"{self._str(less)}.{method}()",
             lambda: f"{self._str(less)}.replace('a', {self._random.choice(_TEXTS)!r})",
             lambda: f"str({self._int(less)})",
+            lambda: f"str({self._str(less)})",
             lambda: f"({self._str(less)} or {self._str(less)})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._str(less)}, {self._str(less)})",
             lambda: self._choice(self._str, less),
@@ -208,6 +239,8 @@ class Maker:
             lambda: f"(not {self._bool(less)})",
             lambda: f"({self._random.choice(_TEXTS)!r} in {self._str(less)})",
             lambda: f"({self._int(less)} in (1, 2, 7))",
+            lambda: f"({self._field('t')} {self._compare()} {self._random.choice(('T', self._field('t')))})",
+            lambda: f"({self._field('q')} {self._compare()} {self._field('t')}.date())",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",
             lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}('a')",
@@ -233,17 +266,45 @@ def shown(value: Any) -> Any:
 def difference(case: Case) -> str | None:
     """How what a trace gives differs from what the function gives; None if it does not.
 
+    The function is taken for that of a map, a filter and a flat_map.
+
     Raises:
-        NotTraceable: if the function stays Python.
-        Guard: if the batch is handed back to the function.
+        NotTraceable: if the function stays Python, for a map.
+        Guard: if the batch is handed back to the function, for a map.
     """
     values = case.type_info.to_arrow(case.values)
     columns = Columns(case.type_info, values, None, pa.array(range(len(case.values)), pa.int64()))
+    given = case.type_info.from_arrow(values)
+    for found in (_of_filter(case, columns, given), _of_flat_map(case, columns, given)):
+        if found is not None:
+            return found
     column, kind = mapped(case.function, columns, None)
-    got = kind.from_arrow(column)
-    for value, found in zip(case.type_info.from_arrow(values), got, strict=True):
+    return _compared(case, given, kind.from_arrow(column), case.function)
+
+
+def _of_filter(case: Case, columns: Columns, given: list[Any]) -> str | None:
+    try:
+        kept = filtered(case.function, columns).to_pylist()
+    except (NotTraceable, Guard):
+        return None
+    return _compared(case, given, kept, lambda value: bool(case.function(value)))
+
+
+def _of_flat_map(case: Case, columns: Columns, given: list[Any]) -> str | None:
+    try:
+        found = flat_mapped(case.function, columns, None)
+    except (NotTraceable, Guard):
+        return None
+    results: list[list[Any]] = [[] for _ in given]
+    for place, result in zip(found.sequence.to_pylist(), found.type_info.from_arrow(found.values), strict=True):
+        results[place].append(result)
+    return _compared(case, given, list(map(tuple, results)), lambda value: tuple(case.function(value) or ()))
+
+
+def _compared(case: Case, given: list[Any], got: list[Any], function: Callable[[Any], Any]) -> str | None:
+    for value, found in zip(given, got, strict=True):
         try:
-            expected = case.function(value)
+            expected = function(value)
         except Exception as error:
             return f"{case.source}\n  of {value!r}\n  raises {error!r}, and its trace gives {found!r}"
         if shown(expected) != shown(found):

@@ -49,8 +49,9 @@ class OtherForm:
 
     def __call__(self, batch: pa.RecordBatch | pa.Array) -> Any:
         """Call it with a batch, and give what it gives as Arrow."""
-        given = batch.to_pandas() if self.form == "pandas" else importlib.import_module("polars").from_arrow(batch)
-        return _arrow(self.function(given))
+        if self.form == "pandas":
+            return _arrow(self.function(batch.to_pandas(integer_object_nulls=True)))
+        return _arrow(self.function(importlib.import_module("polars").from_arrow(batch)))
 
 
 def _arrow(returned: Any) -> Any:
@@ -58,7 +59,7 @@ def _arrow(returned: Any) -> Any:
         return tuple(map(_arrow, returned))
     if hasattr(returned, "to_arrow"):  # of Polars
         return returned.to_arrow()
-    if type(returned).__module__.startswith("pandas"):
+    if any(kind.__module__.startswith("pandas") for kind in type(returned).__mro__):
         is_frame = hasattr(returned, "columns")
         return (
             pa.RecordBatch.from_pandas(returned, preserve_index=False) if is_frame else pa.Array.from_pandas(returned)

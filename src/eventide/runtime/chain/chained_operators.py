@@ -28,6 +28,7 @@ from eventide.runtime.tracing.column_functions import (
     mapped,
     result_type,
     traced,
+    traced_truth,
     why_python,
 )
 from eventide.runtime.tracing.kernels import Guard
@@ -207,7 +208,7 @@ class Filter:
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """What the function has that is not traced."""
-        return why_python(lambda: traced(self.call, type_info), self.call)
+        return why_python(lambda: traced_truth(self.call, type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""

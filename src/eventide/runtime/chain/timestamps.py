@@ -22,7 +22,7 @@ from eventide.common.timestamp_assigner import (
     TimestampAssigner,
     VectorizedTimestampAssigner,
 )
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
@@ -31,7 +31,7 @@ from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import timestamps, traced, why_python
+from eventide.runtime.tracing.column_functions import timestamps, traced_time, why_python
 from eventide.runtime.tracing.kernels import Guard
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -94,7 +94,7 @@ class AssignTimestamps:
         function = self._function()
         if function is None:
             return "its assigner is made when the job starts"
-        return why_python(lambda: traced(function, type_info, Types.LONG()), function)
+        return why_python(lambda: traced_time(function, type_info), function)
 
     def _function(self) -> Callable[[Any, int], Any] | None:
         """The function that finds a timestamp, if it is known and not vectorised."""

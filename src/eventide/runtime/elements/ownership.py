@@ -213,7 +213,7 @@ _WRITES_ARGUMENTS = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"})
 _HARMLESS_INTRINSICS = frozenset({3, 5, 6})
 """Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
-_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Functions that Python makes and calls at once."""
 
 _NOTHING = object()
@@ -326,7 +326,7 @@ def _needs(code: CodeType, *, looks: bool, is_method: bool) -> _Needs | None:
             names.add(value)
             calls -= _is_callee(instruction)
         calls += name in _CALLS
-        calls -= name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in _COMPREHENSIONS
+        calls -= name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in COMPREHENSIONS
     takes_key = any(isinstance(one, tuple) and "key" in one for part in _codes(code) for one in part.co_consts)
     if calls > 0 or (reads_attributes and takes_key):  # a method that was read may be called as the key of an order
         return None

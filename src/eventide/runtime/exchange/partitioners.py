@@ -464,7 +464,8 @@ class _ByKey:
         if names:
             return None if columns.values.null_count else keys_in(columns, names, key_type)
         try:
-            keys, kind = mapped(self._partitioner.select, columns, key_type)
+            # As the selector gives them, as in Python: their hash must be the same.
+            keys, kind = mapped(self._partitioner.select, columns, None)
         except (NotTraceable, Guard):
             return None
         return kind.from_arrow(keys)

@@ -184,7 +184,16 @@ class OnColumns(ABC):
         return []
 
 
+_EXACT = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "STRING", "SQL_DATE", "SQL_TIMESTAMP"})
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
+
+
+def is_exact(kind: TypeInformation) -> bool:
+    """Whether values of a type that are equal are the same in every way, to Python and in columns.
+
+    0.0 and -0.0 are equal and are not the same, nor are decimals with more or fewer zeros.
+    """
+    return str(kind) in _EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,18 +215,14 @@ class Key:
         return bool(self.columns) and not any(part.is_pickled or part == Types.TIME_WINDOW() for part in parts)
 
     def by_field(self, value_type: TypeInformation) -> Key:
-        """The key given by its field, if it is a plain function that returns one field as it is; else the key itself.
-
-        Columns take 0.0 and -0.0, and all NaN, for one key each, so fields of floating-point numbers stay as they are.
-        """
+        """The key given by its field, if a plain function returns that as it is; else the key itself."""
         if self.columns or not isinstance(value_type, CompositeTypeInfo) or selector_of(self.select) is not None:
             return self
         names = key_fields(self.select, value_type)
         if names is None or len(names) != 1:
             return self
         kind = value_type.types[value_type.field_names.index(names[0])]
-        is_exact = not kind.has_exponents and str(kind) not in ("FLOAT", "DOUBLE")
-        return Key(self.select, kind, names) if is_exact and self.type_info in (kind, _UNDECLARED) else self
+        return Key(self.select, kind, names) if is_exact(kind) and self.type_info in (kind, _UNDECLARED) else self
 
 
 @dataclass(frozen=True, slots=True)

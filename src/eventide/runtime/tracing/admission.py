@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import decimal
 import dis
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ from operator import itemgetter
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from eventide.common.types import Row, RowKind
-from eventide.runtime.elements.ownership import FIXED, READS, instructions
+from eventide.common.types import Row
+from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
 
 _PURE = frozenset(
     {abs, all, any, bool, dict, divmod, enumerate, float, int, len, list, max, min, range, reversed, sorted, str, sum}
@@ -21,8 +22,8 @@ _PURE = frozenset(
 """Builtins and classes that give the same for the same arguments."""
 
 _PURE_METHODS = frozenset(
-    {"as_dict", "endswith", "get", "get_fields_by_names", "items", "keys", "lower", "lstrip", "replace", "rstrip"}
-    | {"startswith", "strip", "upper", "values"}
+    {"date", "endswith", "get", "get_fields_by_names", "isoweekday", "items", "keys", "lower", "lstrip"}
+    | {"replace", "rstrip", "startswith", "strip", "upper", "values", "weekday"}
 )
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
@@ -45,6 +46,7 @@ _DOINGS = {
     "PUSH_EXC_INFO": "it catches errors",
 }
 
+_CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _NOTHING = object()
 _USUAL_READING: Any = object.__getattribute__
 
@@ -58,11 +60,13 @@ class Admitted:
     """A function that may be traced, as a copy that looks its names up where the tracer put them.
 
     ``tests_for_none`` says that it asks whether something is None, which cannot be seen while it is traced: so nothing
-    may be None where the trace is used. ``captured`` are the values from outside that were true when it was traced.
+    may be None where the trace is used. ``captured`` are the values from outside that were true when it was traced, and
+    ``context`` is how decimal numbers were computed.
     """
 
     function: Callable[..., Any]
     tests_for_none: bool
+    context: tuple[Any, ...]
     captured: list[Captured] = field(default_factory=list)
 
     @property
@@ -72,24 +76,29 @@ class Admitted:
 
     def is_current(self) -> bool:
         """Whether everything that the function takes from outside is still what it was."""
-        return all(captured.is_current() for captured in self.captured)
+        return self.context == _context() and all(captured.is_current() for captured in self.captured)
 
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A value that a function takes from outside, and how it is found."""
+    """A value that a function takes from outside, how it is found, and what it consists of if it can be changed."""
 
     find: Callable[[], Any]
     value: Any
     content: Any = None
 
+    @staticmethod
+    def of(find: Callable[[], Any], value: Any) -> Captured:
+        """A value as it is now."""
+        return Captured(find, value, _content(value))
+
     def is_current(self) -> bool:
         """Whether the name still stands for the object, and the object is what it was."""
         try:
             found = self.find()
-        except (AttributeError, ValueError):
+        except ValueError:  # a variable that has no value any more
             return False
-        return found is self.value and (self.content is None or _row_content(found) == self.content)
+        return found is self.value and _content(found) == self.content
 
 
 def admitted(
@@ -105,13 +114,11 @@ def admitted(
     Raises:
         NotTraceable: if it might do more than compute its result from its arguments.
     """
-    if any(getattr(one, "runs_in_python", False) for one in (function, getattr(function, "__self__", None))):
-        raise NotTraceable("the program says in_python")
     if type(function) is itemgetter:
-        return Admitted(function, tests_for_none=False)
+        return Admitted(function, tests_for_none=False, context=_context())
     admission = _Admission(replaced, containers)
     copy = admission.copied(function)
-    return Admitted(copy, admission.tests_for_none, admission.captured)
+    return Admitted(copy, admission.tests_for_none, _context(), admission.captured)
 
 
 class _Admission:
@@ -124,6 +131,7 @@ class _Admission:
 
     def copied(self, function: Any) -> Any:
         if type(function) is MethodType:
+            _check_says_nothing(function.__self__, "it")
             return MethodType(self._method(function.__func__, function.__self__), function.__self__)
         if type(function) is not FunctionType:
             raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
@@ -132,11 +140,15 @@ class _Admission:
     def _method(self, function: Any, owner: Any) -> FunctionType:
         if type(function) is not FunctionType:
             raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
+        if not function.__code__.co_argcount:
+            raise NotTraceable("it is a method that does not name its object")
         return self._copy(function, owner)
 
     def _copy(self, function: FunctionType, owner: Any) -> FunctionType:
         if function in self._copies:
             return self._copies[function]
+        _check_says_nothing(function, "it")
+        self.captured.append(Captured.of(lambda: function, function))
         scope: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         code = self._with_containers(function.__code__)
@@ -182,7 +194,8 @@ class _Admission:
         except ValueError:
             raise NotTraceable(f"{what} has no value yet") from None
         if type(value) is FunctionType:
-            self.captured.append(Captured(lambda: cell.cell_contents, value))
+            _check_says_nothing(value, value.__name__)
+            self.captured.append(Captured.of(lambda: cell.cell_contents, value))
             return self._copy(value, _NOTHING)
         self._take(what, value, lambda: cell.cell_contents)
         return self._contained(value)
@@ -195,7 +208,8 @@ class _Admission:
 
         value = find()
         if type(value) is FunctionType:
-            self.captured.append(Captured(find, value))
+            _check_says_nothing(value, name)
+            self.captured.append(Captured.of(find, value))
             return self._copy(value, _NOTHING)
         if type(value) in (type, type(len)):
             if value not in _PURE:
@@ -206,14 +220,9 @@ class _Admission:
         return self._contained(value)
 
     def _take(self, what: str, value: Any, find: Callable[[], Any]) -> None:
-        if type(value) is Row:
-            content = _row_content(value)
-            for part in content[1]:
-                self._check_constant(what, part)
-            self.captured.append(Captured(find, value, content))
-            return
-        self._check_constant(what, value)
-        self.captured.append(Captured(find, value))
+        for part in value if type(value) is Row else [value]:
+            self._check_constant(what, part)
+        self.captured.append(Captured.of(find, value))
 
     def _check_constant(self, what: str, value: Any) -> None:
         if value is _NOTHING:
@@ -228,18 +237,24 @@ class _Admission:
         """The globals of a code, all of whose instructions only compute."""
         itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
         loads_none = is_itself = False
+        before, calls = "", 0
         for instruction, is_nested in instructions(code):
             name, value = instruction.opname, instruction.argval
             if name == "CACHE":
                 continue
-            if name == "IS_OP" and not loads_none:
+            calls += name in _CALLS
+            calls -= _is_callee(instruction, before)
+            before = name
+            if name == "IS_OP" and (not loads_none or instruction.is_jump_target):
                 raise NotTraceable("it compares objects with `is`")
             self.tests_for_none |= name == "IS_OP" or name in _TESTS_FOR_NONE
             if is_itself:
-                self._check_attribute(owner, value, name, code)
+                self._check_attribute(owner, value, name)
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):
                 if _calls(instruction) and value not in _PURE_METHODS:
                     raise NotTraceable(f"it calls the method {value}()")
+                if value.startswith("_"):
+                    raise NotTraceable(f"it reads the attribute {value}")
             elif name == "CALL_INTRINSIC_1" and instruction.arg in _HARMLESS_INTRINSICS:
                 pass
             elif name not in READS and name not in _MORE_READS and name not in _GENERATES:
@@ -251,13 +266,16 @@ class _Admission:
             if is_itself and (is_nested or not _loads_last(name, value, itself)):
                 raise NotTraceable("it uses its own object for more than to read an attribute")
 
-    def _check_attribute(self, owner: Any, name: Any, instruction: str, code: CodeType) -> None:
+        if calls > 0:
+            raise NotTraceable("it calls something that is not known by its name, such as a method that it has read")
+
+    def _check_attribute(self, owner: Any, name: Any, instruction: str) -> None:
         if instruction != "LOAD_ATTR" or type(owner).__getattribute__ is not _USUAL_READING:
             raise NotTraceable("it uses its own object for more than to read an attribute")
         on_class = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
         if on_class is not _NOTHING and type(on_class) not in FIXED:
             raise NotTraceable(f"its attribute {name!r} is computed by its class")
-        self._take(f"its attribute {name!r}", getattr(owner, name, _NOTHING), lambda: getattr(owner, name))
+        self._take(f"its attribute {name!r}", _attribute(owner, name), lambda: _attribute(owner, name))
 
 
 def _mentions(value: Any, name: str) -> bool:
@@ -275,5 +293,44 @@ def _calls(instruction: dis.Instruction) -> bool:
     return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr
 
 
-def _row_content(row: Row) -> tuple[list[str] | None, list[Any], RowKind]:
-    return row.get_field_names(), list(row), row.get_row_kind()
+def _is_callee(instruction: dis.Instruction, before: str) -> bool:
+    """Whether an instruction loads what is called: a known method, a name from outside, or a comprehension."""
+    name, value = instruction.opname, instruction.argval
+    if name in ("LOAD_ATTR", "LOAD_METHOD"):
+        return _calls(instruction)
+    if name == "LOAD_GLOBAL" and (instruction.arg or 0) & 1:
+        return True
+    if name in ("LOAD_GLOBAL", "LOAD_DEREF"):
+        return before == "PUSH_NULL"
+    if name == "PUSH_NULL":  # of Python 3.13, after what is called
+        return before in ("LOAD_GLOBAL", "LOAD_DEREF")
+    return name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in COMPREHENSIONS
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """An attribute of an object or of its class, found without calling anything."""
+    own = getattr(owner, "__dict__", {}) if type(owner).__getattribute__ is _USUAL_READING else {}
+    if name in own:
+        return own[name]
+    return next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
+
+
+def _check_says_nothing(one: Any, what: str) -> None:
+    said = vars(one).get("runs_in_python") if type(one) is FunctionType else _attribute(one, "runs_in_python")
+    if said is True:
+        raise NotTraceable("the program says in_python" if what == "it" else f"the program says in_python of {what}")
+
+
+def _content(value: Any) -> Any:
+    """What a value consists of that can be changed, in a form that tells 1, 1.0 and True apart."""
+    if type(value) is Row:
+        return value.get_field_names(), [(type(part), repr(part)) for part in value], value.get_row_kind()
+    if type(value) is FunctionType:
+        return value.__code__, value.__defaults__, tuple((value.__kwdefaults__ or {}).items())
+    return None
+
+
+def _context() -> tuple[Any, ...]:
+    """How decimal numbers are computed at the moment."""
+    now = decimal.getcontext()
+    return now.prec, now.rounding, now.Emin, now.Emax, now.clamp

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
+from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.symbols import TRUTHS
 from eventide.runtime.tracing.tracing import Trace, has_untyped_part, trace
 
 _MOST_TRACES = 256
-_traces: dict[tuple[Any, tuple[TypeInformation, ...], bool], Trace | NotTraceable] = {}
+_traces: dict[tuple[Any, tuple[TypeInformation, ...], bool], Trace | str] = {}
 
 
 def traced(function: Callable[..., Any], *types: TypeInformation, several: bool = False) -> Trace:
     """The trace of a function, which is made again where something that it takes from outside has changed.
 
-    With ``several``, the function returns or yields any number of results.
+    A function that was refused stays Python. With ``several``, the function returns or yields any number of results.
 
     Raises:
         NotTraceable: if it stays Python.
@@ -38,10 +41,10 @@ def traced(function: Callable[..., Any], *types: TypeInformation, several: bool 
         try:
             known = trace(function, types, several=several)
         except NotTraceable as reason:
-            known = reason
+            known = str(reason)  # the error itself would keep the batches of all that it was raised through
         _traces[function, types, several] = known
-    if isinstance(known, NotTraceable):
-        raise known
+    if isinstance(known, str):
+        raise NotTraceable(known)
     return known
 
 
@@ -55,7 +58,9 @@ def mapped(
         Guard: if Python might give something else for one of these elements.
     """
     found = traced(function, columns.type_info)
-    return evaluated(found.tree, _arguments(found, columns), kind := result_type(found, declared)), kind
+    kind = result_type(found, declared)
+    with _guarded():
+        return evaluated(found.tree, _arguments(found, columns), kind), kind
 
 
 def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeInformation | None) -> Columns:
@@ -67,7 +72,8 @@ def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeIn
     """
     found = traced(function, columns.type_info, several=True)
     kind = result_type(found, declared)
-    values, origins = flattened(found.tree, _arguments(found, columns), kind)
+    with _guarded():
+        values, origins = flattened(found.tree, _arguments(found, columns), kind)
     return replace(columns.at(pa.array(origins)), type_info=kind, values=values)
 
 
@@ -94,8 +100,35 @@ def filtered(function: Callable[..., Any], columns: Columns) -> pa.Array:
         NotTraceable: if it stays Python.
         Guard: if Python might give something else for one of these elements.
     """
-    found = traced(function, columns.type_info)
-    return truths(found.tree, _arguments(found, columns))
+    found = traced_truth(function, columns.type_info)
+    with _guarded():
+        return truths(found.tree, _arguments(found, columns))
+
+
+def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
+    """The trace of a function of which it matters whether its result is true.
+
+    Raises:
+        NotTraceable: if it stays Python.
+    """
+    found = traced(function, type_info)
+    for _, leaf in leaves(found.tree):
+        for result in leaf.results:
+            if isinstance(result, Field | Operation) and result.kind not in TRUTHS:
+                raise NotTraceable(f"it returns a {result.kind.__name__}, of which columns do not know the truth")
+    return found
+
+
+def traced_time(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
+    """The trace of a function of an element and its timestamp that gives a timestamp.
+
+    Raises:
+        NotTraceable: if it stays Python.
+    """
+    found = traced(function, type_info, Types.LONG())
+    if not fits(found.result_type(), Types.LONG()):
+        raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
+    return found
 
 
 def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
@@ -105,11 +138,10 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
         NotTraceable: if it stays Python, or does not give whole numbers.
         Guard: if Python might give something else for one of these elements.
     """
-    found = traced(function, columns.type_info, Types.LONG())
-    if found.result_type() != Types.LONG():
-        raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
+    found = traced_time(function, columns.type_info)
     before = columns.timestamps_or_nulls().fill_null(MIN_MS)
-    return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
+    with _guarded():
+        return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
 
 
 def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> str | None:
@@ -123,13 +155,31 @@ def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> s
     return None
 
 
+@contextmanager
+def _guarded() -> Iterator[None]:
+    """Leave to Python what columns refuse in any way: the function has its own answer, or its own error."""
+    try:
+        yield
+    except Guard:
+        raise
+    except Exception as error:
+        raise Guard(f"columns that cannot be computed with: {error}") from error
+
+
 def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:
     values = columns.values
-    if values.null_count and pa.types.is_struct(values.type):
-        raise Guard("an element that is None")
+    if _has_missing_part(values, columns.type_info):
+        raise Guard("a tuple or row that is None")
     if not found.takes_none and _has_none(values):
         raise Guard("a field that is None, and the function asks for that")
     return Arguments([values, *more])
+
+
+def _has_missing_part(column: pa.Array, kind: TypeInformation) -> bool:
+    """Whether a tuple or row is None: a trace takes all of them for there."""
+    if not isinstance(kind, CompositeTypeInfo):
+        return False
+    return column.null_count > 0 or any(map(_has_missing_part, column.flatten(), kind.types))
 
 
 def _has_none(column: pa.Array) -> bool:

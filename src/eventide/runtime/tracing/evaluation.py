@@ -21,8 +21,10 @@ from eventide.runtime.tracing.expressions import (
     Result,
     Tree,
     Whole,
+    operations_in,
 )
 from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
+from eventide.runtime.tracing.tracing import ALWAYS_NONE
 
 
 class Arguments:
@@ -137,7 +139,7 @@ def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> p
     """
     everything = Rows.all_of(arguments)
     ways = _ways(tree, everything)
-    results = [result for _, (result,) in ways]
+    results = [leaf.results[0] for _, leaf in ways]
     if len(ways) == 1:
         return _column(results[0], ways[0][0], type_info)
     return _Junction(everything, [rows for rows, _ in ways]).column(results, type_info)
@@ -161,7 +163,8 @@ class _Junction:
             parts = zip(*(result.parts for result in results if isinstance(result, Composite)), strict=True)
             arrays = [self.column(part, each) for part, each in zip(parts, kind.types, strict=True)]
             return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
-        if all(isinstance(result, Field | Constant) for result in results):
+        is_plain = not pa.types.is_nested(kind.arrow_type())
+        if is_plain and all(isinstance(result, Field | Constant) for result in results):
             return pc.choose(self._numbers(), *(_choice(result, self._everything, kind) for result in results))
         ways = zip(self._ways, results, strict=True)
         return _put_together([(rows, _column(result, rows, kind)) for rows, result in ways], kind.arrow_type())
@@ -177,9 +180,12 @@ class _Junction:
 
 
 def _choice(result: Result, everything: Rows, kind: TypeInformation) -> Value:
-    if isinstance(result, Constant):
-        return pa.scalar(result.value, kind.arrow_type())
-    return _column(result, everything, kind)
+    return _scalar(result, kind) if isinstance(result, Constant) else _column(result, everything, kind)
+
+
+def _scalar(result: Constant, kind: TypeInformation) -> pa.Scalar:
+    """A constant as a value of a type, as Python brings it there."""
+    return kind.to_arrow([result.value])[0]
 
 
 def truths(tree: Tree, arguments: Arguments) -> pa.Array:
@@ -188,7 +194,7 @@ def truths(tree: Tree, arguments: Arguments) -> pa.Array:
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    parts = [(rows, _truth(result, rows)) for rows, (result,) in _ways(tree, Rows.all_of(arguments))]
+    parts = [(rows, _truth(leaf.results[0], rows)) for rows, leaf in _ways(tree, Rows.all_of(arguments))]
     return _put_together(parts, pa.bool_())
 
 
@@ -204,9 +210,9 @@ def flattened(
     """
     columns: list[pa.Array] = []
     origins: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-    for rows, results in _ways(tree, Rows.all_of(arguments)):
+    for rows, leaf in _ways(tree, Rows.all_of(arguments)):
         places = np.arange(len(rows)) if rows.indices is None else rows.indices
-        for part in results:
+        for part in leaf.results:
             columns.append(_column(part, rows, type_info))
             origins.append(places)
     if not columns:
@@ -216,12 +222,18 @@ def flattened(
     return pa.concat_arrays(columns).take(pa.array(order)), of_each[order]
 
 
-def _ways(tree: Tree, rows: Rows) -> list[tuple[Rows, tuple[Result, ...]]]:
-    """The results of each way, with the rows that go it; ways that no row goes are left out."""
+def _ways(tree: Tree, rows: Rows) -> list[tuple[Rows, Leaf]]:
+    """The end of each way, with the rows that go it; ways that no row goes are left out.
+
+    Raises:
+        Guard: if Python might have raised an error on the way.
+    """
     if not len(rows):
         return []
     if isinstance(tree, Leaf):
-        return [(rows, tree.results)]
+        for operation in tree.unused:
+            rows.value(operation)
+        return [(rows, tree)]
     mask = rows.truths(tree.condition)
     true = pc.sum(mask).as_py()
     if true == len(rows):
@@ -245,6 +257,8 @@ def _put_together(parts: list[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.A
 def _truth(result: Result, rows: Rows) -> pa.Array:
     match result:
         case Composite() | Whole():  # a tuple or row with fields is always true
+            for operation in operations_in(result):
+                rows.value(operation)
             return pa.repeat(pa.scalar(True), len(rows))
         case Constant(values=(value,)):
             return pa.repeat(pa.scalar(bool(value)), len(rows))
@@ -261,10 +275,8 @@ def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
                 raise Guard("a tuple or row where another type is declared")
             arrays = [_column(part, rows, each) for part, each in zip(parts, kind.types, strict=True)]
             return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
-        case Constant(values=(None,)):
-            return pa.nulls(len(rows), kind.arrow_type())
         case Constant():
-            return pa.repeat(pa.scalar(result.value, kind.arrow_type()), len(rows))
+            return pa.repeat(_scalar(result, kind), len(rows))
         case Field():
             return _cast(rows.column(result.path), kind)
     value = rows.value(result)
@@ -272,12 +284,16 @@ def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
 
 
 def _cast(column: pa.Array, kind: TypeInformation) -> pa.Array:
+    """A column as one of a type; the fields of tuples and rows count by position, as in Python."""
     expected = kind.arrow_type()
     if column.type == expected:
         return column
+    if isinstance(kind, CompositeTypeInfo):
+        arrays = [_cast(field, each) for field, each in zip(column.flatten(), kind.types, strict=True)]
+        return pa.StructArray.from_arrays(arrays, fields=list(expected), mask=column.is_null())
     try:
         return column.cast(expected)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         raise Guard(f"a value that does not fit {kind}") from error
 
 
@@ -291,13 +307,15 @@ def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
     if inferred == declared:
         return True
     if isinstance(inferred, CompositeTypeInfo) and isinstance(declared, CompositeTypeInfo):
-        if isinstance(inferred, RowTypeInfo) and getattr(declared, "names", None) != inferred.names:
+        if isinstance(inferred, RowTypeInfo) and not (
+            isinstance(declared, RowTypeInfo) and declared.field_names == inferred.field_names
+        ):
             return False
         if len(inferred.types) != len(declared.types):
             return False
         return all(map(fits, inferred.types, declared.types))
-    if inferred.is_pickled:  # always None, which fits every type
-        return not isinstance(declared, CompositeTypeInfo) and not declared.is_pickled
+    if inferred == ALWAYS_NONE:
+        return not declared.is_pickled
     if isinstance(inferred, DecimalTypeInfo) and isinstance(declared, DecimalTypeInfo):
         return inferred.scale <= declared.scale
     return str(declared) in _WIDER.get(str(inferred), ())

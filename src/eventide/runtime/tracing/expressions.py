@@ -41,13 +41,17 @@ class Constant:
         return self.values[0]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Operation:
-    """An operator or a method, by a name of ours, on expressions. ``scale`` is that of a decimal number."""
+    """An operator or a method, by a name of ours, on expressions; ``depth`` is how many are below each other.
+
+    In a trace there is one object for an operation on the same operands, so objects are compared as such.
+    """
 
     kind: Kind
     name: str
     operands: tuple[Expression, ...]
+    depth: int = 0
 
 
 Expression: TypeAlias = Field | Constant | Operation
@@ -58,14 +62,18 @@ def constant(value: Any) -> Constant:
     return Constant(type(value), repr(value), (value,))
 
 
-def fields_in(expression: Expression) -> Iterator[Field]:
-    """The fields that an expression needs."""
-    match expression:
-        case Field():
-            yield expression
-        case Operation():
-            for operand in expression.operands:
-                yield from fields_in(operand)
+def operations_in(result: Result) -> Iterator[Operation]:
+    """The operations that a result or a condition consists of, those on their operands included."""
+    seen: set[int] = set()
+    waiting: list[Result] = [result]
+    while waiting:
+        match waiting.pop():
+            case Operation() as operation if id(operation) not in seen:
+                seen.add(id(operation))
+                waiting.extend(operation.operands)
+                yield operation
+            case Composite(parts):
+                waiting.extend(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +96,15 @@ Result: TypeAlias = Expression | Composite | Whole
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The end of a way through a function: its results, of which a function that is no ``flat_map`` has one."""
+    """The end of a way through a function.
+
+    Attributes:
+        results: its results, of which a function that is no ``flat_map`` has one.
+        unused: what was computed on the way, and is in no result and in no condition: it may have raised an error.
+    """
 
     results: tuple[Result, ...]
+    unused: tuple[Operation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +119,11 @@ class Branch:
 Tree: TypeAlias = Leaf | Branch
 
 
-def leaves(tree: Tree) -> Iterator[tuple[dict[Expression, bool], tuple[Result, ...]]]:
-    """The results of each way, with the answers that lead to them."""
+def leaves(tree: Tree) -> Iterator[tuple[dict[Expression, bool], Leaf]]:
+    """The end of each way, with the answers that lead there."""
     if isinstance(tree, Leaf):
-        yield {}, tree.results
+        yield {}, tree
         return
     for answer, subtree in ((True, tree.if_true), (False, tree.if_false)):
-        for answers, results in leaves(subtree):
-            yield {tree.condition: answer, **answers}, results
+        for answers, leaf in leaves(subtree):
+            yield {tree.condition: answer, **answers}, leaf

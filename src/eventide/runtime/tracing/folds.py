@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -34,6 +35,9 @@ class Extreme:
 
 
 FieldFold: TypeAlias = How | Extreme
+
+_CHOOSES = (int, str, datetime.datetime, datetime.date)
+"""The kinds of values that are ordered, and of which equal ones look the same."""
 
 _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
@@ -80,9 +84,17 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
         raise NotTraceable("it asks whether something is None")
     if not found.admission.is_closed:
         raise NotTraceable("it takes values from outside, which may change")
+    kinds = type_info.types if isinstance(type_info, CompositeTypeInfo) else ()
+    if any(isinstance(kind, CompositeTypeInfo) for kind in kinds):
+        raise NotTraceable("its elements have tuples or rows inside, which may be None")
+    if any(leaf.unused for _, leaf in leaves(found.tree)):
+        raise NotTraceable("it computes what it does not use, which might raise an error")
     width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
-    ways = [(answers, _fields(result, type_info, width)) for answers, (result,) in leaves(found.tree)]
-    folds = [_fold(place, ways) for place in range(width)]
+    ways = [(answers, _fields(leaf.results[0], type_info, width)) for answers, leaf in leaves(found.tree)]
+    chosen_by: set[Expression] = set()
+    folds = [_fold(place, ways, chosen_by) for place in range(width)]
+    if any(condition not in chosen_by for answers, _ in ways for condition in answers):
+        raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
     for fold in folds:
         if isinstance(fold, Extreme) and not _agrees(folds[fold.by], fold):
             raise NotTraceable("it does not keep the field by which it chooses")
@@ -122,7 +134,9 @@ def _place_of(result: Any) -> _Place | None:
     return None
 
 
-def _fold(place: int, ways: Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]]) -> FieldFold:
+def _fold(
+    place: int, ways: Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]], chosen_by: set[Expression]
+) -> FieldFold:
     results = [parts[place] for _, parts in ways]
     places = [_place_of(result) for result in results]
     old, new = _Place(0, place), _Place(1, place)
@@ -140,6 +154,7 @@ def _fold(place: int, ways: Sequence[tuple[dict[Expression, bool], tuple[Any, ..
                 for (answers, _), found in zip(ways, places, strict=True)
             )
             if is_decisive and (extreme := _extreme(condition, replaces_if=takes_new.get(True, False))) is not None:
+                chosen_by.add(condition)
                 return extreme
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
 
@@ -159,10 +174,7 @@ def _asked_by_all(answers: Iterable[dict[Expression, bool]]) -> list[Expression]
 def _extreme(condition: Expression, *, replaces_if: bool) -> Extreme | None:
     """What is chosen by a comparison of a field of both, where the newer element replaces if it is as said."""
     match condition:
-        case Operation(_, name, (Field(kind=kind) as left, Field() as right)) if name in _FLIPPED and kind in (
-            int,
-            str,
-        ):
+        case Operation(_, name, (Field() as left, Field() as right)) if name in _FLIPPED and left.kind in _CHOOSES:
             first, second = _place_of(left), _place_of(right)
             if first is None or second is None or first.place != second.place or first.number == second.number:
                 return None

@@ -21,6 +21,9 @@ _WHITESPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 """What Python strips from text that is ASCII."""
 
 _CONTEXT_DIGITS = 28
+_DAY_US = 86_400_000_000
+_FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The first and the last microsecond of Python's calendar."""
 
 
 class Guard(Exception):
@@ -85,8 +88,9 @@ def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value])
 
 
 def _decimals(compute: Callable[..., Value], left: Value, right: Value) -> Value:
-    if decimal.getcontext().prec < _CONTEXT_DIGITS:
-        raise Guard("the context of decimal numbers has fewer digits")
+    context = decimal.getcontext()
+    if context.prec < _CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
+        raise Guard("the context of decimal numbers is not the usual one")
     sides = [side if _is_decimal(side) else _as_whole(side).cast(pa.decimal128(19, 0)) for side in (left, right)]
     result = compute(*sides)
     if _has_zero(result) and any(map(_has_negative, sides)):
@@ -148,6 +152,10 @@ def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Va
     def compared(left: Value, right: Value) -> Value:
         if pa.types.is_string(left.type):
             return compute(left, right)
+        if pa.types.is_date(left.type):
+            return compute(_in_calendar(left), _in_calendar(right))
+        if pa.types.is_timestamp(left.type):
+            return compute(_naive(left), _naive(right))
         if _is_float(left, right):
             if not (_is_float(left) and _is_float(right)):
                 _small_enough(left, right)
@@ -155,6 +163,35 @@ def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Va
         return compute(_as_whole(left), _as_whole(right))
 
     return compared
+
+
+def _naive(value: Value) -> Value:
+    """A date and time without a zone, as Python's are that come from columns; none that Python has not."""
+    moments = value.cast(pa.timestamp("us"))
+    if isinstance(moments, pa.Array) and len(moments):
+        bounds = pc.min_max(moments.view(pa.int64())).as_py()
+        if bounds["min"] < _FIRST_US or bounds["max"] > _LAST_US:
+            raise Guard("a date and time that Python does not have")
+    return moments
+
+
+def _in_calendar(value: Value) -> Value:
+    """A date that Python has."""
+    days = _as_column(value).cast(pa.date32()).view(pa.int32())
+    if len(days):
+        bounds = pc.min_max(days).as_py()
+        if bounds["min"] < _FIRST_US // _DAY_US or bounds["max"] > _LAST_US // _DAY_US:
+            raise Guard("a date that Python does not have")
+    return value
+
+
+def _part(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """A part of a date or of a date and time, as a whole number."""
+
+    def part(value: Value) -> Value:
+        return compute(_in_calendar(value) if pa.types.is_date(value.type) else _naive(value)).cast(pa.int64())
+
+    return part
 
 
 def _of_bits(of_truths: Callable[..., Value], of_whole: Callable[..., Value]) -> Callable[[Value, Value], Value]:
@@ -211,13 +248,23 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "abs": _signed(pc.abs_checked, pc.abs),
     "invert": lambda value: pc.bit_wise_not(_as_whole(value)),
     "float": as_float,
-    "text": lambda value: _as_whole(value).cast(pa.string()),
+    "text": lambda value: value if pa.types.is_string(value.type) else _as_whole(value).cast(pa.string()),
     "length": lambda value: pc.utf8_length(value).cast(pa.int64()),
     "is in": lambda value, *among: _is_in(value, [one.as_py() for one in among]),
     "contains": lambda value, part: pc.match_substring(value, _text_of(part)),
     "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
     "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
     "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),
+    "year": _part(pc.year),
+    "month": _part(pc.month),
+    "day": _part(pc.day),
+    "hour": _part(pc.hour),
+    "minute": _part(pc.minute),
+    "second": _part(pc.second),
+    "microsecond": _part(lambda value: pc.add(pc.multiply(pc.millisecond(value), 1_000), pc.microsecond(value))),
+    "weekday": _part(pc.day_of_week),
+    "isoweekday": _part(lambda value: pc.add(pc.day_of_week(value), 1)),
+    "date": lambda value: _naive(value).cast(pa.date32()),
     "upper": _of_ascii(pc.ascii_upper),
     "lower": _of_ascii(pc.ascii_lower),
     "strip": _of_ascii(lambda value: pc.utf8_trim(value, _WHITESPACE)),

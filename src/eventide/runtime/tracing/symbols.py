@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Collection
 from decimal import Decimal
@@ -17,24 +18,35 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("FLOAT", "DOUBLE"), float),
     "BOOLEAN": bool,
     "STRING": str,
+    "SQL_TIMESTAMP": datetime.datetime,
+    "SQL_DATE": datetime.date,
 }
 _WHOLE = (int, bool)
 _NUMBERS = (int, float, bool)
+_TIMES = (datetime.datetime, datetime.date)
+_PARTS_OF_DATE = frozenset({"year", "month", "day"})
+_PARTS_OF_TIME = _PARTS_OF_DATE | {"hour", "minute", "second", "microsecond"}
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_MOST_WAYS = 32
+_MOST_CONDITIONS = 32
+_MOST_QUESTIONS = 512
+_DEEPEST = 100
 
 
 class Way:
-    """One way through a function: the answers to what it asked of symbols.
+    """One way through a function: the answers to what it asked of symbols, and what it computed.
 
     Args:
         answers: those to give first, one after the other; then everything is true.
+        known: the operations of the trace, by what they are, which all of its ways share.
     """
 
-    def __init__(self, answers: list[bool]) -> None:
+    def __init__(self, answers: list[bool], known: dict[Any, Operation]) -> None:
         self._answers = answers
+        self._known = known
+        self._questions = 0
         self.asked: dict[Expression, bool] = {}
+        self.computed: dict[Operation, None] = {}
 
     def ask(self, condition: Expression) -> bool:
         """The answer to a condition, the same each time.
@@ -42,40 +54,66 @@ class Way:
         Raises:
             NotTraceable: if there is no end of questions.
         """
+        self._questions += 1
         if condition not in self.asked:
-            if len(self.asked) > _MOST_WAYS:
+            if len(self.asked) >= _MOST_CONDITIONS:
                 raise NotTraceable("it asks for too many conditions, one after the other")
             place = len(self.asked)
             self.asked[condition] = self._answers[place] if place < len(self._answers) else True
+        if self._questions > _MOST_QUESTIONS:
+            raise NotTraceable("it asks too often, as a loop does that ends by a value")
         return self.asked[condition]
+
+    def operation(self, kind: Kind, name: str, *operands: Expression) -> Operation:
+        """The operation on some operands, of which there is one object; the way has computed it.
+
+        Raises:
+            NotTraceable: if there are too many below each other.
+        """
+        depth = 1 + max((one.depth for one in operands if isinstance(one, Operation)), default=0)
+        if depth > _DEEPEST:
+            raise NotTraceable("it computes too long a chain of values")
+        parts = tuple(id(one) if isinstance(one, Operation) else one for one in operands)
+        found = self._known.setdefault((name, parts), Operation(kind, name, operands, depth))
+        self.computed[found] = None
+        return found
+
+    def symbol(self, kind: Kind, name: str, *operands: Expression) -> Symbol:
+        """The symbol of an operation."""
+        return Symbol(self.operation(kind, name, *operands), self)
 
 
 class Symbol:
     """A value that is not there yet. Operators make another symbol; a question for its truth has an answer of the way.
 
-    All that would have to know the value raises :class:`NotTraceable`.
+    All that would have to know the value raises :class:`NotTraceable`. Its own attributes begin with an underscore:
+    programs that read such a name are not traced.
     """
 
-    __slots__ = ("expression", "way")
+    __slots__ = ("_expression", "_way")
 
     def __init__(self, expression: Expression, way: Way) -> None:
-        self.expression = expression
-        self.way = way
+        self._expression = expression
+        self._way = way
 
     def __bool__(self) -> bool:
-        kind = self.expression.kind
-        if kind not in (*_NUMBERS, str):
-            raise NotTraceable(f"it asks whether a {kind.__name__} is true")
-        return self.way.ask(self.expression)
+        if self._expression.kind not in TRUTHS:
+            raise NotTraceable(f"it asks whether a {self._expression.kind.__name__} is true")
+        return self._way.ask(self._expression)
 
-    def __getattr__(self, name: str) -> Callable[..., Symbol]:
-        if self.expression.kind is str and name in _METHODS:
+    def __getattr__(self, name: str) -> Any:
+        kind = self._expression.kind
+        if kind is str and name in _METHODS:
             return lambda *arguments: _METHODS[name](self, *arguments)
-        raise NotTraceable(f"it uses the attribute {name!r} of a {self.expression.kind.__name__}")
+        if (kind is datetime.datetime and name in _PARTS_OF_TIME) or (kind is datetime.date and name in _PARTS_OF_DATE):
+            return self._way.symbol(int, name, self._expression)
+        if kind in _TIMES and name in _TIME_METHODS and (name != "date" or kind is datetime.datetime):
+            return lambda: self._way.symbol(_TIME_METHODS[name], name, self._expression)
+        raise NotTraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
 
     def __contains__(self, part: object) -> bool:
-        if self.expression.kind is str and isinstance(part, str):
-            return self.way.ask(Operation(bool, "contains", (self.expression, constant(part))))
+        if self._expression.kind is str and isinstance(part, str):
+            return self._way.ask(self._way.operation(bool, "contains", self._expression, constant(part)))
         raise NotTraceable("it looks into a value with `in`")
 
     def __neg__(self) -> Symbol:
@@ -88,9 +126,9 @@ class Symbol:
         return _number("abs", self)
 
     def __invert__(self) -> Symbol:
-        if self.expression.kind is not int:
-            raise NotTraceable(f"it uses ~ on a {self.expression.kind.__name__}")
-        return Symbol(Operation(int, "invert", (self.expression,)), self.way)
+        if self._expression.kind is not int:
+            raise NotTraceable(f"it uses ~ on a {self._expression.kind.__name__}")
+        return self._way.symbol(int, "invert", self._expression)
 
     def __hash__(self) -> int:
         raise NotTraceable("it uses a value as the key of a dict, or in a set")
@@ -107,25 +145,14 @@ class Symbol:
     def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
         return _binary("floordiv", other, self), _binary("mod", other, self)
 
-    def length(self) -> Symbol:
-        """What ``len`` gives."""
-        if self.expression.kind is not str:
-            raise NotTraceable(f"it asks for the length of a {self.expression.kind.__name__}")
-        return Symbol(Operation(int, "length", (self.expression,)), self.way)
 
-    def text(self) -> Symbol:
-        """What ``str`` gives."""
-        if self.expression.kind is str:
-            return self
-        if self.expression.kind is not int:
-            raise NotTraceable(f"it makes text of a {self.expression.kind.__name__}")
-        return Symbol(Operation(str, "text", (self.expression,)), self.way)
+TRUTHS = (int, float, bool, str)
+"""The kinds of values of which a trace knows whether they are true."""
 
-    def floating(self) -> Symbol:
-        """What ``float`` gives."""
-        if self.expression.kind not in _NUMBERS:
-            raise NotTraceable(f"it makes a float of a {self.expression.kind.__name__}")
-        return Symbol(Operation(float, "float", (self.expression,)), self.way)
+
+def expression_of(symbol: Symbol) -> Expression:
+    """What a symbol stands for."""
+    return symbol._expression
 
 
 def _refusing(what: str) -> Callable[..., NoReturn]:
@@ -144,7 +171,6 @@ for _name, _what in {
     "str": "makes text of a value",
     "repr": "makes text of a value",
     "format": "makes text of a value",
-    "getitem": "takes a part of a value",
     "pow": "raises a value to a power",
     "rpow": "raises to the power of a value",
     "round": "rounds a value",
@@ -156,25 +182,29 @@ for _name, _what in {
     setattr(Symbol, f"__{_name}__", _refusing(_what))
 
 
+_ORDERED: tuple[set[Kind], ...] = ({str}, {datetime.datetime}, {datetime.date})
+_TIME_METHODS: dict[str, Kind] = {"date": datetime.date, "weekday": int, "isoweekday": int}
+
+
 def _operand(value: Any) -> Expression:
     if isinstance(value, Symbol):
-        return value.expression
+        return value._expression
     if type(value) is int and not _MIN_LONG <= value <= _MAX_LONG:
         raise NotTraceable(f"it computes with {value}, which has more than 64 bits")
-    if type(value) not in (int, float, bool, str, Decimal):
+    if type(value) not in (int, float, bool, str, Decimal, *_TIMES) or getattr(value, "tzinfo", None) is not None:
         raise NotTraceable(f"it computes with a {type(value).__name__}")
     return constant(value)
 
 
 def _way_of(*values: Any) -> Way:
-    return next(value.way for value in values if isinstance(value, Symbol))
+    return next(value._way for value in values if isinstance(value, Symbol))
 
 
 def _number(name: str, symbol: Symbol) -> Symbol:
-    kind = symbol.expression.kind
+    kind = symbol._expression.kind
     if kind not in _NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
-    return Symbol(Operation(float if kind is float else int, name, (symbol.expression,)), symbol.way)
+    return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
 
 
 def _binary(name: str, left: Any, right: Any) -> Symbol:
@@ -183,9 +213,10 @@ def _binary(name: str, left: Any, right: Any) -> Symbol:
     if kind is None:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
         raise NotTraceable(f"it uses the operator {name} on a {kinds}")
-    if kind is Decimal and decimal_size(Operation(kind, name, operands)) is None:
+    symbol = _way_of(left, right).symbol(kind, name, *operands)
+    if kind is Decimal and decimal_size(symbol._expression) is None:
         raise NotTraceable("it computes with decimals that have no fixed number of digits, or with too many")
-    return Symbol(Operation(kind, name, operands), _way_of(left, right))
+    return symbol
 
 
 def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
@@ -204,16 +235,16 @@ def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
     if name in ("and", "or", "xor"):
         return bool if both == {bool} else int if both <= {*_WHOLE} else None
     if name in _COMPARISONS:
-        return bool if both <= {*_NUMBERS} or both == {str} else None
+        return bool if both <= {*_NUMBERS} or both in _ORDERED else None
     raise AssertionError(name)
 
 
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
     operand = _operand(other)
-    kinds = {symbol.expression.kind, operand.kind}
-    if kinds <= {*_NUMBERS} or kinds == {str}:
-        return Symbol(Operation(bool, name, (symbol.expression, operand)), symbol.way)
-    raise NotTraceable(f"it compares a {symbol.expression.kind.__name__} with a {operand.kind.__name__}")
+    kinds = {symbol._expression.kind, operand.kind}
+    if kinds <= {*_NUMBERS} or kinds in _ORDERED:
+        return symbol._way.symbol(bool, name, symbol._expression, operand)
+    raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")
 
 
 def _operator(name: str) -> tuple[Callable[[Symbol, Any], Symbol], Callable[[Symbol, Any], Symbol]]:
@@ -232,8 +263,7 @@ def _method(name: str, kind: Kind, *, takes: int = 0) -> Callable[..., Symbol]:
     def call(symbol: Symbol, *arguments: Any) -> Symbol:
         if len(arguments) != takes or not all(type(argument) is str and argument for argument in arguments):
             raise NotTraceable(f"it calls {name}() with other arguments than texts that are constants")
-        operands = symbol.expression, *map(constant, arguments)
-        return Symbol(Operation(kind, name, operands), symbol.way)
+        return symbol._way.symbol(kind, name, symbol._expression, *map(constant, arguments))
 
     return call
 
@@ -310,6 +340,8 @@ def type_of(expression: Expression) -> TypeInformation | None:
         float: Types.DOUBLE(),
         bool: Types.BOOLEAN(),
         str: Types.STRING(),
+        datetime.date: Types.SQL_DATE(),
+        datetime.datetime: Types.SQL_TIMESTAMP(),
     }
     if expression.kind is type(None):
         return None
@@ -324,19 +356,42 @@ def type_of(expression: Expression) -> TypeInformation | None:
 
 
 def _length(value: Any) -> Any:
-    return value.length() if isinstance(value, Symbol) else len(value)
+    if not isinstance(value, Symbol):
+        return len(value)
+    if value._expression.kind is not str:
+        raise NotTraceable(f"it asks for the length of a {value._expression.kind.__name__}")
+    return value._way.symbol(int, "length", value._expression)
 
 
 def _text(*values: Any) -> Any:
-    return values[0].text() if len(values) == 1 and isinstance(values[0], Symbol) else str(*values)
+    if len(values) != 1 or not isinstance(values[0], Symbol):
+        return str(*values)
+    (symbol,) = values
+    if symbol._expression.kind not in (int, str):
+        raise NotTraceable(f"it makes text of a {symbol._expression.kind.__name__}")
+    return symbol._way.symbol(str, "text", symbol._expression)
 
 
 def _floating(*values: Any) -> Any:
-    return values[0].floating() if len(values) == 1 and isinstance(values[0], Symbol) else float(*values)
+    if len(values) != 1 or not isinstance(values[0], Symbol):
+        return float(*values)
+    (symbol,) = values
+    if symbol._expression.kind not in _NUMBERS:
+        raise NotTraceable(f"it makes a float of a {symbol._expression.kind.__name__}")
+    return symbol._way.symbol(float, "float", symbol._expression)
 
 
-REPLACED: dict[Any, Callable[..., Any]] = {len: _length, str: _text, float: _floating}
-"""What traced functions call in place of builtins whose result Python forces to be a value."""
+def _sum(values: Any, start: Any = 0) -> Any:
+    """What ``sum`` gives; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
+    items = [*values]
+    symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
+    if symbols and not all(_operand(one).kind in _WHOLE for one in (start, *items)):
+        raise NotTraceable("it calls sum() with other values than whole numbers")
+    return sum(items, start)
+
+
+REPLACED: dict[Any, Callable[..., Any]] = {len: _length, str: _text, float: _floating, sum: _sum}
+"""What traced functions call in place of builtins whose result Python forces to be a value, or computes by itself."""
 
 
 class _Tuple(tuple[Any, ...]):
@@ -358,11 +413,10 @@ class _Set(frozenset[Any]):
 
 
 def _is_in(values: Collection[Any], symbol: Symbol) -> bool:
-    kind = symbol.expression.kind
+    kind = symbol._expression.kind
     if kind not in (int, str) or not {kind}.issuperset(map(type, values)):
         raise NotTraceable(f"it looks for a {kind.__name__} among values of other types")
-    operands = symbol.expression, *map(_operand, sorted(values))
-    return symbol.way.ask(Operation(bool, "is in", operands))
+    return symbol._way.ask(symbol._way.operation(bool, "is in", symbol._expression, *map(_operand, sorted(values))))
 
 
 CONTAINERS: dict[type, Callable[[Any], Any]] = {tuple: _Tuple, frozenset: _Set}

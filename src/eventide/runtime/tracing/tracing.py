@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+import pyarrow as pa
+
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row, RowKind
+from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
 from eventide.runtime.tracing.expressions import (
     Branch,
@@ -17,16 +21,18 @@ from eventide.runtime.tracing.expressions import (
     Expression,
     Field,
     Leaf,
+    Operation,
     Result,
     Tree,
     Whole,
     constant,
     leaves,
+    operations_in,
 )
-from eventide.runtime.tracing.symbols import CONTAINERS, REPLACED, Symbol, Way, argument, type_of
+from eventide.runtime.tracing.symbols import CONTAINERS, REPLACED, Symbol, Way, argument, expression_of, type_of
 
 _MOST_LEAVES = 16
-_CONSTANTS = (int, float, bool, str, Decimal, type(None))
+_CONSTANTS = (int, float, bool, str, Decimal, datetime.date, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +60,13 @@ class Trace:
         Raises:
             NotTraceable: if they have no type in common that columns can have.
         """
-        results = [result for _, several in leaves(self.tree) for result in several]
+        results = [result for _, leaf in leaves(self.tree) for result in leaf.results]
         if not results:
             raise NotTraceable("it never has a result")
-        kind = reduce(_common, (_type(result, self.types) for result in results))
+        try:
+            kind = reduce(_common, (_type(result, self.types) for result in results))
+        except ProgramError as error:
+            raise NotTraceable(f"its results have no type: {error}") from error
         if kind is None:
             raise NotTraceable("it returns None")
         return kind
@@ -71,9 +80,10 @@ def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, sev
     """
     admission = admitted(function, REPLACED, CONTAINERS)
     answers: list[bool] = []
-    ways: list[tuple[dict[Expression, bool], tuple[Result, ...]]] = []
+    ways: list[tuple[dict[Expression, bool], Leaf]] = []
+    known: dict[Any, Operation] = {}
     while True:
-        way = Way(answers)
+        way = Way(answers, known)
         ways.append(_one_way(admission.function, types, way, several=several))
         if len(ways) > _MOST_LEAVES:
             raise NotTraceable(f"there are more than {_MOST_LEAVES} ways through it")
@@ -87,7 +97,7 @@ def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, sev
 
 def _one_way(
     function: Callable[..., Any], types: Sequence[TypeInformation], way: Way, *, several: bool
-) -> tuple[dict[Expression, bool], tuple[Result, ...]]:
+) -> tuple[dict[Expression, bool], Leaf]:
     arguments = [argument(number, kind, way) for number, kind in enumerate(types)]
     try:
         value = function(*arguments)
@@ -97,7 +107,8 @@ def _one_way(
         raise
     except Exception as error:  # whatever the function raises, it raises again where it is called with values
         raise NotTraceable(f"it raised {error!r} when it was traced") from error
-    return dict(way.asked), results
+    used = {operation for one in (*results, *way.asked) for operation in operations_in(one)}
+    return dict(way.asked), Leaf(results, tuple(one for one in way.computed if one not in used))
 
 
 def _result(value: Any, arguments: list[Any]) -> Result:
@@ -105,7 +116,7 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         if value is given and isinstance(value, tuple | Row):
             return Whole(number)
     if isinstance(value, Symbol):
-        return value.expression
+        return expression_of(value)
     if isinstance(value, tuple):
         return Composite(_parts(value, arguments))
     if type(value) is Row:
@@ -124,13 +135,13 @@ def _parts(values: Sequence[Any], arguments: list[Any]) -> tuple[Result, ...]:
     return tuple(_result(value, arguments) for value in values)
 
 
-def _tree(ways: list[tuple[dict[Expression, bool], tuple[Result, ...]]]) -> Tree:
+def _tree(ways: list[tuple[dict[Expression, bool], Leaf]]) -> Tree:
     """The ways as a tree: they are in the order in which they were found, those of True before those of False."""
-    asked, results = ways[0]
+    asked, leaf = ways[0]
     if not asked:
-        return Leaf(results)
+        return leaf
     condition = next(iter(asked))
-    below: dict[bool, list[tuple[dict[Expression, bool], tuple[Result, ...]]]] = {True: [], False: []}
+    below: dict[bool, list[tuple[dict[Expression, bool], Leaf]]] = {True: [], False: []}
     for answers, found in ways:
         rest = dict(answers)
         below[rest.pop(condition)].append((rest, found))
@@ -147,26 +158,41 @@ def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation |
 
 
 def _composite(parts: Sequence[TypeInformation | None], names: Sequence[str] | None) -> TypeInformation:
-    kinds = [_NONE if part is None else part for part in parts]
+    kinds = [ALWAYS_NONE if part is None else part for part in parts]
     return Types.TUPLE(kinds) if names is None else Types.ROW_NAMED(list(names), kinds)
 
 
-_NONE = Types.PICKLED_BYTE_ARRAY()
-"""Stands for the type of a field that is always None, until another result says more."""
+@dataclass(frozen=True)
+class _AlwaysNone(TypeInformation[None]):
+    """Stands for the type of a field that is always None, until another result says more."""
+
+    def arrow_type(self) -> pa.DataType:
+        return pa.null()
+
+    def to_arrow(self, values: Sequence[Any]) -> pa.Array:
+        return pa.nulls(len(values))
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        return [None] * len(array)
+
+
+ALWAYS_NONE: TypeInformation = _AlwaysNone()
 
 
 def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeInformation | None:
     """The type of values of two types; None where both are always None."""
-    if one is None or one in (_NONE, other):
+    if one is None or one in (ALWAYS_NONE, other):
         return other
-    if other is None or other == _NONE:
+    if other is None or other == ALWAYS_NONE:
         return one
     if isinstance(one, CompositeTypeInfo) and isinstance(other, CompositeTypeInfo):
-        names = one.names if isinstance(one, RowTypeInfo) else None
+        names = one.field_names if isinstance(one, RowTypeInfo) else None
         if type(one) is type(other) and one.field_names == other.field_names:
             return _composite([_common(*kinds) for kinds in zip(one.types, other.types, strict=True)], names)
     if _is_whole(one) and _is_whole(other):
         return Types.LONG()
+    if {str(one), str(other)} == {"FLOAT", "DOUBLE"}:
+        return Types.DOUBLE()
     raise NotTraceable(f"it returns values of several types, {one} and {other}")
 
 
@@ -176,7 +202,7 @@ def _is_whole(kind: TypeInformation) -> bool:
 
 def has_untyped_part(kind: TypeInformation) -> bool:
     """Whether a part of a type is always None, so that nothing else is known of it."""
-    return kind == _NONE or (isinstance(kind, CompositeTypeInfo) and any(map(has_untyped_part, kind.types)))
+    return kind == ALWAYS_NONE or (isinstance(kind, CompositeTypeInfo) and any(map(has_untyped_part, kind.types)))
 
 
 def key_fields(function: Callable[..., Any], type_info: TypeInformation) -> tuple[str, ...] | None:
@@ -184,18 +210,23 @@ def key_fields(function: Callable[..., Any], type_info: TypeInformation) -> tupl
 
     >>> key_fields(lambda event: (event["user"], event["day"]), Types.ROW_NAMED(["user", "day"], [Types.LONG()] * 2))
     ('user', 'day')
+    >>> from operator import itemgetter
     >>> key_fields(itemgetter(1), Types.TUPLE([Types.STRING(), Types.LONG()]))
     ('f1',)
     """
     if not isinstance(type_info, CompositeTypeInfo):
         return None
+    if any(isinstance(kind, CompositeTypeInfo) for kind in type_info.types):  # a row that is None is not seen
+        return None
     try:
-        tree = trace(function, [type_info]).tree
+        found = trace(function, [type_info])
     except NotTraceable:
         return None
-    if not isinstance(tree, Leaf):
+    if found.admission.tests_for_none or not found.admission.is_closed:
         return None
-    (result,) = tree.results
+    if not isinstance(found.tree, Leaf) or found.tree.unused:
+        return None
+    (result,) = found.tree.results
     parts = result.parts if isinstance(result, Composite) and result.names is None else (result,)
     if not all(isinstance(part, Field) and len(part.path) == 2 for part in parts):
         return None

@@ -35,7 +35,7 @@ from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupP
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import fold_of
 from eventide.runtime.tracing.tracing import key_fields
@@ -336,7 +336,10 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
     if reason is not None:
         return reason
     names = () if key is None else key.columns or key_fields(key.select, kind) or ()
-    same = {kind.field_names.index(name) for name in names} if isinstance(kind, CompositeTypeInfo) else set()
+    same: set[int] = set()
+    if isinstance(kind, CompositeTypeInfo):
+        places = {kind.field_names.index(name) for name in names}
+        same = {place for place in places if is_exact(kind.types[place])}
     return "the order of elements of several splits shows in it" if fold_of(reduce, kind).shows_order(same) else None
 
 

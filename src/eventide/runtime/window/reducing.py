@@ -86,6 +86,7 @@ class _RecordWriter:
     def add(self, batch: Elements) -> None:
         if self._by_pane and batch.columns is not None and batch.is_unread and self._reduce_columns(batch.columns):
             self.size += len(batch)
+            self._pack_if_many()
         else:
             self._reduce_each(batch)
 
@@ -94,8 +95,8 @@ class _RecordWriter:
         partitioner = self._partitioner
         try:
             fold = fold_of(partitioner.reduced.function.reduce, columns.type_info)
-            found = reduced_columns(fold, partitioner.panes, partitioner.select, partitioner.codec.key_type, columns)
-        except (NotTraceable, Guard):
+            found = reduced_columns(fold, partitioner.panes, partitioner.select, columns)
+        except (NotTraceable, Guard, pa.ArrowException):
             return False
         self._counts.update(found.counts)
         self._reduce(by_pane_start(found.panes), found.keys, found.values)
@@ -108,8 +109,11 @@ class _RecordWriter:
             values = self._as_declared(elements)
             self._add(elements, values if may_share else own_each(values))
             self.size += len(elements)
-            if self._values.size >= _VALUES_AT_ONCE:
-                self._packed += self._pack()
+            self._pack_if_many()
+
+    def _pack_if_many(self) -> None:
+        if self._values.size >= _VALUES_AT_ONCE:
+            self._packed += self._pack()
 
     def take(self) -> Iterator[tuple[int, bytes]]:
         packed = [*self._packed, *self._pack()]

@@ -36,9 +36,7 @@ class ReducedColumns:
     counts: dict[int, int]
 
 
-def reduced_columns(
-    fold: Fold, panes: Panes, select: Callable[[Any], Any] | None, key_type: TypeInformation, columns: Columns
-) -> ReducedColumns:
+def reduced_columns(fold: Fold, panes: Panes, select: Callable[[Any], Any] | None, columns: Columns) -> ReducedColumns:
     """Reduce elements by key and pane.
 
     Raises:
@@ -49,17 +47,16 @@ def reduced_columns(
         raise Guard("an element without a timestamp")
     if columns.values.null_count:
         raise Guard("an element that is None")
-    starts = panes.start_of(columns.timestamps.to_numpy())
-    keys, kind = (None, None) if select is None else mapped(select, columns, key_type)
-    groups = _groups(starts, [] if keys is None else _parts(keys, kind))
-    firsts = groups.firsts()
-    values, value_type = _values(fold, columns, groups)
-    distinct, sizes = np.unique(starts, return_counts=True)
+    starts = pc.dictionary_encode(pa.array(panes.start_of(columns.timestamps.to_numpy())))
+    keys, kind = (None, None) if select is None else mapped(select, columns, None)
+    groups = _Groups(fold, columns, [] if keys is None else _parts(keys, kind), starts)
+    values, value_type = groups.values()
+    sizes = np.bincount(starts.indices.to_numpy(), minlength=len(starts.dictionary))
     return ReducedColumns(
-        [None] * len(firsts) if keys is None or kind is None else kind.from_arrow(keys.take(pa.array(firsts))),
+        [None] * len(groups) if keys is None or kind is None else kind.from_arrow(keys.take(groups.firsts)),
         value_type.from_arrow(values),
-        starts[firsts],
-        dict(zip(distinct.tolist(), sizes.tolist(), strict=True)),
+        starts.take(groups.firsts).dictionary_decode().to_numpy(),
+        dict(zip(starts.dictionary.to_pylist(), sizes.tolist(), strict=True)),
     )
 
 
@@ -73,36 +70,75 @@ def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
     return list(parts)
 
 
-@dataclass(frozen=True, slots=True)
 class _Groups:
-    """The group of each element, by a number, and the numbers of the groups in the order in which they came first."""
+    """Elements of one key and pane each, in the order in which the groups came first, and what a fold makes of them.
 
-    of_each: Numbers
-    table: pa.Table
+    Args:
+        fold: the fold.
+        columns: the elements.
+        keys: the parts of their keys.
+        starts: where the pane of each starts, encoded.
+    """
 
-    def firsts(self) -> Numbers:
+    def __init__(self, fold: Fold, columns: Columns, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
+        self._fold = fold
+        is_composite = isinstance(fold.type_info, CompositeTypeInfo)
+        self._fields: list[pa.Array] = columns.values.flatten() if is_composite else [columns.values]
+        self._codes = _codes([*map(pc.dictionary_encode, keys), starts])
+        table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(columns)))}
+        wanted = [("index", "min"), ("index", "max")]
+        for place, (how, column) in enumerate(zip(fold.fields, self._fields, strict=True)):
+            aggregate = _aggregate(place, how, column)
+            if aggregate is not None:
+                table[str(place)] = column
+                wanted.append((str(place), aggregate))
+        self._table = pa.TableGroupBy(pa.table(table), "group", use_threads=False).aggregate(wanted)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    @property
+    def firsts(self) -> pa.Array:
         """The index of the first element of each group."""
-        return self._column("index_min")
+        return self._of("index_min")
 
-    def lasts(self) -> Numbers:
-        """The index of the last element of each group."""
-        return self._column("index_max")
+    def values(self) -> tuple[pa.Array, TypeInformation]:
+        """The reduced values, and their type, in which sums are whole numbers of 64 bits."""
+        kind = self._fold.type_info
+        if not isinstance(kind, CompositeTypeInfo):
+            return self._value(0, kind)
+        made = [self._value(place, each) for place, each in enumerate(kind.types)]
+        kinds = [each for _, each in made]
+        value_type = RowTypeInfo(kinds, kind.names) if isinstance(kind, RowTypeInfo) else TupleTypeInfo(kinds)
+        arrays = [array for array, _ in made]
+        return pa.StructArray.from_arrays(arrays, fields=list(value_type.arrow_type())), value_type
 
-    def _column(self, name: str) -> Numbers:
-        found: Numbers = self.table.column(name).to_numpy()
-        return found
+    def _value(self, place: int, kind: TypeInformation) -> tuple[pa.Array, TypeInformation]:
+        how, column = self._fold.fields[place], self._fields[place]
+        match how:
+            case How.FIRST:
+                return column.take(self.firsts), kind
+            case How.LAST:
+                return column.take(self._of("index_max")), kind
+            case How.SUM:
+                return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
+            case Extreme(by, is_highest) if by == place:
+                return self._of(f"{place}_{'max' if is_highest else 'min'}"), kind
+            case Extreme():
+                return column.take(pa.array(self._extremes(how))), kind
 
-    def aggregated(self, column: pa.Array, how: str) -> pa.Array:
-        """An aggregate of a column for each group."""
-        table = pa.table({"group": pa.array(self.of_each), "value": column})
-        found = pa.TableGroupBy(table, "group", use_threads=False).aggregate([("value", how)])
-        return found.column(f"value_{how}").combine_chunks()
+    def _of(self, name: str) -> pa.Array:
+        return self._table.column(name).combine_chunks()
 
-    def extremes(self, column: pa.Array, extreme: Extreme) -> Numbers:
-        """The index of the element of each group that has the extreme value."""
-        numbers = column.to_numpy()
-        order = np.lexsort((numbers, self.of_each))  # stable: equal ones stay in the order of arrival
-        groups, ordered = self.of_each[order], numbers[order]
+    def _extremes(self, extreme: Extreme) -> Numbers:
+        """The index of the element of each group that has the extreme value in the field that is compared."""
+        by = self._fields[extreme.by]
+        if pa.types.is_string(by.type):
+            raise NotTraceable("it chooses by text, which columns do not")
+        numbers = (by if pa.types.is_integer(by.type) else by.cast(pa.int64(), safe=False)).to_numpy()
+        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy()
+        order = np.lexsort((numbers, groups_of))  # stable: equal ones stay in the order of arrival
+        groups, ordered = groups_of[order], numbers[order]
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
         ends = np.append(begins[1:], len(order)) - 1
         if extreme.is_highest != extreme.last_of_equal:
@@ -118,64 +154,30 @@ class _Groups:
         return of_group
 
 
-def _groups(starts: Times, keys: list[pa.Array]) -> _Groups:
-    codes = np.zeros(len(starts), np.int64)
-    for part in [*keys, pa.array(starts)]:
-        encoded = pc.dictionary_encode(part)
-        if (int(codes.max(initial=0)) + 1) * max(1, len(encoded.dictionary)) >= _MOST:
+def _codes(parts: list[pa.DictionaryArray]) -> Numbers:
+    """A number for each element, by which those of equal parts are known."""
+    codes, many = np.zeros(len(parts[0]), np.int64), 1
+    for part in parts:
+        many *= max(1, len(part.dictionary))
+        if many >= _MOST:
             raise Guard("more keys than can be numbered")
-        codes = codes * len(encoded.dictionary) + encoded.indices.to_numpy()
-    numbered = pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)
-    table = pa.table({"group": pa.array(numbered), "index": pa.array(np.arange(len(starts)))})
-    found = pa.TableGroupBy(table, "group", use_threads=False).aggregate([("index", "min"), ("index", "max")])
-    return _Groups(numbered, found)
+        codes = codes * len(part.dictionary) + part.indices.to_numpy()
+    return codes
 
 
-def _values(fold: Fold, columns: Columns, groups: _Groups) -> tuple[pa.Array, TypeInformation]:
-    """The reduced values, and their type, in which sums are whole numbers of 64 bits."""
-    kind = fold.type_info
-    if not isinstance(kind, CompositeTypeInfo):
-        return _field(fold.fields[0], columns.values, kind, groups, [columns.values])
-    fields = columns.values.flatten()
-    made = [
-        _field(how, column, each, groups, fields)
-        for how, column, each in zip(fold.fields, fields, kind.types, strict=True)
-    ]
-    kinds = [each for _, each in made]
-    value_type = RowTypeInfo(kinds, kind.names) if isinstance(kind, RowTypeInfo) else TupleTypeInfo(kinds)
-    arrays = [array for array, _ in made]
-    return pa.StructArray.from_arrays(arrays, fields=list(value_type.arrow_type())), value_type
+def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:
+    """The aggregate that a field needs, by Arrow's name; None if it is the field of a chosen element.
 
-
-def _field(
-    how: FieldFold, column: pa.Array, kind: TypeInformation, groups: _Groups, fields: list[pa.Array]
-) -> tuple[pa.Array, TypeInformation]:
-    match how:
-        case How.FIRST:
-            return column.take(pa.array(groups.firsts())), kind
-        case How.LAST:
-            return column.take(pa.array(groups.lasts())), kind
-        case How.SUM:
-            return _sums(column, groups), Types.LONG()
-        case Extreme():
-            return _chosen(how, column, groups, fields), kind
-
-
-def _sums(column: pa.Array, groups: _Groups) -> pa.Array:
+    Raises:
+        Guard: if it might be something else than what Python gives.
+    """
+    if how in (How.FIRST, How.LAST) or (isinstance(how, Extreme) and how.by != place):
+        return None
     if column.null_count:
-        raise Guard("a field that is None, and is added up")
-    numbers = column.to_numpy()
-    if max(abs(int(numbers.min())), abs(int(numbers.max()))) * len(numbers) >= _MOST:
+        raise Guard("a field that is None, and is added up or compared")
+    if isinstance(how, Extreme):
+        return "max" if how.is_highest else "min"
+    bounds = pc.min_max(column).as_py()
+    if max(abs(bounds["min"]), abs(bounds["max"])) * len(column) >= _MOST:
         raise Guard("a sum with more than 64 bits")
-    return groups.aggregated(column, "sum").cast(pa.int64())
-
-
-def _chosen(how: Extreme, column: pa.Array, groups: _Groups, fields: list[pa.Array]) -> pa.Array:
-    by = fields[how.by]
-    if by.null_count:
-        raise Guard("a field that is None, and is compared")
-    if column is by:
-        return groups.aggregated(column, "max" if how.is_highest else "min")
-    if not pa.types.is_integer(by.type):
-        raise NotTraceable("it chooses by text, which columns do not")
-    return column.take(pa.array(groups.extremes(by, how)))
+    return "sum"

@@ -1,5 +1,6 @@
 """Functions that might do more than compute a result from their arguments stay Python, and say why."""
 
+import decimal
 import math
 import random
 from operator import itemgetter
@@ -122,3 +123,73 @@ def test_a_row_from_outside_that_changed_is_noticed():
 def test_a_question_for_none_is_told():
     assert admitted(lambda e: 0 if e.price is None else 1, {}, {}).tests_for_none
     assert not admitted(lambda e: 0 if e.price else 1, {}, {}).tests_for_none
+
+
+class WithoutName(MapFunction):
+    def __init__(self):
+        self.factor = 2
+
+    def map(*args):
+        return args[1] * args[0].factor
+
+
+class Asks(MapFunction):
+    """Knows an attribute only when it is asked for it."""
+
+    def __getattr__(self, name):
+        return 5
+
+    def map(self, value):
+        return value * self.factor
+
+
+@in_python
+def halved(value):
+    return value / 2
+
+
+def read_and_called(e):
+    change = e.set_field_names
+    change(["x"])
+    return e
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (WithoutName().map, "a method that does not name its object"),
+        (Asks().map, "its attribute 'factor' is not there"),
+        (lambda e: halved(e.price), "the program says in_python of halved"),
+        (read_and_called, "calls something that is not known by its name"),
+        (lambda e: e.price.__class__, "it reads the attribute __class__"),
+        (lambda e: e.b is (True if e.i > 0 else None), "compares objects with `is`"),
+    ],
+)
+def test_ways_around_the_checks_are_closed(function, why):
+    with pytest.raises(NotTraceable, match=why):
+        admitted(function, {}, {})
+
+
+def test_a_row_from_outside_whose_value_is_only_equal_is_noticed():
+    captured = Row(a=1)
+    found = admitted(lambda e: e * captured.a, {}, {})
+    captured["a"] = 1.0
+    assert not found.is_current()
+
+
+def test_a_changed_default_is_noticed():
+    def times(value, factor=2):
+        return value * factor
+
+    found = admitted(times, {}, {})
+    assert found.is_current()
+    times.__defaults__ = (3,)
+    assert not found.is_current()
+
+
+def test_a_changed_context_of_decimals_is_noticed():
+    with decimal.localcontext():
+        found = admitted(lambda e: e, {}, {})
+        assert found.is_current()
+        decimal.getcontext().prec = 5
+        assert not found.is_current()

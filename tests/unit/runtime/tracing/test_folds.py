@@ -99,7 +99,7 @@ def test_columns_give_the_left_fold_in_the_order_of_arrival(function, seed):
         place = value[2] % 2, time // 10 * 10
         expected[place] = function(expected[place], value) if place in expected else value
     columns = Columns(TRIPLE, TRIPLE.to_arrow(values), pa.array(times), pa.array(range(len(values))))
-    found = reduced_columns(fold_of(function, TRIPLE), PANES, lambda e: e[2] % 2, Types.LONG(), columns)
+    found = reduced_columns(fold_of(function, TRIPLE), PANES, lambda e: e[2] % 2, columns)
     assert list(zip(zip(found.keys, found.panes.tolist(), strict=True), found.values, strict=True)) == list(
         expected.items()
     )
@@ -120,7 +120,7 @@ def test_what_columns_might_get_wrong_is_left_to_python(values, why):
     columns = Columns(TRIPLE, TRIPLE.to_arrow(values), pa.array([1] * len(values)), pa.array(range(len(values))))
     fold = fold_of(lambda a, b: (a[0], a[1] + b[1], a[2]), TRIPLE)
     with pytest.raises(Guard, match=why):
-        reduced_columns(fold, PANES, lambda e: e[0], Types.STRING(), columns)
+        reduced_columns(fold, PANES, lambda e: e[0], columns)
 
 
 @pytest.mark.parametrize(

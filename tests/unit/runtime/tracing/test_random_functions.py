@@ -1,12 +1,18 @@
 """What traces give is what the functions give: values, types, and nothing where a function raises."""
 
+import gc
+import weakref
+
 import pyarrow as pa
 import pytest
 
 from eventide.common.typeinfo import Types
+from eventide.common.types import Row
+from eventide.datastream.functions import in_python
 from eventide.runtime.elements.elements import Columns
+from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import flat_mapped, mapped
+from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
 from eventide.runtime.tracing.kernels import Guard
 from support.random_functions import Case, Maker, difference
 
@@ -48,7 +54,7 @@ def columns_of(kind, values):
         (lambda e: e / 3, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e < 0.5, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e.upper(), Types.STRING(), ["ß"], "not ASCII"),
-        (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "an element that is None"),
+        (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "a tuple or row that is None"),
         (lambda e: 0 if e is None else 1, Types.LONG(), [None], "asks for that"),
     ],
 )
@@ -138,3 +144,113 @@ def test_several_results_of_each_element_keep_their_order_time_and_number(functi
         list(zip(found.values.to_pylist(), found.timestamps.to_pylist(), found.sequence.to_pylist(), strict=True))
         == expected
     )
+
+
+def unused_ratio(e):
+    ratio = e[0] / e[1]
+    return ratio if e[1] > 5 else 0.0
+
+
+def endless(e):
+    while e[0] > 5:
+        if e[0] > 4:
+            break
+    return e[0]
+
+
+def long_chain(e):
+    value = e[0]
+    for _ in range(40):
+        value = value * value % 1_000_003
+    return value
+
+
+PAIR = Types.TUPLE([Types.LONG(), Types.LONG()])
+NESTED = Types.TUPLE([Types.LONG(), Types.TUPLE([Types.LONG()])])
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "values", "why"),
+    [
+        (unused_ratio, PAIR, [(1, 0)], "division by zero"),
+        (lambda e: (e[0] + 1, e[1])[1], PAIR, [(2**63 - 1, 1)], "more than 64 bits"),
+        (lambda e: str(e[1]), Types.TUPLE([Types.LONG(), Types.STRING()]), [(1, "a"), (1, None)], "None"),
+        (lambda e: 1 if e[1] else 0, NESTED, [(1, None)], "a tuple or row that is None"),
+        (lambda e: (e[1][0], 1), NESTED, [(1, None)], "a tuple or row that is None"),
+    ],
+)
+def test_what_a_function_would_raise_is_never_passed_over(function, kind, values, why):
+    for attempt in (mapped, lambda *of: filtered(*of[:2])):
+        with pytest.raises(Guard, match=why):
+            attempt(function, columns_of(kind, values), None)
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [(endless, "a loop does that ends by a value"), (lambda e: sum(e[0] * k for k in range(500)), "too long a chain")],
+)
+def test_what_would_take_for_ever_is_refused(function, why):
+    with pytest.raises(NotTraceable, match=why):
+        mapped(function, columns_of(PAIR, [(6, 1)]), None)
+
+
+def test_a_value_that_is_used_many_times_is_computed_once():
+    column, kind = mapped(long_chain, columns_of(PAIR, [(7, 0), (12, 0)]), None)
+    assert kind.from_arrow(column) == [long_chain((7, 0)), long_chain((12, 0))]
+
+
+@pytest.mark.parametrize("kind", [Types.SQL_DATE(), Types.SQL_TIMESTAMP(), Types.LIST(Types.LONG())])
+def test_the_truth_of_other_values_than_numbers_and_text_is_left_to_python(kind):
+    with pytest.raises(NotTraceable, match="of which columns do not know the truth"):
+        filtered(lambda e: e, columns_of(kind, [None]))
+
+
+def test_tuples_become_rows_by_the_places_of_their_fields():
+    kind = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.INT()])
+    column, found = mapped(lambda e: e, columns_of(PAIR, [(1, 2)]), kind)
+    assert found.from_arrow(column) == [Row(a=1, b=2)]
+
+
+def test_rows_without_names_stay_rows_in_every_branch():
+    kind = Types.ROW([Types.LONG(), Types.LONG()])
+    column, found = mapped(
+        lambda e: e if e.f0 > 1 else Row(f0=e.f0 + 1, f1=e.f1), columns_of(kind, [Row(1, 2), Row(3, 4)]), None
+    )
+    assert found.from_arrow(column) == [Row(f0=2, f1=2), Row(f0=3, f1=4)]
+
+
+def test_a_refused_batch_is_not_kept():
+    def refused(e):
+        return [e]
+
+    for _ in range(2):
+        columns = columns_of(Types.LONG(), [1])
+        kept = weakref.ref(columns.values)
+        with pytest.raises(NotTraceable):
+            mapped(refused, columns, None)
+        del columns
+        gc.collect()
+        assert kept() is None
+
+
+@pytest.mark.parametrize(
+    ("select", "names"),
+    [
+        (lambda e: e.user, ("user",)),
+        (lambda e: e["user"], ("user",)),
+        (lambda e: e.user if e.user is not None else "unknown", ()),
+        (lambda e: str(e.user), ()),
+        (lambda e: e.amount, ()),
+        (lambda e: e.tags, ()),
+        (in_python(lambda e: e.user), ()),
+    ],
+)
+def test_a_key_counts_as_a_field_only_where_it_is_that_field(select, names):
+    kind = Types.ROW_NAMED(["user", "amount", "tags"], [Types.STRING(), Types.DOUBLE(), Types.LIST(Types.LONG())])
+    assert Key(select, Types.PICKLED_BYTE_ARRAY()).by_field(kind).columns == names
+
+
+def test_a_key_that_follows_from_a_value_outside_is_no_field():
+    name = "user"
+    kind = Types.ROW_NAMED(["user"], [Types.STRING()])
+    assert Key(lambda e: e[name], Types.STRING()).by_field(kind).columns == ()
