@@ -46,6 +46,7 @@ def test_the_demo_accounts_for_every_flight_and_draws_the_picture(tmp_path: Path
 @pytest.mark.kafka
 @pytest.mark.usefixtures("broker")  # the demo starts its own: with it, it is known that one can be had
 @pytest.mark.skipif(bool(WITHOUT), reason=f"not installed: {', '.join(WITHOUT)}")
+@pytest.mark.long
 def test_through_kafka_aligned_partitions_keep_less_in_state(tmp_path: Path) -> None:
     picture = tmp_path / "flights.png"
     command = [sys.executable, str(DEMO), "--kafka", "--days", "1", "--picture", str(picture)]

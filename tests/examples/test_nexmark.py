@@ -192,6 +192,7 @@ def test_every_query_gives_what_batch_sql_gives(spark: Any, tmp_path: Path, pyte
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_streaming_sql_that_is_measured_beside_them_says_the_same(spark: Any, tmp_path: Path) -> None:
     """Append mode gives a part, because windows stay open at the end; update mode gives earlier results, too."""
     assert STREAMING.keys() | NOT_ON_SPARK.keys() == QUERIES.keys()
