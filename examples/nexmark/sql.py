@@ -175,8 +175,8 @@ STREAMING: dict[int, Streaming] = {
 """Queries that Spark's streaming SQL can say; where a result replaces another one, in update mode."""
 
 NOT_ON_SPARK: dict[int, str] = {
-    4: "two aggregations without windows, one behind the other",
-    9: "an aggregation behind a join of which no interval is known",
+    4: "two aggregations without windows, one after the other",
+    9: "an aggregation after a join without a known interval",
     16: "distinct counts of a stream",
 }
 """Reasons why it cannot say the others."""

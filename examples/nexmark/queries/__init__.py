@@ -54,7 +54,7 @@ QUERIES: dict[int, Query] = {
     0: Query("every bid", every_bid),
     1: Query("prices in euros", in_euros),
     2: Query("bids for some auctions", of_some_auctions),
-    3: Query("who sells nearby", local_sellers, (PERSONS, AUCTIONS)),
+    3: Query("people who sell nearby", local_sellers, (PERSONS, AUCTIONS)),
     4: Query("average price by category", average_prices, (AUCTIONS, BIDS), ("category",)),
     5: Query("auctions with the most bids", hot_auctions),
     7: Query("highest bids", highest_bids),
