@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.errors import ProgramError
 
 BatchForm: TypeAlias = Literal["arrow", "pandas", "polars"]
-"""What a function on batches is given, and gives."""
+"""The form of the batches that a function takes and returns."""
 
 
 def on_arrow(where: str, function: Any, form: BatchForm) -> Callable[[Any], Any]:

@@ -33,14 +33,14 @@ class _OnBatches:
         return lambda value, _: self._applied(Elements([value], [None], [0]).as_columns(self.input_type)).values
 
     def on_columns(self, columns: Columns) -> Elements | None:
-        """What the function gives for the columns."""
+        """Call the function with the columns."""
         return self._applied(columns)
 
     def why_in_python(self, type_info: TypeInformation) -> None:
         """It is called with whole batches."""
 
     def apply(self, elements: Elements) -> Elements:
-        """What the function gives for elements that come as Python objects."""
+        """Call the function with the columns of elements that come as Python objects."""
         return self._applied(elements.as_columns(self.input_type))
 
     def _applied(self, columns: Columns) -> Elements:
@@ -111,7 +111,7 @@ class FlatMapBatches(_OnBatches):
 
 
 def values_of(returned: Any, type_info: TypeInformation) -> pa.Array:
-    """What a function on batches returned, as a column of its declared type.
+    """Bring the result of a function on batches to a column of its declared type.
 
     Raises:
         ProgramError: if it is no batch or array, or does not have the fields of the type.

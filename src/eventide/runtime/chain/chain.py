@@ -176,7 +176,7 @@ class ChannelOutput:
                     self._hand_on(node, node.step.apply(part))
 
     def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | None:
-        """What comes out of a step that works on columns; None where it has to call Python with each element."""
+        """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None
         try:

@@ -155,7 +155,7 @@ class Map:
             return self.type_info
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """What the function has that is not traced."""
+        """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info), self.type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
@@ -207,7 +207,7 @@ class Filter:
             return None
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """What the function has that is not traced."""
+        """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: traced_truth(self.call, type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
@@ -266,7 +266,7 @@ class FlatMap:
             return self.type_info
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """What the function has that is not traced."""
+        """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info, several=True), self.type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:

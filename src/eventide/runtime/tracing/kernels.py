@@ -20,7 +20,8 @@ _EXACT_FLOAT = 2**53
 _WHITESPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 """What Python strips from text that is ASCII."""
 
-_CONTEXT_DIGITS = 28
+CONTEXT_DIGITS = 28
+"""How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
 _DAY_US = 86_400_000_000
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond of Python's calendar."""
@@ -89,7 +90,7 @@ def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value])
 
 def _decimals(compute: Callable[..., Value], left: Value, right: Value) -> Value:
     context = decimal.getcontext()
-    if context.prec < _CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
+    if context.prec < CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
         raise Guard("the context of decimal numbers is not the usual one")
     sides = [side if _is_decimal(side) else _as_whole(side).cast(pa.decimal128(19, 0)) for side in (left, right)]
     result = compute(*sides)

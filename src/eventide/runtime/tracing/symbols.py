@@ -12,6 +12,7 @@ from eventide.common.typeinfo import DecimalTypeInfo, RowTypeInfo, TupleTypeInfo
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.expressions import Expression, Field, Kind, Operation, constant
+from eventide.runtime.tracing.kernels import CONTEXT_DIGITS
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG"), int),
@@ -293,8 +294,6 @@ def _value(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any:
 
 
 _LONG_DIGITS = 19
-_CONTEXT_DIGITS = 28
-"""How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
 
 
 def decimal_size(expression: Expression) -> tuple[int, int] | None:
@@ -322,7 +321,7 @@ def decimal_size(expression: Expression) -> tuple[int, int] | None:
             if not isinstance(exponent, int) or exponent > 0:
                 return None
             size = max(len(digits), -exponent), -exponent
-    return size if size[0] <= _CONTEXT_DIGITS else None
+    return size if size[0] <= CONTEXT_DIGITS else None
 
 
 def type_of(expression: Expression) -> TypeInformation | None:
