@@ -54,13 +54,13 @@ def test_a_figure_is_judged_by_its_ratio_if_it_has_one() -> None:
     assert not Figure("", "micro-batches", 1, 3, most=0).is_met
 
 
-def test_a_race_has_a_column_for_each_engine_that_was_there_and_says_who_can_not() -> None:
+def test_a_race_has_a_column_for_each_engine_that_was_there_and_says_which_can_not() -> None:
     lines = [Race("bids", {"eventide": 2_000, "Spark": 1_000}), Race("winners", {"eventide": 500}, "Spark: no joins")]
     results = {"parts": [{"name": "n", "figures": [as_json(line) for line in lines]}]}
     text, missing = page.filled("<!-- figures: n -->\n<!-- end -->", results)
     assert missing == []
     assert text.splitlines()[2:-2] == [
-        "| what | eventide | Spark | who can't, and why |",
+        "| what | eventide | Spark | which system can't, and why |",
         "|---|---:|---:|---|",
         "| bids | 2,000 rows/s | 1,000 rows/s |  |",
         "| winners | 500 rows/s |  | Spark: no joins |",

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 import pytest
+from confluent_kafka import OFFSET_END, OFFSET_INVALID, KafkaException, TopicPartition
+from confluent_kafka.admin import ListOffsetsResultInfo
 
+from eventide.connectors.kafka._cluster import offsets_in
 from eventide.connectors.kafka._offsets import specified, starting_offsets
+from eventide.connectors.kafka.library import Meaning, meaning_of
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -119,6 +124,23 @@ def test_timestamps_and_strategies_are_checked() -> None:
         KafkaOffsetsInitializer.timestamp(-1)
     with pytest.raises(ProgramError, match="a KafkaOffsetResetStrategy is EARLIEST, LATEST or NONE, not 'latest'"):
         KafkaOffsetsInitializer.committed_offsets("latest")  # type: ignore[arg-type]
+
+
+def answers(**offsets: int) -> dict[TopicPartition, Future[ListOffsetsResultInfo]]:
+    """Answers of a client to a request for offsets of partition 0, by topic."""
+    found = {}
+    for topic, offset in offsets.items():
+        found[TopicPartition(topic, 0)] = Future[ListOffsetsResultInfo]()
+        found[TopicPartition(topic, 0)].set_result(ListOffsetsResultInfo(offset, -1, -1))
+    return found
+
+
+def test_a_partition_that_a_broker_leaves_out_is_asked_for_again() -> None:
+    """A broker that stops answers some requests in part; that is no end of a partition."""
+    assert offsets_in(answers(a=7, later=OFFSET_END)) == {A: 7, KafkaTopicPartition("later", 0): OFFSET_END}
+    with pytest.raises(KafkaException) as raised:
+        offsets_in(answers(a=7, b=OFFSET_INVALID))
+    assert meaning_of(raised.value.args[0]) is Meaning.WAIT
 
 
 def test_a_partition_is_a_value_with_a_name() -> None:

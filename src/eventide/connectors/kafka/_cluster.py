@@ -197,9 +197,7 @@ class Cluster:
         return self._patiently(
             what,
             lambda: self._admin.list_offsets(asked, isolation_level=level, request_timeout=_REQUEST_S),
-            lambda futures: {
-                KafkaTopicPartition(at.topic, at.partition): future.result().offset for at, future in futures.items()
-            },
+            offsets_in,
         )
 
     def _connected(self) -> AdminClient:
@@ -234,6 +232,19 @@ class Cluster:
         if error.code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
             # A client may stay with what it knew of a broker that has started anew; its futures need it still.
             self._admins = [self._admin, self._connected()]
+
+
+def offsets_in(answers: Mapping[Any, Future[Any]]) -> dict[KafkaTopicPartition, int]:
+    """The offsets in the answers of a request.
+
+    Raises:
+        KafkaException: if a broker left out a partition; the client gives it an offset that is none. A broker that
+            stops, or has only just started, does so.
+    """
+    offsets = {KafkaTopicPartition(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
+    if library().OFFSET_INVALID in offsets.values():
+        raise library().KafkaException(library().KafkaError(library().KafkaError.LEADER_NOT_AVAILABLE))
+    return offsets
 
 
 class KnownPartitions:
