@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow.dataset
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.common import Duration, Encoder, Types, WatermarkStrategy
+from eventide.common import Duration, Encoder, TypeInformation, Types, WatermarkStrategy
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
@@ -131,6 +134,58 @@ def test_every_reader_sees_the_rows_and_nothing_else(
         source = FileSource.parquet(str(out)).build()
         files = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
         assert sorted(map(tuple, files.execute_and_collect())) == rows
+
+
+KINDS = Types.ROW_NAMED(
+    ["text", "truth", "byte", "short", "int", "long", "float", "double", "date", "time", "bytes", "money"],
+    [
+        *(Types.STRING(), Types.BOOLEAN(), Types.BYTE(), Types.SHORT(), Types.INT(), Types.LONG(), Types.FLOAT()),
+        *(Types.DOUBLE(), Types.SQL_DATE(), Types.SQL_TIMESTAMP(), Types.PRIMITIVE_ARRAY(Types.BYTE())),
+        Types.BIG_DEC(9, 2),
+    ],
+)
+MOMENT = datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
+OF_KINDS = [
+    ("é", True, -1, -2, 3, 1 << 62, 0.5, -0.0, date(1969, 12, 31), MOMENT, b"\0\xff", Decimal("-1.10")),
+    (None,) * 12,
+]
+
+
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+@pytest.mark.parametrize(
+    ("kind", "values"), [(KINDS, OF_KINDS), (Types.LONG(), [1, None, 3]), (Types.LIST(Types.INT()), [[1], []])]
+)
+def test_the_rows_of_a_source_reach_its_only_sink_as_they_reach_one_of_two(
+    spark: SparkSession, tmp_path: Path, mode: RuntimeExecutionMode, kind: TypeInformation, values: list[Any]
+) -> None:
+    """An only sink takes the columns of the source itself, one of two is given frames."""
+    found = {}
+    for sinks in (1, 2):
+        env = again(tmp_path / f"checkpoint {sinks}").set_runtime_mode(mode)
+        stream = env.from_collection(values, kind)
+        for number in range(sinks):
+            stream.sink_to(FormatSink("parquet", {"path": str(tmp_path / f"{sinks} {number}")}))
+        env.execute()
+        found[sinks] = spark.read.parquet(str(tmp_path / f"{sinks} 0"))
+    assert found[1].schema == found[2].schema
+    assert sorted(found[1].collect(), key=repr) == sorted(found[2].collect(), key=repr)
+    assert found[1].count() == len(values)
+
+
+def test_a_data_frame_that_goes_to_one_sink_comes_back_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where its columns have the names of those that frames have."""
+    rows = spark.createDataFrame(
+        [(1, 2, b"a", "b"), (3, 4, None, None)], "target LONG, subtask INT, frame BINARY, row_0 STRING"
+    )
+    rows.write.parquet(str(tmp_path / "in"))
+    env = again(tmp_path / "checkpoint").set_available_now()
+    read = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("target")
+    stream = env.from_data_frame(read, strategy)
+    stream.filter(lambda row: row.target > 0).sink_to(FormatSink("parquet", {"path": str(tmp_path / "out")}))
+    env.execute()
+    written = spark.read.parquet(str(tmp_path / "out"))
+    assert sorted(written.collect()) == sorted(rows.collect())
 
 
 def test_options_of_the_format_are_taken(spark: SparkSession, tmp_path: Path) -> None:

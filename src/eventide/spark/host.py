@@ -58,7 +58,14 @@ from eventide.spark.session.make import (
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.sinks.kafka import SinkRun
 from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, ProgramSinks
-from eventide.spark.sinks.routing import Delivery, directories, refuse_used_directories, write_batch, writer
+from eventide.spark.sinks.routing import (
+    Delivery,
+    directories,
+    refuse_used_directories,
+    sink_of_rows,
+    write_batch,
+    writer,
+)
 from eventide.why import Why, why
 
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if no other is set
@@ -193,7 +200,8 @@ class SparkHost(Host):
             savepoint = savepoint_of(self.spark, location, plan, settings)
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
-            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs)
+            to = sink_of_rows(plan.sinks)
+            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
@@ -239,7 +247,7 @@ class SparkHost(Host):
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
-            frames = frames_of(plan, settings, self.spark, observation=observation)
+            frames = frames_of(plan, settings, self.spark, observation=observation, to=sink_of_rows(plan.sinks))
             job = SinkRun()
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
@@ -271,7 +279,7 @@ class SparkHost(Host):
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
         location = settings.checkpoint_location
         stored = plan.with_storage(None if location is None else resolved(self.spark, location))
-        frames = frames_of(stored, settings, self.spark, observation=observation)
+        frames = frames_of(stored, settings, self.spark, observation=observation, to=plan.sinks[0])
         return typed_rows(frames, plan.sinks[0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from eventide.errors import DataError, TypeMismatch
@@ -79,6 +79,11 @@ class ChainNode:
     def shows_time(self) -> bool:
         """Return whether a function in the task can ask for the time of the micro-batch."""
         return any(isinstance(node.step, Process) for node in self.all_nodes())
+
+    def with_partitioner(self, partitioner: StreamPartitioner) -> ChainNode:
+        """Return a copy in which elements leave on all edges as a partitioner says."""
+        nodes = tuple(node.with_partitioner(partitioner) for node in self.nodes)
+        return replace(self, nodes=nodes, edges=tuple(replace(e, partitioner=partitioner) for e in self.edges))
 
     def all_edges(self) -> list[Edge]:
         """The edges that leave the task, in a defined order."""

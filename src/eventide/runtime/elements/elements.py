@@ -344,12 +344,12 @@ class Columns:
         return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
 
 
-def frame_slices(rows: int, size: int) -> Iterator[tuple[int, int]]:
-    """Cut `rows` rows of `size` bytes in total into frames: where each starts, and how many rows it has.
+def frame_slices(rows: int, size: int, at_most: int = _FRAME_BYTES) -> Iterator[tuple[int, int]]:
+    """Cut `rows` rows of `size` bytes into parts of `at_most` bytes: where each starts, and how many rows it has.
 
     A frame is a row of Spark's, which copies it whole, several times: half a MB is what Java's garbage collector still
     takes for an ordinary object, in a heap of the usual size.
     """
-    at_once = max(1, _FRAME_BYTES * rows // max(1, size))
+    at_once = max(1, at_most * rows // max(1, size))
     for start in range(0, rows, at_once):
         yield start, min(at_once, rows - start)

@@ -61,7 +61,7 @@ class RecordWriter(Protocol):
             TypeMismatch: if one is not of its declared type.
         """
 
-    def take(self) -> Iterator[tuple[int, bytes]]:
+    def take(self) -> Iterator[tuple[int, Any]]:
         """Give away what is waiting, as (subtask, content of a frame).
 
         Raises:
@@ -117,6 +117,32 @@ class ForwardPartitioner:
     def open(self, producer: str, slot: int, subtasks: int) -> _Together:
         """An empty writer of the task with a slot."""
         return _Together(self.codec, slot % subtasks)
+
+
+@dataclass(frozen=True, slots=True)
+class AsColumns:
+    """Elements leave as columns that are not encoded, for a host that makes rows of them in the same process."""
+
+    value_type: TypeInformation
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    @property
+    def codec(self) -> Codec:
+        """A codec that refuses: there is no task that reads them."""
+        return _NoElements()
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.value_type} as rows"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None."""
+        return []
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _AsColumns:
+        """An empty writer of the task with a slot."""
+        return _AsColumns(self.value_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,6 +448,22 @@ class _Together:
         waiting, self._waiting, self.size = self._waiting, [], 0
         for content in encoded(self._codec, waiting, []) if waiting else ():
             yield self._subtask, content
+
+
+class _AsColumns:
+    def __init__(self, value_type: TypeInformation) -> None:
+        self._value_type = value_type
+        self._waiting: list[Elements] = []
+        self.size = 0
+
+    def add(self, batch: Elements) -> None:
+        self._waiting.append(batch)
+        self.size += len(batch)
+
+    def take(self) -> Iterator[tuple[int, Columns]]:
+        waiting, self._waiting, self.size = self._waiting, [], 0
+        for batch in waiting:
+            yield 0, batch.as_columns(self._value_type)
 
 
 class _ToAll:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from eventide.pickling.pickles import bring
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, JobSettings, SinkSpec
 from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.exchange.frames import METRICS, metrics_frame
+from eventide.runtime.exchange.partitioners import AsColumns
 from eventide.runtime.pickles import Modules, classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
@@ -26,7 +28,7 @@ from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
 from eventide.spark.query.data_source import CAN_LIMIT, FrameSource
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches, subtask_ids, time_of_batch
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, frame_batches, subtask_ids, time_of_batch
 from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.stage_processor import StageProcessor
 from eventide.spark.session.python_files import modules_for_server
@@ -43,8 +45,12 @@ def frames_of(
     observation: str | Observation = OBSERVATION,
     savepoint: Outline | None = None,
     runs: Runs | None = None,
+    to: SinkSpec | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
+
+    Where nothing lies between the sources and the one sink, its rows may have columns of their own: ``typed_rows``
+    then calls no Python.
 
     Args:
         plan: the job.
@@ -53,16 +59,20 @@ def frames_of(
         observation: its name, which must be the only one of its kind in a query, or what gets it.
         savepoint: what the job begins with.
         runs: the runs that planned the micro-batches; None if they are not told apart.
+        to: the one sink, if the caller reads its rows by ``typed_rows``.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
     """
     ids = subtask_ids(plan.parallelism)
     ship = shipping(plan, modules_for_server(spark))
+    rows = None if to is None or plan.stages else RowsOfSink.of(to)
     waiting = [
         (
             plan.first_stage(source),
-            _source_frames(source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint),
+            _source_frames(
+                source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint, rows
+            ),
         )
         for source in plan.sources_by_stage()
     ]
@@ -141,7 +151,10 @@ def _source_frames(
     needs_clock: bool,
     ship: Ship,
     savepoint: Outline | None,
+    rows: RowsOfSink | None,
 ) -> DataFrame:
+    if rows is not None:
+        source = replace(source, root=source.root.with_partitioner(AsColumns(rows.type_info)))
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
         if not source.reader.rows.isStreaming and not batch:
@@ -149,8 +162,8 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(payload, ids, shows_time=source.root.shows_time())
-        return frames.union(_end_of_input(source, spark, ids)) if batch else frames
+        frames: DataFrame = source.reader.frames(payload, ids, rows, shows_time=source.root.shows_time())
+        return frames.union(_end_of_input(source, spark, ids)) if batch and rows is None else frames
     if source.alignment is not None and not batch:
         _check_alignment(source.name, source.alignment)
     if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
@@ -169,6 +182,7 @@ def _source_frames(
         "audience": uuid.uuid4().hex[:8] if needs_clock else source.audience,
         "begins": restored(saved or {}),
         "unique_name": name,
+        "rows": rows,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
     born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()

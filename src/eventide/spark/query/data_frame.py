@@ -26,7 +26,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.sources.splits import columns_of
 from eventide.runtime.sources.task import SourceTask
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches, time_of_batch, type_info_of
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, batches_of, time_of_batch, type_info_of
 from eventide.spark.query.worker import opened_source, settled
 
 _OURS = "__eventide_"
@@ -111,12 +111,13 @@ class DataFrameReader:
         expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
         return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
 
-    def frames(self, payload: bytes, ids: tuple[int, ...], *, shows_time: bool) -> DataFrame:
+    def frames(self, payload: bytes, ids: tuple[int, ...], to: RowsOfSink | None, *, shows_time: bool) -> DataFrame:
         """The DataFrame of frames: chained functions run on the rows where Spark reads them.
 
         Args:
             payload: a ``ChainSpec``, as bytes.
             ids: the ids of the subtasks.
+            to: the one sink, if its rows are to have columns of their own.
             shows_time: whether a chained function can ask for the time of the micro-batch, which then lies in a column.
         """
         rows = self.rows
@@ -125,7 +126,8 @@ class DataFrameReader:
             rows = rows.repartition(len(ids), _SPLIT) if _SPLIT in rows.columns else rows.repartition(1)
         if shows_time:
             rows = rows.withColumn(_CLOCK, time_of_batch())
-        return rows.mapInArrow(_reader(payload, ids, self.order_columns), FRAME_SCHEMA)
+        schema = FRAME_SCHEMA if to is None else to.schema()
+        return rows.mapInArrow(_reader(payload, ids, to, self.order_columns), schema)
 
 
 def _column(data_frame: DataFrame, column: str | Column) -> Column:
@@ -158,7 +160,7 @@ def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
 
 
 def _reader(
-    payload: bytes, ids: tuple[int, ...], order_columns: tuple[str, ...]
+    payload: bytes, ids: tuple[int, ...], to: RowsOfSink | None, order_columns: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()
@@ -168,7 +170,7 @@ def _reader(
             batches = _sorted(batches, order_columns)
         clock_ms, batches = _clock_of(batches)
         task = SourceTask(spec, place, clock_ms)
-        return settled(frame_batches(task.send_rows(_splits(batches, spec.type_info)), ids))
+        return settled(batches_of(task.send_rows(_splits(batches, spec.type_info)), ids, to))
 
     return read
 

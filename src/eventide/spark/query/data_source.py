@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
 from eventide.api.source import Source
 from eventide.runtime.invoke import calling
@@ -30,7 +31,7 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, frame_batches
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, batches_of
 from eventide.spark.query.shared_files import AlignmentFolder
 from eventide.spark.query.worker import settled
 
@@ -59,6 +60,7 @@ class FrameSource(DataSource):
     max_rows: int | None = None
     audience: str = ""
     begins: Offsets = {}  # noqa: RUF012 - replaced, not changed, in the class of each source
+    rows: RowsOfSink | None = None
     unique_name = ""
 
     @classmethod
@@ -66,17 +68,17 @@ class FrameSource(DataSource):
         """The format under which it is registered."""
         return cls.unique_name
 
-    def schema(self) -> str:
-        """Frames."""
-        return FRAME_SCHEMA
+    def schema(self) -> StructType:
+        """Frames, or the rows of a sink with frames for the driver among them."""
+        return FRAME_SCHEMA if self.rows is None else self.rows.schema()
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.max_rows, self.audience, self.begins)
+        return FrameStreamReader(self.payload, self.ids, self.rows, self.max_rows, self.audience, self.begins)
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
-        return FrameBatchReader(self.payload, self.ids)
+        return FrameBatchReader(self.payload, self.ids, self.rows)
 
 
 class _Tasks:
@@ -86,9 +88,10 @@ class _Tasks:
     asked for its splits or read: another process asks for this object alone, to hand it on.
     """
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...]) -> None:
+    def __init__(self, payload: bytes, ids: tuple[int, ...], rows: RowsOfSink | None) -> None:
         self._payload = payload
         self._ids = ids
+        self._rows = rows
 
     @cached_property
     def _spec(self) -> SourceSpec:
@@ -116,16 +119,22 @@ class _Tasks:
         place, ranges, ends, clock_ms = partition.value
         spec = opened_source(self._payload, place)
         task = SourceTask(spec, place, clock_ms)
-        return settled(frame_batches(task.read_ranges(spec.source, ranges, ends), self._ids))
+        return settled(batches_of(task.read_ranges(spec.source, ranges, ends), self._ids, self._rows))
 
 
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches in a process beside the driver; reads in the workers."""
 
     def __init__(
-        self, payload: bytes, ids: tuple[int, ...], max_rows: int | None, audience: str, begins: Offsets
+        self,
+        payload: bytes,
+        ids: tuple[int, ...],
+        rows: RowsOfSink | None,
+        max_rows: int | None,
+        audience: str,
+        begins: Offsets,
     ) -> None:
-        super().__init__(payload, ids)
+        super().__init__(payload, ids, rows)
         self._begins = begins
         self._max_rows = max_rows
         self._audience = audience

@@ -6,6 +6,7 @@ Here are also the ids of subtasks that Spark deals rows out by, and the time of 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,11 +19,21 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table
-from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.elements.elements import frame_slices
+from eventide.runtime.exchange.frames import METRICS, Frame, Signal
 from eventide.spark.query.worker import settled
 
-FRAME_SCHEMA = "target INT, subtask INT, frame BINARY"
+FRAME_SCHEMA = spark.StructType(
+    [
+        spark.StructField("target", spark.IntegerType()),
+        spark.StructField("subtask", spark.IntegerType()),
+        spark.StructField("frame", spark.BinaryType()),
+    ]
+)
 FRAME_ROW = Row("target", "subtask", "frame")
+_ROW = "row_"
+_BATCH_BYTES = 8 << 20
+_UTC = pa.timestamp("us", "UTC")
 _ARROW = pa.schema([("target", pa.int32()), ("subtask", pa.int32()), ("frame", pa.binary())])
 _ROWS_PER_BATCH = 64
 _MASK = 0xFFFFFFFF
@@ -53,6 +64,79 @@ def frame_of(row: Any) -> Frame:
     return Frame.from_bytes(row.target, row.subtask, bytes(row.frame))
 
 
+@dataclass(frozen=True, slots=True)
+class RowsOfSink:
+    """The elements of one sink in columns of their own, beside those of frames.
+
+    A source whose elements go to this sink alone gives them so. They reach the sink without another way into Python.
+
+    Attributes:
+        number: the target of the sink's frames.
+        type_info: the type of its elements.
+        types: those of its columns.
+    """
+
+    number: int
+    type_info: TypeInformation
+    types: tuple[pa.DataType, ...]
+
+    @staticmethod
+    def of(sink: SinkSpec) -> RowsOfSink | None:
+        """The columns of a sink; None if one is nested: Spark and Arrow name the parts of these differently.
+
+        Raises:
+            ProgramError: if the type of its elements is not declared.
+        """
+        sink.check_columns()
+        kind = sink.type_info.arrow_type()
+        types = [field.type for field in kind] if pa.types.is_struct(kind) else [kind]
+        if any(pa.types.is_nested(kind) for kind in types):
+            return None
+        zoned = tuple(_UTC if pa.types.is_timestamp(kind) else kind for kind in types)
+        return RowsOfSink(sink.number, sink.type_info, zoned)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its columns, which are no names of the user's."""
+        return tuple(f"{_ROW}{i}" for i in range(len(self.types)))
+
+    def schema(self) -> spark.StructType:
+        """The columns of frames and those of the sink, as Spark has them."""
+        columns = zip(self.names, self.types, strict=True)
+        return spark.StructType([*FRAME_SCHEMA, *(spark.StructField(name, spark_type_of(t)) for name, t in columns)])
+
+    def batches(self, frames: Iterable[Frame], ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        """Elements of the sink as rows, and the frames for the driver; there is nobody to read the others."""
+        for frame in frames:
+            if frame.target == METRICS:
+                [batch] = frame_batches([frame], ids)
+                yield self._batch([*batch.columns, *(pa.nulls(1, kind) for kind in self.types)])
+            elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
+                yield from self._rows_of(frame.content.values)
+
+    def _rows_of(self, values: pa.Array) -> Iterator[pa.RecordBatch]:
+        rows = _rows(values)
+        for start, count in frame_slices(len(rows), rows.nbytes, _BATCH_BYTES):
+            part = rows.slice(start, count)
+            target = pa.repeat(pa.scalar(self.number, pa.int32()), count)
+            others = [pa.nulls(count, field.type) for field in _ARROW][1:]
+            columns = (column.cast(kind) for column, kind in zip(part.columns, self.types, strict=True))
+            yield self._batch([target, *others, *columns])
+
+    def select(self, frames: DataFrame, columns: spark.StructType) -> DataFrame:
+        """The rows of the sink, under the names of its own columns."""
+        rows = frames.where(frames["target"] == self.number)
+        return rows.select(*[rows[place].alias(field.name) for place, field in zip(self.names, columns, strict=True)])
+
+    def _batch(self, columns: list[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(columns, names=[*_ARROW.names, *self.names])
+
+
+def batches_of(frames: Iterable[Frame], ids: Sequence[int], rows: RowsOfSink | None) -> Iterator[pa.RecordBatch]:
+    """What a source gives to Spark: frames, or the rows of its one sink in columns of their own."""
+    return frame_batches(frames, ids) if rows is None else rows.batches(frames, ids)
+
+
 def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
     """The elements of one sink, from frames of any, as columns; no Python object is made for an element.
 
@@ -60,7 +144,9 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
         ProgramError: if their type is not declared.
     """
     schema = schema_of(sink)
-    flat = pa.types.is_struct(sink.type_info.arrow_type())
+    rows = RowsOfSink.of(sink)
+    if rows is not None and set(rows.names) <= set(frames.columns):
+        return rows.select(frames, schema)
     number = sink.number
 
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -70,10 +156,15 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
                     continue
                 frame = Frame.from_bytes(number, 0, data.as_py())
                 if frame.signal is Signal.ELEMENTS:
-                    for value in decode_table(frame.content).column("value").chunks:
-                        yield pa.RecordBatch.from_struct_array(value) if flat else pa.record_batch({"value": value})
+                    yield from map(_rows, decode_table(frame.content).column("value").chunks)
 
     return frames.mapInArrow(lambda batches: settled(unpack(batches)), schema)
+
+
+def _rows(values: pa.Array) -> pa.RecordBatch:
+    """Elements as a record batch: of their fields, or of one column ``value``."""
+    flat = pa.types.is_struct(values.type)
+    return pa.RecordBatch.from_struct_array(values) if flat else pa.record_batch({"value": values})
 
 
 def murmur3(value: int) -> int:

@@ -39,9 +39,9 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     Raises:
         ProgramError: if a sink cannot be sent to a server of Spark Connect, where it runs.
     """
-    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
-        sink = delivery.sinks[0].sink
-        rows = typed_rows(frames, delivery.sinks[0]).writeStream.outputMode("append")
+    only = sink_of_rows(delivery.sinks)
+    if only is not None and isinstance(sink := only.sink, FormatSink):
+        rows = typed_rows(frames, only).writeStream.outputMode("append")
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
         return rows.format(sink.format).options(**sink.options)
@@ -51,12 +51,18 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
 
 def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     """Write the results of a batch job."""
-    if len(delivery.sinks) == 1 and isinstance(delivery.sinks[0].sink, FormatSink):
-        sink = delivery.sinks[0].sink
-        if _is_of_files(sink):
-            _directory(sink).write(typed_rows(frames, delivery.sinks[0]), 0)
-            return
-    delivery(frames, 0)
+    only = sink_of_rows(delivery.sinks)
+    if only is None:
+        delivery(frames, 0)
+    elif isinstance(sink := only.sink, FormatSink) and _is_of_files(sink):
+        _directory(sink).write(typed_rows(frames, only), 0)
+    else:
+        _write(typed_rows(frames, only), only, 0)
+
+
+def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
+    """The only sink of a job, if Spark takes its rows from the plan of the query itself."""
+    return sinks[0] if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) else None
 
 
 def _is_of_files(sink: FormatSink) -> bool:
