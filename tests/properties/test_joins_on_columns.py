@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import in_python
 from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.joins import left, right, window
 from eventide.local.runner import LocalCheckpoint
@@ -27,6 +28,11 @@ _IN_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner
 _FIELDS = left("k"), left("id").alias("l"), right("id").alias("r"), right("at")
 _LATE = OutputTag("late", _ROW)
 _HOW = st.sampled_from(["inner", "left", "right", "full"])
+
+
+@in_python
+def _by_function(row):
+    return row["k"]
 
 
 def _streams(left_batches, right_batches):
@@ -62,7 +68,7 @@ def _interval_plan(batches, bounds, key, *, late=True):
 @given(_BATCHES, _BATCHES, st.integers(-12, 12), st.integers(0, 12))
 def test_an_interval_join_gives_the_same_in_the_same_order_on_columns(left_batches, right_batches, lower, width):
     batches, bounds = (left_batches, right_batches), (lower, lower + width)
-    by_element = run(_interval_plan(batches, bounds, lambda row: row["k"]))
+    by_element = run(_interval_plan(batches, bounds, _by_function))
     by_column = run(_interval_plan(batches, bounds, "k"))
     assert [batch[0] for batch in by_column] == [batch[0] for batch in by_element]
     assert [Counter(map(repr, batch[1])) for batch in by_column] == [
@@ -100,7 +106,7 @@ _WINDOWS = st.sampled_from(
 @given(_BATCHES, _BATCHES, _WINDOWS, _HOW)
 def test_a_window_join_gives_the_same_on_columns(left_batches, right_batches, windows, how):
     batches = left_batches, right_batches
-    by_element = run(_window_plan(batches, windows, how, lambda row: row["k"]))
+    by_element = run(_window_plan(batches, windows, how, _by_function))
     by_column = run(_window_plan(batches, windows, how, "k"))
     assert [_counted(batch[0]) for batch in by_column] == [_counted(batch[0]) for batch in by_element]
 
@@ -109,7 +115,7 @@ def test_a_window_join_gives_the_same_on_columns(left_batches, right_batches, wi
 def test_late_elements_have_windows_joined_again_on_columns(left_batches, right_batches, windows, how, lateness):
     """Element by element a window may fire several times in a micro-batch; by column, with the last of its results."""
     batches = left_batches, right_batches
-    by_element = run(_window_plan(batches, windows, how, lambda row: row["k"], lateness))
+    by_element = run(_window_plan(batches, windows, how, _by_function, lateness))
     by_column = run(_window_plan(batches, windows, how, "k", lateness))
     for found, expected in zip(by_column, by_element, strict=True):
         pairs = {repr(entry) for entry in found[0]}

@@ -60,9 +60,9 @@ def join_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[D
 
 
 def column_join_program(
-    env: StreamExecutionEnvironment, scenario: Scenario, *, keep_late: bool = True
+    env: StreamExecutionEnvironment, scenario: Scenario, *, keep_late: bool = True, function: Any = None
 ) -> tuple[DataStream, DataStream | None]:
-    """The scenario's program with a selection of columns in place of a function."""
+    """The scenario's program on columns: it selects fields, or calls a function of two elements."""
     op = scenario.script["op"]
     first, second = (stream.map(lambda e: Row(k=e["k"], id=e["id"]), _EVENT) for stream in _sides(env, scenario.script))
     fields = left("k"), left("id").alias("l"), right("id").alias("r")
@@ -70,10 +70,13 @@ def column_join_program(
         join = first.key_by("k").interval_join(second.key_by("k")).between(op["lower"], op["upper"])
         if keep_late:
             join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
-        results = join.select(*fields).name(FIRST)
+        results = join.select(*fields) if function is None else join.process(lambda one, two, _: [function(one, two)])
+        results = results.name(FIRST)
         return results, results.get_side_output(LATE) if keep_late else None
     windows = first.join(second).where("k").equal_to("k").window(assigner(op["assigner"]))
-    return windows.allowed_lateness(scenario.script["allowed_lateness"]).select(*fields).name(FIRST), None
+    windows = windows.allowed_lateness(scenario.script["allowed_lateness"])
+    results = windows.select(*fields) if function is None else windows.apply(function)
+    return results.name(FIRST), None
 
 
 JOIN_KINDS = dict.fromkeys(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.scenarios.all_programs import all_scenarios
 from tests.scenarios.checks import Record, assert_as_flink, watermarks_of_all_subtasks
@@ -15,6 +17,7 @@ from tests.scenarios.column_programs import (
 from tests.scenarios.join_programs import column_join_program
 from tests.scenarios.programs import FIRST, Scenario, scenarios
 
+from eventide.common import Row
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.local.host import LocalHost
 from eventide.runtime.metrics import LATE_DROPPED
@@ -58,15 +61,28 @@ def test_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep
 _JOINS = ("window_join", "interval_join")
 
 
+def pair(one, two):
+    """Fields of two elements, as a trace has them."""
+    return Row(k=one.k, l=one.id, r=two.id)
+
+
+def pair_of_python(one, two):
+    """Fields of two elements, in a way that no trace knows."""
+    return Row(k=f"{one.k}", l=one.id, r=two.id)
+
+
 @pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize(
     "scenario", [s for s in all_scenarios() if s.kind.startswith(_JOINS)], ids=lambda scenario: scenario.name
 )
-def test_joins_on_columns_give_what_flink_gave(scenario: Scenario, parallelism: int, keep_late: bool) -> None:
+@pytest.mark.parametrize("function", [None, pair, pair_of_python])
+def test_joins_on_columns_give_what_flink_gave(
+    scenario: Scenario, parallelism: int, keep_late: bool, function: Any
+) -> None:
     host = LocalHost()
     env = StreamExecutionEnvironment(host).set_parallelism(parallelism)
-    results, late = column_join_program(env, scenario, keep_late=keep_late)
+    results, late = column_join_program(env, scenario, keep_late=keep_late, function=function)
     results.print()
     if late is not None:
         late.print()
@@ -74,7 +90,11 @@ def test_joins_on_columns_give_what_flink_gave(scenario: Scenario, parallelism: 
     sinks = [sink.number for sink in plan.sinks]
     on_columns = next(o.speed for o in plan.operators if o.name == FIRST).startswith("columns")
     is_interval, op = scenario.kind.startswith("interval_join"), scenario.script["op"]
-    assert on_columns != ("punctuated" in scenario.strategies if is_interval else op["assigner"]["type"] == "session")
+    needs_elements = "punctuated" in scenario.strategies if is_interval else op["assigner"]["type"] == "session"
+    if function is not None and not is_interval:
+        overlaps = op["assigner"]["type"] == "sliding" and op["assigner"]["size"] > op["assigner"]["slide"]
+        needs_elements |= overlaps or scenario.script["allowed_lateness"] > 0
+    assert on_columns != needs_elements
     dropped = env.execute().metrics.get(FIRST, {}).get(LATE_DROPPED, 0)
 
     record = Record()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from eventide.api.functions import (
@@ -37,17 +37,21 @@ from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.joins.columns import obstacle_of
 from eventide.runtime.joins.interval import Bounds
 from eventide.runtime.joins.operations import IntervalJoinOperation, WindowJoinOperation
+from eventide.runtime.joins.pairs import obstacle_of_function, pair_function
 from eventide.runtime.joins.windowed import (
     KEEPS,
     CallableJoin,
+    CallableProcessJoin,
     CoGroups,
     FlatJoinsPairs,
     JoinsPairs,
     KeyOfSide,
+    OfPairs,
     OnSide,
     Selection,
     SelectsOfWindow,
     obstacle_of_fields,
+    obstacle_of_keys,
 )
 from eventide.runtime.tasks.operator import Key
 
@@ -171,6 +175,11 @@ class _WithWindow(Generic[T1_co, T2_co]):
     def _own(self, function: _F) -> _F:
         return self._windows.get_execution_environment().own_function(function)
 
+    def _by_field(self) -> _Sides:
+        """Both streams, keyed by fields where their selectors return these as they are."""
+        one, other = (KeyTransformation(side.inputs[0], side.key.by_field(side.type_info)) for side in self._sides)
+        return one, other
+
     def _applied(
         self, name: str, function: WindowFunction[Any, Any, Any, Any], kind: TypeInformation | None
     ) -> DataStream[Any]:
@@ -187,16 +196,39 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
     ) -> DataStream[OUT]:
         """Call a function with each two elements that meet; what comes out has the last millisecond of the window.
 
+        Where both streams have declared types with fields, keys are fields, and windows tumble, the join runs on
+        columns; and so does the function, if its results are the same there.
+
         Raises:
             ProgramError: if it is no function of two elements.
         """
-        if isinstance(function, FlatJoinFunction):
-            return self._applied("join", FlatJoinsPairs(self._own(function)), output_type)
-        if not isinstance(function, JoinFunction):
-            if not callable(function):
-                raise ProgramError(f"apply needs a JoinFunction, a FlatJoinFunction or a function, not {function!r}")
-            function = CallableJoin(function)
-        return self._applied("join", JoinsPairs(self._own(function)), output_type)
+        if not isinstance(function, JoinFunction | FlatJoinFunction) and not callable(function):
+            raise ProgramError(f"apply needs a JoinFunction, a FlatJoinFunction or a function, not {function!r}")
+        windows, env = self._windows, self._windows.get_execution_environment()
+        configured: Any = env.as_configured(function)
+        pairs: OfPairs
+        if isinstance(configured, FlatJoinFunction):
+            pairs = FlatJoinsPairs(self._own(configured))
+        else:
+            own = configured if isinstance(configured, JoinFunction) else CallableJoin(configured)
+            pairs = JoinsPairs(self._own(own))
+        sides = self._by_field()
+        types = [side.type_info for side in sides]
+        pairs.obstacle = obstacle_of_function(pairs, types, [side.key for side in sides]) or obstacle_of(
+            windows._assigner, windows._trigger, windows._evictor
+        )
+        panes = panes_of(windows._assigner)
+        if pairs.obstacle is None and windows._lateness_ms:
+            pairs.obstacle = (
+                "each late element has its window joined again; without allowed_lateness it runs on columns"
+            )
+        if pairs.obstacle is None and panes is not None and panes.per_window > 1:
+            pairs.obstacle = "columns put sliding windows together in another order; tumbling ones run on columns"
+        if pairs.obstacle is not None or panes is None:
+            return self._applied("join", pairs, output_type)
+        gives = pair_function(pairs, types, output_type or Types.PICKLED_BYTE_ARRAY())
+        operation = WindowJoinOperation(windows._assigner, panes, 0, "inner", gives)
+        return DataStream(env, OperationTransformation("join", sides, output_type, operation))
 
     def select(
         self, *columns: JoinedColumn, how: Literal["inner", "left", "right", "full"] = "inner"
@@ -217,18 +249,20 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         """
         if how not in KEEPS:
             raise ProgramError(f"select: how is one of {', '.join(map(repr, KEEPS))}, not {how!r}")
-        windows = self._windows
-        inputs, keys = [side.inputs[0] for side in self._sides], [side.key for side in self._sides]
+        windows, sides = self._windows, self._by_field()
+        inputs = [side.inputs[0] for side in sides]
         selection = _selection_of(columns, inputs, has_window=windows._assigner.has_time_windows)
         panes = panes_of(windows._assigner)
-        obstacle = obstacle_of_fields(selection, keys) or obstacle_of(
-            windows._assigner, windows._trigger, windows._evictor
+        obstacle = (
+            obstacle_of_keys([side.key for side in sides])
+            or obstacle_of_fields(selection)
+            or obstacle_of(windows._assigner, windows._trigger, windows._evictor)
         )
         if obstacle is not None or panes is None:
             function = SelectsOfWindow(selection, how, obstacle or "")
             return self._applied("join", function, selection.type_info)
         operation = WindowJoinOperation(windows._assigner, panes, windows._lateness_ms, how, selection)
-        operator = OperationTransformation("join", self._sides, selection.type_info, operation)
+        operator = OperationTransformation("join", sides, selection.type_info, operation)
         return DataStream(windows.get_execution_environment(), operator)
 
 
@@ -311,16 +345,28 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self._late(1, output_tag)
 
     def process(
-        self, process_join_function: ProcessJoinFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
+        self,
+        process_join_function: ProcessJoinFunction[T1_co, T2_co, OUT]
+        | Callable[[T1_co, T2_co, ProcessJoinFunction.Context], Iterable[OUT] | None],
+        output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
         """Call a function with each two elements that meet; what comes out has the later time of the two.
 
+        It is a ``ProcessJoinFunction``, or a function of both elements and the context that returns a list of results.
+        Where both streams have declared types with fields, and keys are fields, the join runs on columns; and so does
+        the function, if its results are the same there.
+
         Raises:
-            ProgramError: if it is no ``ProcessJoinFunction``, or the bounds leave nothing between them.
+            ProgramError: if it is neither, or the bounds leave nothing between them.
         """
-        check_is(process_join_function, ProcessJoinFunction, "process needs a ProcessJoinFunction")
-        function = self._inputs[0].get_execution_environment().own_function(process_join_function)
-        return self._operator(function, output_type)
+        env = self._inputs[0].get_execution_environment()
+        if not isinstance(process_join_function, ProcessJoinFunction) and not callable(process_join_function):
+            raise ProgramError(
+                f"process needs a ProcessJoinFunction, or a function of two elements, not {process_join_function!r}"
+            )
+        configured: Any = env.as_configured(process_join_function)
+        function = configured if isinstance(configured, ProcessJoinFunction) else CallableProcessJoin(configured)
+        return self._operator(env.own_function(function), output_type)
 
     def select(self, *columns: JoinedColumn) -> DataStream[Row]:
         """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.

@@ -7,7 +7,7 @@ before they leave, and dealt out by the hash of their key.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ from eventide.runtime.columnar.layout import (
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
+from eventide.runtime.exchange.partitioners import extracted_keys
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.tasks.operator import OnColumns, Receive, SortInputs, WithoutClock
@@ -241,29 +242,47 @@ class Gathered:
     """Gathers what an operator gives as columns, by side output (None: the main one)."""
 
     def __init__(self) -> None:
-        self._results: list[Columns] = []
-        self._sides: dict[str, list[Columns]] = {}
+        self._parts: dict[str | None, list[Elements]] = {}
         self.count = 0
+
+    def numbered(self, kind: TypeInformation, values: pa.Array, times: Any) -> Columns:
+        """Results of a type with their times, in milliseconds, numbered from ``count`` on."""
+        places = pa.array(np.arange(self.count, self.count + len(values)))
+        return Columns(kind, values, pa.array(times, pa.int64()), places)
 
     def put(self, results: Columns) -> None:
         """Take results, in the order in which they are to come out, numbered from ``count`` on."""
         if len(results):
-            self._results.append(results)
+            self._parts.setdefault(None, []).append(Elements(columns=results))
             self.count += len(results)
+
+    def put_elements(self, outputs: Mapping[str | None, Elements]) -> None:
+        """Take what a function gave, by side output, in the order in which it is to come out."""
+        for tag, elements in outputs.items():
+            parts = self._parts.setdefault(tag, [])
+            parts.append(elements.shifted(self.count if tag is None else sum(map(len, parts))))
+            self.count += len(elements) if tag is None else 0
 
     def add_to_side(self, tag: str, columns: Columns) -> None:
         """Take elements for a side output."""
-        self._sides.setdefault(tag, []).append(columns)
+        self._parts.setdefault(tag, []).append(Elements(columns=columns))
 
     def take(self) -> dict[str | None, Elements]:
         """Give away what there is."""
-        outputs: dict[str | None, Elements] = {
-            tag: Elements(columns=Columns.joined(parts)) for tag, parts in self._sides.items()
-        }
-        if self._results:
-            outputs[None] = Elements(columns=Columns.joined(self._results))
-        self._results, self._sides, self.count = [], {}, 0
+        outputs = {tag: _together(parts) for tag, parts in self._parts.items()}
+        self._parts, self.count = {}, 0
         return outputs
+
+
+def _together(parts: list[Elements]) -> Elements:
+    """Several batches as one: as columns, if all have some and these are of one type."""
+    columns = [part.columns for part in parts if part.columns is not None]
+    if len(columns) == len(parts) and len({part.type_info for part in columns}) == 1:
+        return Elements(columns=Columns.joined(columns))
+    together = Elements()
+    for part in parts:
+        together.extend(part)
+    return together
 
 
 class Outputs(Gathered):
@@ -295,7 +314,8 @@ class ColumnPartitioner:
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
-    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then.
+    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. With
+    ``select``, the selector of their keys, elements that are None are shown to it: it raises.
     """
 
     value_type: TypeInformation
@@ -307,6 +327,7 @@ class ColumnPartitioner:
     timed: bool = True
     clocked: bool = False
     sorted_by_time: bool = False
+    select: Callable[[Any], Any] | None = None
     codec: TableCodec = field(default_factory=TableCodec)
 
     @property
@@ -374,6 +395,8 @@ class _RecordWriter:
     def add(self, batch: Elements) -> None:
         partitioner = self._partitioner
         columns = batch.as_columns(partitioner.value_type)
+        if partitioner.select is not None and columns.values.null_count:
+            extracted_keys(partitioner.select, batch)
         with calling(self._producer, during="when its elements were sent on"):
             self._rows.append(partitioner.table(columns))
             self.size += len(batch)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -25,7 +25,8 @@ from eventide.api.windows import (
     WindowAssigner,
 )
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms, clamp_ms
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import (
     PANE,
@@ -41,8 +42,9 @@ from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpa
 from eventide.runtime.columnar.panes import Panes, arrived
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
+from eventide.runtime.joins.pairs import InTime, InWindow, Meeting, PairCaller, PairFunction, Pairs
 from eventide.runtime.joins.windowed import KEEPS, Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
@@ -56,18 +58,22 @@ Array: TypeAlias = np.ndarray[Any, Any]
 class Side:
     """One of two streams: the type of its elements, the fields of its key and those that come out.
 
-    Late elements go to the side output ``late_tag``, or are dropped (None).
+    Late elements go to the side output ``late_tag``, or are dropped (None). With ``select``, the selector of the key is
+    shown elements that are None, and raises.
     """
 
     value_type: TypeInformation
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     late_tag: str | None = None
+    select: Callable[[Any], Any] | None = None
 
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How its elements get to the join."""
         whole = self.late_tag is not None
-        return ColumnPartitioner(self.value_type, self.keys, self.columns, max_parallelism, whole=whole)
+        return ColumnPartitioner(
+            self.value_type, self.keys, self.columns, max_parallelism, whole=whole, select=self.select
+        )
 
     @property
     def used_fields(self) -> frozenset[str] | None:
@@ -82,13 +88,27 @@ class Side:
         fields = [pa.field(name, types[name]) for name in self.columns]
         return pa.schema([*keys, *fields])
 
+    def key_in(self, rows: pa.Table, row: int) -> Any:
+        """The key of one of some kept rows, as functions know it."""
+        kinds = self.value_type.types if isinstance(self.value_type, CompositeTypeInfo) else ()
+        types = dict(zip(self.value_type.arrow_type().names, kinds, strict=True))
+        columns = zip(key_names(len(self.keys)), self.keys, strict=True)
+        parts = [types[key].from_arrow(rows.column(name).slice(row, 1))[0] for name, key in columns]
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
 
 def sides_of(
-    inputs: Sequence[OperatorInput], selection: Selection, late_tags: Sequence[str | None] = (None, None)
+    inputs: Sequence[OperatorInput], gives: Selection | PairFunction, late_tags: Sequence[str | None] = (None, None)
 ) -> tuple[Side, Side]:
     """The two streams of a join that are keyed by fields."""
     first, second = (
-        Side(source.value_type, source.key.columns if source.key else (), selection.of_side(number), late_tags[number])
+        Side(
+            source.value_type,
+            source.key.columns if source.key else (),
+            gives.of_side(number),
+            late_tags[number],
+            source.key.select if source.key and isinstance(gives, PairFunction) else None,
+        )
         for number, source in enumerate(inputs)
     )
     return first, second
@@ -97,15 +117,17 @@ def sides_of(
 class ColumnJoinOperator(WithoutClock, ABC):
     """The part of a join on columns that does not depend on what makes rows meet."""
 
-    def __init__(self, name: str, sides: tuple[Side, Side], selection: Selection, context: OperatorContext) -> None:
+    def __init__(self, spec: IntervalColumns | WindowColumns, context: OperatorContext) -> None:
         self.inputs = tuple(partial(self._receive, number) for number in (0, 1))
-        self.sides = sides
-        self.keys = key_names(len(sides[0].keys))
+        self.sides = spec.sides
+        self.keys = key_names(len(spec.sides[0].keys))
         self.watermark = context.watermark_ms
-        self._name = name
-        self._selection = selection
+        self._name = spec.name
+        self._gives = spec.gives
         self._metrics = context.metrics
         self._outputs = Gathered()
+        if isinstance(spec.gives, PairFunction):
+            self._caller = PairCaller(spec.name, spec.gives, self._outputs, context.metrics, spec.dead_letters)
 
     @abstractmethod
     def take(self, number: int, rows: pa.Table) -> None:
@@ -133,14 +155,22 @@ class ColumnJoinOperator(WithoutClock, ABC):
         """Count late rows, by their event times."""
         self._metrics.count_late(self._name, counter, times, self.watermark)
 
-    def put(self, tables: Sequence[pa.Table], pairs: Sequence[Array], times: Any, windows: pa.Array | None) -> None:
-        """Give pairs of rows, by their indices in the tables of both sides; -1 is no row."""
-        if not len(pairs[0]):
+    def put(self, tables: Sequence[pa.Table], at: Sequence[Array], times: Array, meeting: Meeting) -> None:
+        """Give what comes out for pairs of rows, by their indices in the tables of both sides; -1 is no row."""
+        if not len(times):
             return
-        at = [pa.array(rows, mask=rows < 0) for rows in pairs]
-        values = self._selection.array(tables, at, windows)
-        places = pa.array(np.arange(self._outputs.count, self._outputs.count + len(values)))
-        self._outputs.put(Columns(self._selection.type_info, values, pa.array(times, pa.int64()), places))
+        if not isinstance(self._gives, Selection):
+            keys = partial(self._key_of, tables[0], at[0])
+            self._caller.call(Pairs(tables, at, times, keys), meeting)
+            return
+        windows = None
+        if isinstance(meeting, InWindow):
+            windows = window_array(*(np.full(len(times), at) for at in (meeting.window.start, meeting.window.end)))
+        values = self._gives.array(tables, [pa.array(rows, mask=rows < 0) for rows in at], windows)
+        self._outputs.put(self._outputs.numbered(self._gives.type_info, values, times))
+
+    def _key_of(self, rows: pa.Table, at: Array, pair: int) -> Any:
+        return self.sides[0].key_in(rows, int(at[pair]))
 
     def _receive(self, number: int, parts: list[TablePayload]) -> None:
         rows = joined_rows(parts)
@@ -171,7 +201,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     """
 
     def __init__(self, spec: IntervalColumns, backend: Backend, context: OperatorContext) -> None:
-        super().__init__(spec.name, spec.sides, spec.selection, context)
+        super().__init__(spec, context)
         self._bounds = spec.bounds
         self._tables = [
             KeyedTable(PartOfState(backend, prefix), spec.stored_schema(prefix), self.keys) for prefix in _TABLES
@@ -219,9 +249,10 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         keys, other_keys = numbered_together(rows, others, self.keys)
         times, other_times = times_of(rows), times_of(others)
         found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
-        latest = np.maximum(times[found[0]], other_times[found[1]])
+        of_both = [times[found[0]], other_times[found[1]]]
         left_first = 1 if number == 0 else -1
-        self.put([rows, others][::left_first], found[::left_first], latest, None)
+        meeting = InTime(of_both[::left_first], number)
+        self.put([rows, others][::left_first], found[::left_first], np.maximum(*of_both), meeting)
 
     def _go(self, number: int, times: Array) -> Array:
         """The watermark at which rows of a side are gone: one to come, as timers fire with watermarks to come."""
@@ -250,7 +281,8 @@ class IntervalColumns(OnColumns):
     name: str
     bounds: Bounds
     sides: tuple[Side, Side]
-    selection: Selection
+    gives: Selection | PairFunction
+    dead_letters: str | None = None
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
@@ -265,10 +297,15 @@ class IntervalColumns(OnColumns):
         """Return the lines of ``explain``."""
         return [
             ("interval join", described_bounds(self.bounds)),
-            ("gives", repr(self.selection)),
+            ("gives", repr(self.gives)),
             ("late", described_late((self.sides[0].late_tag, self.sides[1].late_tag))),
-            ("state", "the fields that come out of each side, in Arrow columns by key, until nothing can meet them"),
+            ("state", f"{_kept(self.gives)} of each side, in Arrow columns by key, until nothing can meet them"),
+            *described(self.dead_letters),
         ]
+
+
+def _kept(gives: Selection | PairFunction) -> str:
+    return "the fields that come out" if isinstance(gives, Selection) else "the elements"
 
 
 _PARTS = ("first/", "second/")
@@ -306,7 +343,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
     """
 
     def __init__(self, spec: WindowColumns, backend: Backend, context: OperatorContext) -> None:
-        super().__init__(spec.name, spec.sides, spec.selection, context)
+        super().__init__(spec, context)
         self._panes = spec.panes
         self._lateness_ms = spec.lateness_ms
         self._keeps = KEEPS[spec.how]
@@ -385,11 +422,11 @@ class WindowColumnsOperator(ColumnJoinOperator):
         tables = [self._rows_of(side, number) for side in (0, 1)]
         if only is not None:
             tables = [_with_keys_of(table, only, self.keys) for table in tables]
-        pairs = equal(*numbered_together(tables[0], tables[1], self.keys), self._keeps)
-        count = len(pairs[0])
+        keys, other_keys = numbered_together(tables[0], tables[1], self.keys)
+        pairs = equal(keys, other_keys, self._keeps)
         window = self._panes.window(number)
-        bounds = window_array(np.full(count, window.start), np.full(count, window.end))
-        self.put(tables, pairs, np.full(count, window.max_timestamp()), bounds)
+        meeting = InWindow(window, keys[pairs[0]] if len(keys) else pairs[0])
+        self.put(tables, pairs, np.full(len(pairs[0]), window.max_timestamp()), meeting)
 
     def _rows_of(self, side: int, window: int) -> pa.Table:
         """Return the rows of a side in a window, in the order of panes."""
@@ -417,7 +454,8 @@ class WindowColumns(OnColumns):
     lateness_ms: int
     how: str
     sides: tuple[Side, Side]
-    selection: Selection
+    gives: Selection | PairFunction
+    dead_letters: str | None = None
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
@@ -433,9 +471,10 @@ class WindowColumns(OnColumns):
         return [
             ("windows", repr(self.assigner)),
             ("join", self.how),
-            ("gives", repr(self.selection)),
+            ("gives", repr(self.gives)),
             ("late", f"allowed lateness {self.lateness_ms} ms, later than that dropped and counted"),
-            ("state", "the fields that come out of each side, in Arrow columns by panes"),
+            ("state", f"{_kept(self.gives)} of each side, in Arrow columns by panes"),
+            *described(self.dead_letters),
         ]
 
 

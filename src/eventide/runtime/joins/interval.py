@@ -38,7 +38,7 @@ class Bounds:
         return (-self.upper_ms, -self.lower_ms) if side else (self.lower_ms, self.upper_ms)
 
 
-class _Context(ProcessJoinFunction.Context):
+class JoinContext(ProcessJoinFunction.Context):
     """The times of two elements."""
 
     left_ms = right_ms = time_ms = MIN_MS
@@ -69,7 +69,7 @@ class IntervalJoinOperator(WithoutClock):
         self._keyed = keyed
         self._metrics: Metrics = context.metrics
         self._watermark = context.watermark_ms
-        self._context = _Context()
+        self._context = JoinContext()
         self._at = spec.key_context
         self._at.begin(keyed, context.clock_ms)
         self._out = Collector(spec.name, spec.output_type)
@@ -169,7 +169,7 @@ class IntervalJoinOperator(WithoutClock):
             if results is not None:
                 put(results, context.time_ms)
 
-    def _process_or_letter(self, left: Any, right: Any, context: _Context) -> None:
+    def _process_or_letter(self, left: Any, right: Any, context: JoinContext) -> None:
         """Put out what the function gives for a pair, or its dead letter."""
         function, pair = self._spec.function.process_element, (own(left), own(right))
         self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.api.functions import ProcessJoinFunction
@@ -13,18 +13,18 @@ from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.columns import (
     IntervalColumns,
     IntervalColumnsOperator,
-    Side,
     WindowColumns,
     WindowColumnsOperator,
     sides_of,
 )
 from eventide.runtime.joins.interval import Bounds, IntervalJoinOperator, IntervalJoinSpec
-from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_of_fields
+from eventide.runtime.joins.pairs import PairFunction, obstacle_of_function, pair_function
+from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_of_fields, obstacle_of_keys
 from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, OperatorSpec, PlannedOperator
+from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, PlannedOperator
 
 _COLUMNAR = "columns, rows go through the shuffle"
 
@@ -43,25 +43,26 @@ class IntervalJoinOperation:
     dead_letters: str | None = None
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
-        """On columns where fields are selected by keys that are fields; else a function sees each pair."""
+        """On columns where keys are fields, and elements have some; else element by element."""
         bounds = {"bounds": f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms"}
-        if isinstance(self.gives, Selection):
-            obstacle = _obstacle(self.gives, inputs)
-            if obstacle is None:
-                sides = sides_of(inputs, self.gives, self.late_tags)
-                spec = IntervalColumns(name, self.bounds, sides, self.gives)
-                return _on_columns(spec, IntervalColumnsOperator, sides, inputs, max_parallelism, bounds)
-            function: ProcessJoinFunction = SelectsOfPair(self.gives)
-            reason = obstacle
-        else:
-            function = self.gives
-            reason = f"{type(function).__name__} is Python"
+        by_fields = [replace(source, key=source.key and source.key.by_field(source.value_type)) for source in inputs]
+        obstacle = _obstacle(self.gives, by_fields)
+        if obstacle is None:
+            gives = (
+                self.gives
+                if isinstance(self.gives, Selection)
+                else pair_function(self.gives, [source.value_type for source in inputs], self.result_type)
+            )
+            sides = sides_of(by_fields, gives, self.late_tags)
+            spec = IntervalColumns(name, self.bounds, sides, gives, self.dead_letters)
+            return _on_columns(spec, IntervalColumnsOperator, by_fields, max_parallelism, bounds)
+        function = SelectsOfPair(self.gives) if isinstance(self.gives, Selection) else self.gives
         element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return PlannedOperator(
             IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type, self.dead_letters),
             open_interval_join,
             tuple(partitioner_of(source, max_parallelism, has_keys=True) for source in inputs),
-            f"element by element, because {reason}",
+            f"element by element, because {obstacle}",
             identity_of(inputs, max_parallelism) | bounds | element_types,
             (None, None),
         )
@@ -69,26 +70,29 @@ class IntervalJoinOperation:
 
 @dataclass(frozen=True, slots=True)
 class WindowJoinOperation:
-    """Description of a window join on columns that gives some fields of each pair."""
+    """Description of a window join on columns: a function for each pair, or some fields of it."""
 
     assigner: WindowAssigner[Any, Any]
     panes: Panes
     lateness_ms: int
     how: str
-    selection: Selection
+    gives: PairFunction | Selection
     kind: str = "window join"
     endless: str | None = None
     needs_all: bool = False
+    dead_letters: str | None = None
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """On columns; for watermarks both streams are one, as those that element by element go through a union."""
-        sides = sides_of(inputs, self.selection)
-        spec = WindowColumns(name, self.assigner, self.panes, self.lateness_ms, self.how, sides, self.selection)
+        sides = sides_of(inputs, self.gives)
+        spec = WindowColumns(
+            name, self.assigner, self.panes, self.lateness_ms, self.how, sides, self.gives, self.dead_letters
+        )
         depends = {
             "window": repr(self.assigner),
             "allowed lateness": f"{self.lateness_ms} ms",
         }
-        return _on_columns(spec, WindowColumnsOperator, sides, inputs, max_parallelism, depends, is_union=True)
+        return _on_columns(spec, WindowColumnsOperator, inputs, max_parallelism, depends, is_union=True)
 
 
 def open_interval_join(spec: IntervalJoinSpec, backend: Backend, context: OperatorContext) -> IntervalJoinOperator:
@@ -97,9 +101,17 @@ def open_interval_join(spec: IntervalJoinSpec, backend: Backend, context: Operat
     return IntervalJoinOperator(spec, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
 
-def _obstacle(selection: Selection, inputs: Sequence[OperatorInput]) -> str | None:
+def _obstacle(gives: ProcessJoinFunction | Selection, inputs: Sequence[OperatorInput]) -> str | None:
     """Why an interval join cannot run on columns, or had better not, and what to change; None if it can."""
-    obstacle = obstacle_of_fields(selection, [source.key for source in inputs])
+    keys = [source.key for source in inputs]
+    if isinstance(gives, Selection):
+        obstacle = obstacle_of_keys(keys) or obstacle_of_fields(gives)
+    else:
+        obstacle = obstacle_of_function(gives, [source.value_type for source in inputs], keys)
+        if obstacle is None and any(source.in_batch for source in inputs):
+            return (
+                "batch mode calls a function in the order of time across both streams, and columns take one at a time"
+            )
     if obstacle is None and any(source.is_punctuated for source in inputs):
         return (
             "a watermark may come between any two elements, each of which would look through a table; with built-in "
@@ -109,15 +121,15 @@ def _obstacle(selection: Selection, inputs: Sequence[OperatorInput]) -> str | No
 
 
 def _on_columns(
-    spec: OperatorSpec,
+    spec: IntervalColumns | WindowColumns,
     open: OpenOperator,
-    sides: tuple[Side, Side],
     inputs: Sequence[OperatorInput],
     max_parallelism: int,
     depends: dict[str, str],
     *,
     is_union: bool = False,
 ) -> PlannedOperator:
+    sides, gives = spec.sides, spec.gives
     fields = {
         "stored form": type(spec).__name__,
         "key columns": " = ".join(", ".join(side.keys) for side in sides),
@@ -127,7 +139,7 @@ def _on_columns(
         spec,
         open,
         tuple(side.partitioner(max_parallelism) for side in sides),
-        _COLUMNAR,
+        _COLUMNAR if isinstance(gives, Selection) else f"{_COLUMNAR}; {gives.speed()}",
         identity_of(inputs, max_parallelism) | depends | fields,
         tuple(side.used_fields for side in sides),
         is_union=is_union,

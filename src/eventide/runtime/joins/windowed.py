@@ -105,7 +105,13 @@ class CoGroups(_OfBothSides):
         return self._function.co_group(first, second)
 
 
-class JoinsPairs(_OfBothSides):
+class OfPairs(_OfBothSides, ABC):
+    """Calls a function with each pair; ``obstacle`` says why the join does not run on columns."""
+
+    obstacle: str | None = None
+
+
+class JoinsPairs(OfPairs):
     """Calls a ``JoinFunction`` with each pair."""
 
     _function: JoinFunction
@@ -116,7 +122,7 @@ class JoinsPairs(_OfBothSides):
         return (join(own(one), own(other)) for one in first for other in second)
 
 
-class FlatJoinsPairs(_OfBothSides):
+class FlatJoinsPairs(OfPairs):
     """Calls a ``FlatJoinFunction`` with each pair."""
 
     _function: FlatJoinFunction
@@ -139,6 +145,17 @@ class CallableJoin(JoinFunction):
     def join(self, first: Any, second: Any) -> Any:
         """Return the function's result for two elements."""
         return self.__dict__["join"](first, second)
+
+
+class CallableProcessJoin(ProcessJoinFunction):
+    """A plain function of two elements and the context of their times."""
+
+    def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
+        self.__dict__.update(process_element=function, __wrapped__=function)
+
+    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Any:
+        """Return the function's results for two elements."""
+        return self.__dict__["process_element"](left, right, ctx)
 
 
 KEEPS = {"inner": (False, False), "left": (True, False), "right": (False, True), "full": (True, True)}
@@ -189,13 +206,21 @@ class Selection:
         return ", ".join(map(repr, self.columns))
 
 
-def obstacle_of_fields(selection: Selection, keys: Sequence[Key | None]) -> str | None:
-    """Why fields cannot be selected on columns, and what to change; None if they can."""
+def obstacle_of_keys(keys: Sequence[Key | None]) -> str | None:
+    """Why keys cannot be compared on columns, and what to change; None if they can."""
     if not all(key is not None and key.columns for key in keys):
-        return "a key is a Python function; name fields instead"
+        return "a key is a Python function that does not return one field; name fields instead"
     for key in keys:
         if key is not None and not key.is_columnar:
             return f"columns cannot tell keys of type {key.type_info} apart; name plain fields"
+    kinds = {str(key.type_info): None for key in keys if key is not None}
+    if len(kinds) > 1:
+        return f"the keys of both sides have different types, {' and '.join(kinds)}; declare the same for both"
+    return None
+
+
+def obstacle_of_fields(selection: Selection) -> str | None:
+    """Why fields cannot be selected on columns, and what to change; None if they can."""
     for column, kind in zip(selection.columns, selection.type_info.field_types, strict=True):
         if kind.has_exponents:
             return f"{column!r} is a BIG_DEC, which keeps its digits in Python alone; declare its precision and scale"

@@ -22,8 +22,9 @@ _PURE = frozenset(
 """Builtins and classes that give the same for the same arguments."""
 
 _PURE_METHODS = frozenset(
-    {"date", "endswith", "get", "get_fields_by_names", "isoweekday", "items", "keys", "lower", "lstrip"}
-    | {"replace", "rstrip", "startswith", "strip", "upper", "values", "weekday"}
+    {"date", "endswith", "get", "get_fields_by_names", "get_left_timestamp", "get_right_timestamp", "get_timestamp"}
+    | {"isoweekday", "items", "keys", "lower", "lstrip", "replace", "rstrip", "startswith", "strip", "upper", "values"}
+    | {"weekday"}
 )
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
@@ -315,9 +316,14 @@ def _attribute(owner: Any, name: str) -> Any:
     return next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
 
 
-def _check_says_nothing(one: Any, what: str) -> None:
+def says_in_python(one: Any) -> bool:
+    """Whether a program says of a function, or of its object, that it is to be called with each element."""
     said = vars(one).get("runs_in_python") if type(one) is FunctionType else _attribute(one, "runs_in_python")
-    if said is True:
+    return said is True
+
+
+def _check_says_nothing(one: Any, what: str) -> None:
+    if says_in_python(one):
         raise NotTraceable("the program says in_python" if what == "it" else f"the program says in_python of {what}")
 
 

@@ -17,32 +17,35 @@ from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flat
 from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
-from eventide.runtime.tracing.tracing import Trace, has_untyped_part, trace
+from eventide.runtime.tracing.tracing import Arrange, Trace, has_untyped_part, trace
 
 _MOST_TRACES = 256
-_traces: dict[tuple[Any, tuple[TypeInformation, ...], bool], Trace | str] = {}
+_traces: dict[tuple[Any, tuple[TypeInformation, ...], bool, Arrange | None], Trace | str] = {}
 
 
-def traced(function: Callable[..., Any], *types: TypeInformation, several: bool = False) -> Trace:
+def traced(
+    function: Callable[..., Any], *types: TypeInformation, several: bool = False, arrange: Arrange | None = None
+) -> Trace:
     """The trace of a function, which is made again where something that it takes from outside has changed.
 
-    A function that was refused stays Python. With ``several``, the function returns or yields any number of results.
+    A function that was refused stays Python. With ``several``, the function returns or yields any number of results;
+    ``arrange`` makes its arguments from values of the types.
 
     Raises:
         NotTraceable: if it stays Python.
     """
     try:
-        known = _traces.get((function, types, several))
+        known = _traces.get((function, types, several, arrange))
     except TypeError as error:
         raise NotTraceable("it cannot be hashed") from error
     if known is None or (isinstance(known, Trace) and not known.admission.is_current()):
         if len(_traces) >= _MOST_TRACES:
             _traces.clear()
         try:
-            known = trace(function, types, several=several)
+            known = trace(function, types, several=several, arrange=arrange)
         except NotTraceable as reason:
             known = str(reason)  # the error itself would keep the batches of all that it was raised through
-        _traces[function, types, several] = known
+        _traces[function, types, several, arrange] = known
     if isinstance(known, str):
         raise NotTraceable(known)
     return known
@@ -59,7 +62,7 @@ def mapped(
     """
     found = traced(function, columns.type_info)
     kind = result_type(found, declared)
-    with _guarded():
+    with guarded():
         return evaluated(found.tree, _arguments(found, columns), kind), kind
 
 
@@ -72,7 +75,7 @@ def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeIn
     """
     found = traced(function, columns.type_info, several=True)
     kind = result_type(found, declared)
-    with _guarded():
+    with guarded():
         values, origins = flattened(found.tree, _arguments(found, columns), kind)
     return replace(columns.at(pa.array(origins)), type_info=kind, values=values)
 
@@ -101,7 +104,7 @@ def filtered(function: Callable[..., Any], columns: Columns) -> pa.Array:
         Guard: if Python might give something else for one of these elements.
     """
     found = traced_truth(function, columns.type_info)
-    with _guarded():
+    with guarded():
         return truths(found.tree, _arguments(found, columns))
 
 
@@ -140,7 +143,7 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
     """
     found = traced_time(function, columns.type_info)
     before = columns.timestamps_or_nulls().fill_null(MIN_MS)
-    with _guarded():
+    with guarded():
         return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
 
 
@@ -156,7 +159,7 @@ def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> s
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def guarded() -> Iterator[None]:
     """Leave to Python what columns refuse in any way: the function has its own answer, or its own error."""
     try:
         yield
@@ -167,12 +170,20 @@ def _guarded() -> Iterator[None]:
 
 
 def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:
-    values = columns.values
-    if _has_missing_part(values, columns.type_info):
+    check_none(found, columns.values, columns.type_info)
+    return Arguments([columns.values, *more])
+
+
+def check_none(found: Trace, values: pa.Array, type_info: TypeInformation) -> None:
+    """Refuse values that are None where a trace takes them for there.
+
+    Raises:
+        Guard: if there are some.
+    """
+    if _has_missing_part(values, type_info):
         raise Guard("a tuple or row that is None")
     if not found.takes_none and _has_none(values):
         raise Guard("a field that is None, and the function asks for that")
-    return Arguments([values, *more])
 
 
 def _has_missing_part(column: pa.Array, kind: TypeInformation) -> bool:

@@ -42,14 +42,15 @@ class Arguments:
             Guard: if it is.
         """
         if path not in self._found:
-            if len(path) == 1:
-                self._found[path] = self._columns[path[0]]
-            else:
-                parent = self.column(path[:-1])
-                if parent.null_count:
-                    raise Guard("a tuple or row that is None")
-                self._found[path] = pc.struct_field(parent, [path[-1]])
+            self._found[path] = self._columns[path[0]] if len(path) == 1 else self.part(path)
         return self._found[path]
+
+    def part(self, path: tuple[int, ...]) -> pa.Array:
+        """The column of a field that is looked at for the first time."""
+        parent = self.column(path[:-1])
+        if parent.null_count:
+            raise Guard("a tuple or row that is None")
+        return pc.struct_field(parent, [path[-1]])
 
 
 @dataclass(slots=True)
@@ -217,6 +218,8 @@ def flattened(
             origins.append(places)
     if not columns:
         return pa.array([], type_info.arrow_type()), np.empty(0, np.int64)
+    if len(columns) == 1:
+        return columns[0], origins[0]
     of_each = np.concatenate(origins)
     order = np.argsort(of_each, kind="stable")
     return pa.concat_arrays(columns).take(pa.array(order)), of_each[order]

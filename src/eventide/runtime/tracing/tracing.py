@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -32,6 +32,9 @@ from eventide.runtime.tracing.expressions import (
 from eventide.runtime.tracing.symbols import CONTAINERS, REPLACED, Symbol, Way, argument, expression_of, type_of
 
 _MOST_LEAVES = 16
+Arrange: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
+"""Makes the arguments of a call from one value for each type that is traced: some may be parts of one object."""
+
 _CONSTANTS = (int, float, bool, str, Decimal, datetime.date, type(None))
 
 
@@ -72,7 +75,13 @@ class Trace:
         return kind
 
 
-def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, several: bool = False) -> Trace:
+def trace(
+    function: Callable[..., Any],
+    types: Sequence[TypeInformation],
+    *,
+    several: bool = False,
+    arrange: Arrange | None = None,
+) -> Trace:
     """Trace a function over arguments of some types; with ``several``, one that has any number of results.
 
     Raises:
@@ -84,7 +93,7 @@ def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, sev
     known: dict[Any, Operation] = {}
     while True:
         way = Way(answers, known)
-        ways.append(_one_way(admission.function, types, way, several=several))
+        ways.append(_one_way(admission.function, types, way, several=several, arrange=arrange))
         if len(ways) > _MOST_LEAVES:
             raise NotTraceable(f"there are more than {_MOST_LEAVES} ways through it")
         answers = [*way.asked.values()]
@@ -96,11 +105,16 @@ def trace(function: Callable[..., Any], types: Sequence[TypeInformation], *, sev
 
 
 def _one_way(
-    function: Callable[..., Any], types: Sequence[TypeInformation], way: Way, *, several: bool
+    function: Callable[..., Any],
+    types: Sequence[TypeInformation],
+    way: Way,
+    *,
+    several: bool,
+    arrange: Arrange | None,
 ) -> tuple[dict[Expression, bool], Leaf]:
     arguments = [argument(number, kind, way) for number, kind in enumerate(types)]
     try:
-        value = function(*arguments)
+        value = function(*(arguments if arrange is None else arrange(arguments)))
         values = ([] if value is None else value) if several else [value]
         results = tuple(_result(one, arguments) for one in values)
     except NotTraceable:

@@ -88,8 +88,8 @@ def test_explain_says_that_it_runs_on_columns():
 @pytest.mark.parametrize(
     ("join", "reason"),
     [
-        (_interval(lambda order: order["id"]), "a key is a Python function; name fields instead"),
-        (_windowed(lambda order: order["id"]), "a key is a Python function; name fields instead"),
+        (_interval(lambda order: order["id"] + 0), "a key is a Python function that does not return one field"),
+        (_windowed(lambda order: order["id"] + 0), "a key is a Python function that does not return one field"),
         (_windowed().evictor(CountEvictor.of(9)), "looks at single elements"),
         (_windowed().trigger(PurgingTrigger.of(EventTimeTrigger.create())), "leave trigger(...) out"),
     ],
