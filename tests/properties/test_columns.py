@@ -3,6 +3,7 @@
 from collections import Counter
 from unittest import mock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,9 +15,11 @@ from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from eventide.errors import UserFunctionError
 from eventide.runtime.columnar import operator
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
@@ -141,6 +144,37 @@ def test_late_firings_of_a_batch_come_once_with_the_final_value(batches, windows
         final = {text.split(", count")[0].split("), ")[0]: (text, time) for text, time in their_batch[0]}
         assert Counter(our_batch[0]) == Counter(final.values())
     assert our_late == their_late
+
+
+class BySplitOfTime(SessionWindowTimeGapExtractor):
+    """A gap that follows from the time, in a way that no trace knows."""
+
+    def extract(self, element):
+        return int(f"{element.t % 7 + 1}")
+
+
+GAPS = [lambda e: e.t % 11 + 1, lambda e: 3 if e.v is None else 9, lambda e: e.v + 8, BySplitOfTime()]
+
+
+@settings(max_examples=250)
+@given(BATCHES.map(unique_times), st.sampled_from(GAPS), st.integers(0, 20), st.booleans())
+def test_sessions_whose_elements_bring_their_gaps_are_equal_in_every_batch(batches, gap, bound, keep_late):
+    """An element of which no gap is found ends the job in both; on columns the task of its source says so."""
+    plans = [
+        program(batches, EventTimeSessionWindows.with_dynamic_gap(each), "k", bound, keep_late=keep_late)
+        for each in (gap, in_python(gap))
+    ]
+    try:
+        list(runner(plans[1]).batches())
+    except UserFunctionError as error:
+        said, _, where = str(error).partition(" (key ")
+        cause = where.partition("raised ")[2].partition(". Its traceback")[0]
+        with pytest.raises(UserFunctionError) as caught:
+            list(runner(plans[0]).batches())
+        assert said in str(caught.value)
+        assert cause in str(caught.value)
+        return
+    assert_equal(*plans)
 
 
 @settings(max_examples=80)

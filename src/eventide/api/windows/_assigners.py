@@ -409,9 +409,14 @@ class _DynamicSessions(_SessionWindows[T_contra]):
             DataError: The element has no timestamp in event time, or its gap is no positive integer.
         """
         time = self._TIME.time_of(element, timestamp, context)
-        return [TimeWindow(time, add_ms(time, self._gap(element)))]
+        return [TimeWindow(time, add_ms(time, self.gap_of(element)))]
 
-    def _gap(self, element: T_contra) -> int:
+    def gap_of(self, element: T_contra) -> int:
+        """Return the gap that an element brings, in milliseconds.
+
+        Raises:
+            DataError: It is no positive integer.
+        """
         extractor = self.session_window_time_gap_extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
         if type(gap) is not int or gap <= 0:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, overload
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, cast, overload
 
 from eventide.aggregates import ColumnAggregate
 from eventide.api.functions import (
@@ -16,6 +17,7 @@ from eventide.api.functions import (
 )
 from eventide.api.functions.output_tag import OutputTag
 from eventide.api.windows import (
+    DynamicEventTimeSessionWindows,
     Evictor,
     NeverTrigger,
     SlidingEventTimeWindows,
@@ -71,6 +73,9 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         self._env = env
         self._source = source
         self._assigner = assigner
+        if type(assigner) is DynamicEventTimeSessionWindows:
+            configured = env.as_configured(assigner.session_window_time_gap_extractor)
+            self._assigner = cast("Any", replace(assigner, session_window_time_gap_extractor=configured))
         self._trigger: Trigger[T_co, W] | None = None
         self._evictor = assigner.get_default_evictor()
         self._lateness_ms = 0

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.layout import END, START, TablePayload, key_numbers, numbered_together
+from eventide.runtime.columnar.gaps import ends_of
+from eventide.runtime.columnar.layout import END, GAP, START, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
@@ -26,13 +27,14 @@ class SessionOperator(ColumnarOperator):
     """Keeps the open sessions of each key with their partial aggregates, and merges them by sorting.
 
     An element that is late by itself is taken if it touches a session that is still open when it arrives, as in Flink;
-    so elements come here in their order, and are not aggregated before the shuffle.
+    so elements come here in their order, and are not aggregated before the shuffle. With no ``gap_ms``, rows bring
+    their gaps.
     """
 
     def __init__(
         self,
         spec: ColumnarWindow,
-        gap_ms: int,
+        gap_ms: int | None,
         backend: Backend,
         metrics: Metrics,
         watermark_ms: int,
@@ -56,7 +58,7 @@ class SessionOperator(ColumnarOperator):
     @property
     def late_until(self) -> int:
         """The last time whose session, of one element, is late; open sessions may take it in all the same."""
-        return add_ms(latest_late_time(self.spec.lateness_ms, self.watermark), 1 - self._gap_ms)
+        return add_ms(self._last_late(), 0 if self._gap_ms is None else 1 - self._gap_ms)
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the sessions that the watermark passes, in the order of time, and drop those that are late."""
@@ -65,7 +67,7 @@ class SessionOperator(ColumnarOperator):
         sessions = self._open.table
         last = _column(sessions, END) - 1
         self._emit(sessions.filter(pa.array(passes(last, before, watermark_ms))))
-        gone = last <= latest_late_time(self.spec.lateness_ms, watermark_ms)
+        gone = last <= self._last_late()
         self._open.table = sessions.filter(pa.array(~gone))
 
     def flush(self) -> None:
@@ -79,7 +81,7 @@ class SessionOperator(ColumnarOperator):
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         """New sessions, each of the elements of a key that are no further apart than the gap."""
         times = _column(rows, TIMESTAMP)
-        found = sessions_of(key_numbers(rows, self.keys), times, _ends(times, self._gap_ms))
+        found = sessions_of(key_numbers(rows, self.keys), times, self._ends(rows))
         numbered = rows.append_column(_SESSION, pa.array(found.number))
         partials = self.spec.aggregation.partial(numbered, [_SESSION])
         return self._sessions(partials, rows, found)
@@ -118,9 +120,8 @@ class SessionOperator(ColumnarOperator):
 
         A row that is late by itself is looked at one by one, with those rows of its key that could reach it.
         """
-        times = _column(rows, TIMESTAMP)
-        threshold = latest_late_time(add_ms(self.spec.lateness_ms, self._gap_ms - 1), self.watermark)
-        alone = times <= threshold
+        times, window_ends, last_late = _column(rows, TIMESTAMP), self._ends(rows), self._last_late()
+        alone = window_ends - 1 <= last_late
         if not alone.any():
             return alone
         open_keys, row_keys = numbered_together(self._open.table, rows, self.keys)
@@ -128,15 +129,23 @@ class SessionOperator(ColumnarOperator):
         starts, ends = (_column(self._open.table, name).tolist() for name in (START, END))
         for key, start, end in zip(open_keys.tolist(), starts, ends, strict=True):
             sessions.setdefault(key, []).append((start, end))
-        near = np.isin(row_keys, row_keys[alone]) & (times <= add_ms(threshold, self._gap_ms))
+        near = np.isin(row_keys, row_keys[alone]) & (times <= add_ms(last_late, 1))
         late = np.zeros(len(rows), bool)
         for at in np.flatnonzero(near).tolist():
-            late[at] = not self._is_taken(sessions.setdefault(int(row_keys[at]), []), int(times[at]))
+            of_key = sessions.setdefault(int(row_keys[at]), [])
+            late[at] = not self._is_taken(of_key, int(times[at]), int(window_ends[at]))
         return late
 
-    def _is_taken(self, sessions: list[tuple[int, int]], time_ms: int) -> bool:
-        """Whether an element finds, or makes, a session that is not late; it is put among the sessions then."""
-        start, end = time_ms, add_ms(time_ms, self._gap_ms)
+    def _last_late(self) -> int:
+        """The last time of sessions that are late."""
+        return latest_late_time(self.spec.lateness_ms, self.watermark)
+
+    def _ends(self, rows: pa.Table) -> Array:
+        """Where the window of each row ends, by itself."""
+        return ends_of(_column(rows, TIMESTAMP), _column(rows, GAP) if self._gap_ms is None else self._gap_ms)
+
+    def _is_taken(self, sessions: list[tuple[int, int]], start: int, end: int) -> bool:
+        """Whether the window of an element finds, or makes, a session that is not late, and is put there then."""
         apart = []
         for session in sessions:
             if session[0] <= end and session[1] >= start:
@@ -198,14 +207,6 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
 def _column(table: pa.Table, name: str) -> Array:
     column: Array = table.column(name).to_numpy()
     return column
-
-
-def _ends(times: Array, gap_ms: int) -> Array:
-    """Where the window of each element ends; ends beyond the range saturate."""
-    if len(times) and times.max() > MAX_MS - gap_ms:
-        return np.where(times > MAX_MS - gap_ms, MAX_MS, times + gap_ms)
-    ends: Array = times + gap_ms
-    return ends
 
 
 def _in_order(keys: Array, times: Array) -> Array:

@@ -30,6 +30,9 @@ START, END = "__start", "__end"
 BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
 """The bounds of a session, in milliseconds; the end is exclusive."""
 
+GAP = "__gap"
+"""int64: the gap that a row of sessions brings, in milliseconds."""
+
 VALUE = "__value"
 """The whole element, where late ones go to a side output."""
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
+    DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     SlidingEventTimeWindows,
     Trigger,
@@ -27,9 +28,11 @@ from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.gaps import Gaps
 from eventide.runtime.columnar.layout import (
     BOUNDS,
     FIRE,
+    GAP,
     SEQUENCE,
     VALUE,
     ResultShape,
@@ -91,6 +94,17 @@ class ColumnarWindow(OnColumns):
         return isinstance(self.trigger, ContinuousEventTimeTrigger)
 
     @property
+    def has_sessions(self) -> bool:
+        """Whether its windows are sessions of event time."""
+        return isinstance(self.assigner, EventTimeSessionWindows | DynamicEventTimeSessionWindows)
+
+    @property
+    def gaps(self) -> Gaps | None:
+        """How the gap of an element is found; None where all have one gap, or none."""
+        assigner = self.assigner
+        return Gaps(self.name, assigner, self.keys) if isinstance(assigner, DynamicEventTimeSessionWindows) else None
+
+    @property
     def needs_clock(self) -> bool:
         """Whether its windows follow processing time."""
         return isinstance(self.assigner, TumblingProcessingTimeWindows)
@@ -111,7 +125,7 @@ class ColumnarWindow(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables that it keeps."""
         times: list[pa.Field] = []
-        if isinstance(self.assigner, EventTimeSessionWindows):
+        if self.has_sessions:
             times = BOUNDS
         elif self.is_continuous:
             times = [pa.field(FIRE, pa.int64())]
@@ -130,6 +144,7 @@ class ColumnarWindow(OnColumns):
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
+            gaps=self.gaps,
         )
 
     def pane_aggregation(self) -> PaneAggregation:
@@ -148,7 +163,7 @@ class ColumnarWindow(OnColumns):
         """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {late}"
-        kept = "sessions" if isinstance(self.assigner, EventTimeSessionWindows) else "panes"
+        kept = "sessions" if self.has_sessions else "panes"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", repr(self.trigger)),
@@ -315,7 +330,8 @@ class ColumnPartitioner:
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
     first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. With
-    ``select``, the selector of their keys, elements that are None are shown to it: it raises.
+    ``select``, the selector of their keys, elements that are None are shown to it: it raises. With ``gaps``, each row
+    has one.
     """
 
     value_type: TypeInformation
@@ -328,6 +344,7 @@ class ColumnPartitioner:
     clocked: bool = False
     sorted_by_time: bool = False
     select: Callable[[Any], Any] | None = None
+    gaps: Gaps | None = None
     codec: TableCodec = field(default_factory=TableCodec)
 
     @property
@@ -350,8 +367,8 @@ class ColumnPartitioner:
         """An empty writer of the task with a slot."""
         return _RecordWriter(self, producer, subtasks)
 
-    def table(self, columns: Columns) -> pa.Table:
-        """Elements as the table that leaves, or that is aggregated first."""
+    def columns_of(self, columns: Columns) -> dict[str, pa.Array]:
+        """The columns of elements that leave, or that are aggregated first."""
         if self.timed and (columns.timestamps is None or columns.timestamps.null_count):
             raise DataError(
                 "an element has no timestamp; give the stream one with assign_timestamps_and_watermarks and a "
@@ -365,7 +382,7 @@ class ColumnPartitioner:
             time[TIMESTAMP] = times.fill_null(MIN_MS) if times.null_count else times
         elif self.clocked:
             time[TIMESTAMP] = pa.array(np.zeros(len(columns), np.int64))
-        return pa.table({**content, **time, SEQUENCE: columns.sequence})
+        return {**content, **time, SEQUENCE: columns.sequence}
 
 
 def value_columns(values: pa.Array, keys: tuple[str, ...], columns: Iterable[str]) -> dict[str, pa.Array]:
@@ -397,8 +414,9 @@ class _RecordWriter:
         columns = batch.as_columns(partitioner.value_type)
         if partitioner.select is not None and columns.values.null_count:
             extracted_keys(partitioner.select, batch)
+        gaps = {} if partitioner.gaps is None else {GAP: partitioner.gaps.column(columns)}
         with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(partitioner.table(columns))
+            self._rows.append(pa.table({**partitioner.columns_of(columns), **gaps}))
             self.size += len(batch)
             if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
                 self._aggregate(partitioner.first)

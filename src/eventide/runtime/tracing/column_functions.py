@@ -122,16 +122,25 @@ def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Tr
     return found
 
 
+def traced_whole(function: Callable[..., Any], *types: TypeInformation) -> Trace:
+    """The trace of a function that gives whole numbers.
+
+    Raises:
+        NotTraceable: if it stays Python.
+    """
+    found = traced(function, *types)
+    if not fits(found.result_type(), Types.LONG()):
+        raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
+    return found
+
+
 def traced_time(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
     """The trace of a function of an element and its timestamp that gives a timestamp.
 
     Raises:
         NotTraceable: if it stays Python.
     """
-    found = traced(function, type_info, Types.LONG())
-    if not fits(found.result_type(), Types.LONG()):
-        raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
-    return found
+    return traced_whole(function, type_info, Types.LONG())
 
 
 def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:

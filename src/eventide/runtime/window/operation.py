@@ -12,6 +12,7 @@ from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTumblingWindowAssigner,
+    DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
@@ -25,6 +26,7 @@ from eventide.api.windows import (
 )
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator
 from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow
@@ -48,7 +50,8 @@ from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 COLUMNS = "columns"
 _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
-_ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, EventTimeSessionWindows)
+_SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+_ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, *_SESSIONS)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -107,7 +110,7 @@ class WindowOperation:
         if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
             if source.key is not None:
                 source = replace(source, key=source.key.by_field(source.value_type))
-            obstacle = _obstacle(spec, source.key)
+            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(self.assigner, self.dead_letters)
             if source.in_batch and _follows_clock(self.assigner):
                 obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
@@ -149,13 +152,14 @@ class WindowOperation:
             one_by_one=source.is_punctuated and not follows_clock,
             in_batch=source.in_batch,
         )
+        gaps = window.gaps
         return PlannedOperator(
             window,
             open_columnar_windows,
             (window.partitioner(max_parallelism),),
-            f"{COLUMNS}, {_why_fast(window)}",
+            f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
-            (None if window.ships_elements else frozenset({*keys, *contents.aggregation.input_columns}),),
+            (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
         )
 
     def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
@@ -195,8 +199,9 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
     """The operator of windows on columns, on its state."""
     metrics, watermark_ms = context.metrics, context.watermark_ms
-    if isinstance(spec.assigner, EventTimeSessionWindows):
-        return SessionOperator(spec, spec.assigner.session_gap, backend, metrics, watermark_ms)
+    if spec.has_sessions:
+        gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
+        return SessionOperator(spec, gap_ms, backend, metrics, watermark_ms)
     if isinstance(spec.assigner, CountTumblingWindowAssigner):
         return CountOperator(spec, spec.assigner.window_size, backend, metrics, watermark_ms)
     if spec.needs_clock:
@@ -251,7 +256,7 @@ def _obstacle_of_clock(spec: WindowSpec) -> str | None:
 def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
     """Why columns would not keep elements in the order of arrival where a result shows it, and what to change."""
     assigner, panes = spec.assigner, panes_of(spec.assigner)
-    has_many = isinstance(assigner, EventTimeSessionWindows) or (panes is not None and panes.per_window > 1)
+    has_many = isinstance(assigner, _SESSIONS) or (panes is not None and panes.per_window > 1)
     if not contents.aggregation.keeps_order or not has_many:
         return None
     return (

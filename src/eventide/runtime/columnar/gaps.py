@@ -1,0 +1,90 @@
+"""Session windows whose elements bring their gaps: one for each row, found on columns or by the program's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.api.dead_letters import ADVICE
+from eventide.api.windows import DynamicEventTimeSessionWindows, SessionWindowTimeGapExtractor
+from eventide.common.ms import clamp_ms
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.runtime.chain.chained_operators import HANDLING
+from eventide.runtime.elements.elements import Columns
+from eventide.runtime.invoke import user_function_error
+from eventide.runtime.tracing.admission import NotTraceable, says_in_python
+from eventide.runtime.tracing.column_functions import mapped, traced_whole, why_python
+from eventide.runtime.tracing.kernels import Guard
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps of the sessions of a window operator, whose elements have fields; ``keys`` are those of its key."""
+
+    operator: str
+    assigner: DynamicEventTimeSessionWindows[Any]
+    keys: tuple[str, ...]
+
+    def column(self, columns: Columns) -> pa.Array:
+        """The gap of each element, in milliseconds.
+
+        Raises:
+            DataError: if one is no positive integer.
+            UserFunctionError: if the extractor raised.
+        """
+        try:
+            traced_whole(_call(self.assigner), columns.type_info)
+            gaps, _ = mapped(_call(self.assigner), columns, Types.LONG())
+            if not gaps.null_count and (gaps.to_numpy() > 0).all():
+                return gaps
+        except (NotTraceable, Guard):
+            pass
+        kind = columns.type_info
+        return pa.array([self._of(element, kind) for element in kind.from_arrow(columns.values)], pa.int64())
+
+    def _of(self, element: Any, kind: TypeInformation) -> int:
+        try:
+            return clamp_ms(self.assigner.gap_of(element))
+        except Exception as error:
+            names = kind.field_names if isinstance(kind, CompositeTypeInfo) else []
+            parts = [None if element is None else element[names.index(key)] for key in self.keys]
+            key = None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
+            raise user_function_error(
+                self.operator, error, during=HANDLING, advice=ADVICE, key=key, element=element
+            ) from error
+
+    def speed(self, kind: TypeInformation) -> str:
+        """How gaps are found for elements of a type, and why, for ``explain``."""
+        call = _call(self.assigner)
+        reason = why_python(lambda: traced_whole(call, kind), call)
+        return "gaps on columns" if reason is None else f"gaps in Python, because {reason}"
+
+
+def obstacle_of_gaps(assigner: Any, dead_letters: str | None) -> str | None:
+    """Why sessions whose elements bring their gaps cannot run on columns, and what to change; None if they can."""
+    if not isinstance(assigner, DynamicEventTimeSessionWindows):
+        return None
+    if dead_letters is not None:
+        return "elements without a gap are wanted as dead letters; without side_output_dead_letters they need not be"
+    extractor = assigner.session_window_time_gap_extractor
+    return "the program says in_python of the gap extractor" if says_in_python(extractor) else None
+
+
+def ends_of(times: np.ndarray[Any, Any], gaps: int | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Where the window of each element ends, in milliseconds; ends beyond the range saturate.
+
+    >>> ends_of(np.array([1, 2**63 - 2]), np.array([5, 5])).tolist() == [6, 2**63 - 1]
+    True
+    """
+    ends = times + gaps
+    # A gap is above 0, so a sum that is below has wrapped around.
+    return np.where(ends < times, np.iinfo(np.int64).max, ends)
+
+
+def _call(assigner: DynamicEventTimeSessionWindows[Any]) -> Callable[[Any], Any]:
+    extractor = assigner.session_window_time_gap_extractor
+    return extractor.extract if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor
