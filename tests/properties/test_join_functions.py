@@ -274,6 +274,18 @@ def test_a_changed_function_goes_on_from_the_state_of_the_one_before(left_batche
         assert at >= min(map(len, whole.values()))
 
 
+@given(_BATCHES, _BATCHES, st.sampled_from([*_OF_TIMES]))
+@settings(max_examples=60)
+def test_a_join_at_any_time_gives_what_its_function_gives(left_batches, right_batches, name):
+    plans, (function, kind) = [], _OF_TIMES[name]
+    for each in (function, in_python(function)):
+        one, other = (stream.key_by("k") for stream in _streams((left_batches, right_batches)))
+        plans.append(plan_of(one.interval_join(other).at_any_time().process(each, kind)))
+    (on_columns, error), (expected, expected_error) = (_outcome(plan, not n) for n, plan in enumerate(plans))
+    assert error == expected_error
+    assert _all_shown(on_columns or []) == _all_shown(expected or [])
+
+
 def test_pairs_that_only_python_can_handle_are_counted():
     batches = [[[("s", Row(k="a", at=1, id=2**62, name="x", inner=None))]]] * 2
     local = runner(_interval_plan(batches, (0, 5), *_OF_TIMES["a sum that may be too large"][:1], None, late=False))

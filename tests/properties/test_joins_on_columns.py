@@ -85,6 +85,27 @@ def test_an_interval_join_on_columns_goes_on_after_a_restart(left_batches, right
     assert [batch for batch in parts if batch] == [batch for batch in whole if batch]
 
 
+def _any_time_plan(batches, key):
+    keyed = [stream.key_by(key) for stream in _streams(*batches)]
+    plan = plan_of(keyed[0].interval_join(keyed[1]).at_any_time().select(*_FIELDS))
+    assert plan.operators[0].speed.startswith("columns") == (key == "k")
+    return plan
+
+
+@given(_BATCHES, _BATCHES)
+def test_a_join_at_any_time_gives_all_pairs_of_a_key_at_the_later_time(left_batches, right_batches):
+    batches = left_batches, right_batches
+    by_column = [batch[0] for batch in run(_any_time_plan(batches, "k"))]
+    assert by_column == [batch[0] for batch in run(_any_time_plan(batches, _by_function))]
+    parts = [batch[0] for batch in _restarted(lambda: _any_time_plan(batches, "k"))]
+    assert [batch for batch in parts if batch] == [batch for batch in by_column if batch]
+    elements = [[row for batch in side for _, row in batch] for side in batches]
+    pairs = [(a, b) for a in elements[0] for b in elements[1] if a.k == b.k]
+    assert Counter(repr(entry) for batch in by_column for entry in batch) == Counter(
+        repr((Row(k=a.k, l=a.id, r=b.id, at=b.at), max(a.at, b.at))) for a, b in pairs
+    )
+
+
 def _window_plan(batches, windows, how, key, lateness=0):
     one, other = _streams(*batches)
     joined = one.join(other).where(key).equal_to(key).window(windows).allowed_lateness(lateness)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from eventide.api.functions import (
@@ -35,7 +36,7 @@ from eventide.plan.graph import KeyTransformation, OperationTransformation, Tran
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
 from eventide.runtime.joins.columns import obstacle_of
-from eventide.runtime.joins.interval import Bounds
+from eventide.runtime.joins.interval import ANY_TIME, Bounds
 from eventide.runtime.joins.operations import IntervalJoinOperation, WindowJoinOperation
 from eventide.runtime.joins.pairs import obstacle_of_function, pair_function
 from eventide.runtime.joins.windowed import (
@@ -314,26 +315,34 @@ class IntervalJoin(Generic[T1_co, T2_co]):
         lower, upper = to_ms(lower_bound, "lower bound"), to_ms(upper_bound, "upper bound")
         if lower > upper:
             raise ProgramError(f"the lower bound of an interval join, {lower} ms, is above the upper one, {upper} ms")
-        return IntervalJoined(self._left, self._right, lower, upper)
+        return IntervalJoined(self._left, self._right, Bounds(lower, upper))
+
+    def at_any_time(self) -> IntervalJoined[T1_co, T2_co]:
+        """Have any two elements with equal keys meet, whenever they come: none is late, and all are kept for ever.
+
+        What comes out has the later time of the two. Not in Flink's DataStream API; Flink SQL: a regular inner join.
+        """
+        return IntervalJoined(self._left, self._right, ANY_TIME)
 
 
 class IntervalJoined(Generic[T1_co, T2_co]):
     """Two keyed streams joined by an interval of time. Flink: ``KeyedStream.IntervalJoined``."""
 
-    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co], lower_ms: int, upper_ms: int) -> None:
+    def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co], bounds: Bounds) -> None:
         self._inputs: tuple[DataStream[Any], DataStream[Any]] = left, right
-        self._lower_ms = lower_ms
-        self._upper_ms = upper_ms
+        self._bounds = bounds
         self._late_tags: list[OutputTag | None] = [None, None]
 
     def lower_bound_exclusive(self) -> Self:
         """Have the lower bound itself not count any more."""
-        self._lower_ms += 1
+        self._check_bounds("lower_bound_exclusive")
+        self._bounds = replace(self._bounds, lower_ms=self._bounds.lower_ms + 1)
         return self
 
     def upper_bound_exclusive(self) -> Self:
         """Have the upper bound itself not count any more."""
-        self._upper_ms -= 1
+        self._check_bounds("upper_bound_exclusive")
+        self._bounds = replace(self._bounds, upper_ms=self._bounds.upper_ms - 1)
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
@@ -389,11 +398,11 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self._operator(selection, selection.type_info)
 
     def _operator(self, gives: ProcessJoinFunction | Selection, output_type: TypeInformation | None) -> DataStream[Any]:
-        if self._lower_ms > self._upper_ms:
+        if self._bounds.lower_ms > self._bounds.upper_ms:
             raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
         tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
         operation = IntervalJoinOperation(
-            Bounds(self._lower_ms, self._upper_ms), gives, (tags[0], tags[1]), output_type or Types.PICKLED_BYTE_ARRAY()
+            self._bounds, gives, (tags[0], tags[1]), output_type or Types.PICKLED_BYTE_ARRAY()
         )
         if tags[0] is not None and tags[0] == tags[1] and self._inputs[0].get_type() != self._inputs[1].get_type():
             raise ProgramError(
@@ -405,7 +414,12 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         operator = OperationTransformation(operation.kind, inputs, output_type, operation, side_outputs)
         return DataStream(self._inputs[0].get_execution_environment(), operator)
 
+    def _check_bounds(self, method: str) -> None:
+        if self._bounds.are_open:
+            raise ProgramError(f"{method}: a join at_any_time has no bounds, and nothing is late for it; leave it out")
+
     def _late(self, side: int, tag: OutputTag) -> Self:
+        self._check_bounds(f"side_output_{('left', 'right')[side]}_late_data")
         if not isinstance(tag, OutputTag):
             raise ProgramError(f"late data goes to an OutputTag, not to {tag!r}")
         self._late_tags[side] = tag

@@ -209,16 +209,17 @@ class IntervalColumnsOperator(ColumnJoinOperator):
 
     @property
     def late_until(self) -> int:
-        """The last time below the watermark."""
-        return add_ms(self.watermark, -1)
+        """The last time below the watermark; none where there are no bounds."""
+        return MIN_MS if self._bounds.are_open else add_ms(self.watermark, -1)
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """True: it decides which elements are late."""
-        return True
+        """Whether it decides which elements are late."""
+        return not self._bounds.are_open
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Join rows with what the other side has kept, and keep them."""
-        rows = self.report_late(number, rows, times_of(rows) < self.watermark)
+        if not self._bounds.are_open:
+            rows = self.report_late(number, rows, times_of(rows) < self.watermark)
         if not len(rows):
             return
         own, other = self._tables[number], self._tables[1 - number]
@@ -231,7 +232,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and read what is to be thrown away."""
         self.watermark = watermark_ms
-        for table in self._tables:
+        for table in () if self._bounds.are_open else self._tables:
             table.read_due(watermark_ms)
 
     def flush(self) -> None:
@@ -248,7 +249,10 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         """Give the pairs of new rows of one side with rows of the other."""
         keys, other_keys = numbered_together(rows, others, self.keys)
         times, other_times = times_of(rows), times_of(others)
-        found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
+        if self._bounds.are_open:  # any two meet, in the order of arrival
+            found = in_time(keys, np.zeros_like(times), other_keys, np.zeros_like(other_times), (0, 0))
+        else:
+            found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
         of_both = [times[found[0]], other_times[found[1]]]
         left_first = 1 if number == 0 else -1
         meeting = InTime(of_both[::left_first], number)
@@ -256,11 +260,15 @@ class IntervalColumnsOperator(ColumnJoinOperator):
 
     def _go(self, number: int, times: Array) -> Array:
         """The watermark at which rows of a side are gone: one to come, as timers fire with watermarks to come."""
+        if self._bounds.are_open:
+            return np.full(len(times), MAX_MS)
         goes = later(times, max(0, self._bounds.of_side(number)[1]))
         return np.maximum(goes, add_ms(self.watermark, 1))
 
     def _without_gone(self, table: KeyedTable) -> pa.Table:
         """Return the kept rows of a side, without those that nothing can meet any more."""
+        if self._bounds.are_open:
+            return table.table
         gone = table.table.column(_GOES).to_numpy() <= self.watermark
         if gone.any():
             table.table = table.table.filter(pa.array(~gone))

@@ -28,14 +28,22 @@ ELEMENTS = "elements"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much later a right element may be than its left one, in milliseconds, from lower to upper, both inclusive."""
+    """How much later a right element may be than its left one, in milliseconds, from lower to upper, both inclusive.
+
+    With ``are_open`` there are none: any two elements meet, so none is late, and each is kept for ever.
+    """
 
     lower_ms: int
     upper_ms: int
+    are_open: bool = False
 
     def of_side(self, side: int) -> tuple[int, int]:
         """How much later an element of the other side may be than one of this side: 0 is left, 1 is right."""
         return (-self.upper_ms, -self.lower_ms) if side else (self.lower_ms, self.upper_ms)
+
+
+ANY_TIME = Bounds(MIN_MS, MAX_MS, are_open=True)
+"""No bounds at all."""
 
 
 class JoinContext(ProcessJoinFunction.Context):
@@ -81,12 +89,12 @@ class IntervalJoinOperator(WithoutClock):
 
     @property
     def late_until(self) -> int:
-        """The last time below the watermark."""
-        return add_ms(self._watermark, -1)
+        """The last time below the watermark; none where there are no bounds."""
+        return MIN_MS if self._spec.bounds.are_open else add_ms(self._watermark, -1)
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """True: it decides which elements are late."""
-        return True
+        """Whether it decides which elements are late."""
+        return not self._spec.bounds.are_open
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and forget the elements that nothing can meet any more."""
@@ -116,7 +124,7 @@ class IntervalJoinOperator(WithoutClock):
             for key, value, timestamp in elements.rows():
                 if timestamp is None:
                     raise no_timestamp()
-                if timestamp < self._watermark:
+                if timestamp < self._watermark and not self._spec.bounds.are_open:
                     self._put_late(side, value, timestamp)
                 else:
                     self._keep(side, key, value, timestamp)
@@ -140,11 +148,13 @@ class IntervalJoinOperator(WithoutClock):
             self._keyed.write(key, side, ELEMENTS, ([timestamp], [value]))
         else:
             times, values = kept
-            at = bisect_right(times, timestamp)
+            at = len(times) if self._spec.bounds.are_open else bisect_right(times, timestamp)
             times.insert(at, timestamp)
             values.insert(at, value)
             if at > 0:
                 return
+        if self._spec.bounds.are_open:
+            return
         self._keyed.event_timers.register(self._goes_at(side, timestamp), key, side)
 
     def _meet(self, side: int, key: Any, value: Any, timestamp: int) -> None:
@@ -153,7 +163,9 @@ class IntervalJoinOperator(WithoutClock):
             return
         times, values = kept
         lower, upper = self._spec.bounds.of_side(side)
-        first, behind = bisect_left(times, timestamp + lower), bisect_right(times, timestamp + upper)
+        first, behind = 0, len(times)
+        if not self._spec.bounds.are_open:
+            first, behind = bisect_left(times, timestamp + lower), bisect_right(times, timestamp + upper)
         if first == behind:
             return
         self._at.key, self._at.values = key, self._keyed.values
@@ -194,6 +206,8 @@ class IntervalJoinOperator(WithoutClock):
 
 def described_bounds(bounds: Bounds) -> str:
     """When two elements meet, for ``explain``."""
+    if bounds.are_open:
+        return "elements of any time"
     return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones"
 
 

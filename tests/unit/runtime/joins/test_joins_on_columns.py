@@ -244,6 +244,21 @@ def test_one_side_output_is_for_late_elements_of_one_type():
         join.select(left("who"))
 
 
+def test_a_join_at_any_time_has_no_bounds_and_no_late_elements():
+    orders, payments = _streams()
+    join = orders.key_by("id").interval_join(payments.key_by("f0")).at_any_time()
+    (operator,) = plan_of(join.select(left("who"))).operators
+    assert dict(operator.describe())["interval join"] == "elements of any time"
+    for change in (
+        join.lower_bound_exclusive,
+        join.upper_bound_exclusive,
+        lambda: join.side_output_left_late_data(OutputTag("late")),
+        lambda: join.side_output_right_late_data(OutputTag("late")),
+    ):
+        with pytest.raises(ProgramError, match="a join at_any_time has no bounds, and nothing is late for it"):
+            change()
+
+
 class _Counting(MemoryBackend):
     def __init__(self):
         super().__init__()
