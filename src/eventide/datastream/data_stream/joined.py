@@ -178,7 +178,9 @@ class _WithWindow(Generic[T1_co, T2_co]):
 
     def _by_field(self) -> _Sides:
         """Both streams, keyed by fields where their selectors return these as they are."""
-        one, other = (KeyTransformation(side.inputs[0], side.key.by_field(side.type_info)) for side in self._sides)
+        one, other = (
+            KeyTransformation(side.inputs[0], side.key.by_field(side.type_info, several=True)) for side in self._sides
+        )
         return one, other
 
     def _applied(

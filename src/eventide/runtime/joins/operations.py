@@ -46,7 +46,10 @@ class IntervalJoinOperation:
         """On columns where keys are fields, and elements have some; else element by element."""
         span = "any time" if self.bounds.are_open else f"{self.bounds.lower_ms} ms to {self.bounds.upper_ms} ms"
         bounds = {"bounds": span}
-        by_fields = [replace(source, key=source.key and source.key.by_field(source.value_type)) for source in inputs]
+        by_fields = [
+            replace(source, key=source.key and source.key.by_field(source.value_type, several=True))
+            for source in inputs
+        ]
         obstacle = _obstacle(self.gives, by_fields)
         if obstacle is None:
             gives = (

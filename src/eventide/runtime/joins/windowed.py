@@ -209,7 +209,7 @@ class Selection:
 def obstacle_of_keys(keys: Sequence[Key | None]) -> str | None:
     """Why keys cannot be compared on columns, and what to change; None if they can."""
     if not all(key is not None and key.columns for key in keys):
-        return "a key is a Python function that does not return one field; name fields instead"
+        return "a key is a Python function that returns something else than fields; name fields instead"
     for key in keys:
         if key is not None and not key.is_columnar:
             return f"columns cannot tell keys of type {key.type_info} apart; name plain fields"

@@ -214,15 +214,20 @@ class Key:
         parts = kind.field_types if isinstance(kind, CompositeTypeInfo) else [kind]
         return bool(self.columns) and not any(part.is_pickled or part == Types.TIME_WINDOW() for part in parts)
 
-    def by_field(self, value_type: TypeInformation) -> Key:
-        """The key given by its field, if a plain function returns that as it is; else the key itself."""
+    def by_field(self, value_type: TypeInformation, *, several: bool = False) -> Key:
+        """The key given by its field, if a plain function returns that as it is; else the key itself.
+
+        With ``several``, also by its fields, where the function returns a tuple of them.
+        """
         if self.columns or not isinstance(value_type, CompositeTypeInfo) or selector_of(self.select) is not None:
             return self
         names = key_fields(self.select, value_type)
-        if names is None or len(names) != 1:
+        if names is None or (len(names) != 1 and not several):
             return self
-        kind = value_type.types[value_type.field_names.index(names[0])]
-        return Key(self.select, kind, names) if is_exact(kind) and self.type_info in (kind, _UNDECLARED) else self
+        kinds = [value_type.types[value_type.field_names.index(name)] for name in names]
+        kind = kinds[0] if len(kinds) == 1 else Types.TUPLE(kinds)
+        fits = all(map(is_exact, kinds)) and self.type_info in (kind, _UNDECLARED)
+        return Key(self.select, kind, names) if fits else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 from eventide.aggregates import count
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
+from eventide.datastream.functions import in_python
 from eventide.datastream.window import (
     CountEvictor,
     EventTimeSessionWindows,
@@ -88,8 +89,8 @@ def test_explain_says_that_it_runs_on_columns():
 @pytest.mark.parametrize(
     ("join", "reason"),
     [
-        (_interval(lambda order: order["id"] + 0), "a key is a Python function that does not return one field"),
-        (_windowed(lambda order: order["id"] + 0), "a key is a Python function that does not return one field"),
+        (_interval(lambda order: order["id"] + 0), "returns something else than fields"),
+        (_windowed(lambda order: order["id"] + 0), "returns something else than fields"),
         (_windowed().evictor(CountEvictor.of(9)), "looks at single elements"),
         (_windowed().trigger(PurgingTrigger.of(EventTimeTrigger.create())), "leave trigger(...) out"),
     ],
@@ -242,6 +243,32 @@ def test_one_side_output_is_for_late_elements_of_one_type():
     join = _interval().side_output_left_late_data(tag).side_output_right_late_data(tag)
     with pytest.raises(ProgramError, match="take two OutputTags"):
         join.select(left("who"))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("k", "k"),
+        (lambda row: row.k, "k"),
+        (lambda row: (row.k, row.id), lambda row: (row.k, row.id)),
+    ],
+)
+@pytest.mark.parametrize("values", [[("a", 1, 7)], [(None, 2, None)], [("a", 1, 7), ("b", 1, 7), ("a", 1, 8)]])
+def test_keys_that_functions_return_are_the_fields(keys, values):
+    """Whether they travel as columns or as Python objects, and whether the function is named or not."""
+    env = local_environment()
+    kinds = [Types.STRING(), Types.LONG(), Types.LONG()]
+    found = []
+    for mark in (lambda key: key, lambda key: key if isinstance(key, str) else in_python(key)):
+        one, other = (_of(env, values, kinds) for _ in range(2))
+        near = one.key_by(mark(keys[0])).interval_join(other.key_by(mark(keys[1]))).between(0, 1)
+        together = one.join(other).where(mark(keys[0])).equal_to(mark(keys[1])).window(WINDOWS)
+        joined = near.process(lambda a, b, _: [(a.k, b.id)]), together.apply(lambda a, b: (a.k, b.id))
+        found.append([_values(stream) for stream in joined])
+        if not found[1:]:
+            assert all(plan_of(stream).operators[0].speed.startswith("columns") for stream in joined)
+    assert found[0] == found[1]
+    assert found[0][0]
 
 
 def test_a_join_at_any_time_has_no_bounds_and_no_late_elements():
