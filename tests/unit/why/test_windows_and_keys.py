@@ -6,7 +6,7 @@ import pytest
 
 from eventide.aggregates import count
 from eventide.common import Row, Time, Types
-from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction
+from eventide.datastream.functions import KeyedProcessFunction, ProcessJoinFunction, in_python
 from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows
 from eventide.errors import ProgramError
@@ -169,7 +169,7 @@ def test_an_interval_join_on_columns_has_elements_of_either_side():
 def test_an_interval_join_of_elements_has_elements_of_either_side():
     one, other = two_streams()
     join = one.key_by(lambda o: o.shop).interval_join(other.key_by(lambda o: o.shop)).between(0, 60_000)
-    story = Story(join.process(ForwardPartitioner()).name("join"))
+    story = Story(join.process(in_python(ForwardPartitioner())).name("join"))
     kept = dict(why(without_the_program(story), key="a").keys[0].kept)
     assert kept["left elements"].startswith("2, of 2026-09-21 14:14:01 UTC to 2026-09-21 14:14:02 UTC: [Row(shop='a'")
     assert "right elements" in kept
