@@ -275,7 +275,7 @@ def test_a_changed_function_goes_on_from_the_state_of_the_one_before(left_batche
 
 
 @given(_BATCHES, _BATCHES, st.sampled_from([*_OF_TIMES]))
-@settings(max_examples=60)
+@settings(max_examples=200)
 def test_a_join_at_any_time_gives_what_its_function_gives(left_batches, right_batches, name):
     plans, (function, kind) = [], _OF_TIMES[name]
     for each in (function, in_python(function)):
