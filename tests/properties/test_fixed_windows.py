@@ -1,5 +1,6 @@
 """Work by key and window gives what work on one element after the other gives: the same results in the same order."""
 
+from copy import deepcopy
 from unittest import mock
 
 import pyarrow as pa
@@ -8,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types, WatermarkStrategy
-from eventide.datastream import OutputTag, ProcessWindowFunction
+from eventide.datastream import OutputTag, ProcessWindowFunction, RuntimeExecutionMode
 from eventide.datastream.functions import AggregateFunction, associative
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.elements import elements as elements_module
-from eventide.runtime.window import reducing
+from eventide.runtime.window import element_store, reducing
 from eventide.testing import Idle, ScriptedSource, local_environment
-from support.twin import Contents, by_sink, plan_of, runner
+from support.twin import AllContents, Contents, by_sink, plan_of, run_with_restarts, runner
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()])
 PERSON = Types.ROW_NAMED(["key", "time", "text"], [Types.STRING(), Types.LONG(), Types.STRING()])
@@ -190,3 +191,100 @@ def test_windows_without_keys_are_reduced_before_the_shuffle_too(script, bound):
         return [[(value[1], at) for value, at in batch[0]] for batch in batches]
 
     assert times(reduced(EventTimeTrigger())) == times(reduced(OneByOne()))
+
+
+NESTED = Types.ROW_NAMED(
+    ["key", "time", "text", "tags"],
+    [Types.STRING(), Types.LONG(), Types.STRING(), Types.LIST(Types.DOUBLE())],
+)
+KEYS = {
+    "a field": ("key",),
+    "two fields": ("key", "text"),
+    "a function that returns a field": (lambda e: e.key,),
+    "a function that computes": (lambda e: (e.text, e.time % 3), Types.TUPLE([Types.STRING(), Types.LONG()])),
+    "no key": None,
+}
+TAGS = st.lists(st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5])), max_size=2)
+ROWS = st.tuples(
+    st.one_of(st.none(), st.sampled_from("abc")), st.integers(-15, 60), st.one_of(st.none(), st.sampled_from("xy")), TAGS
+)
+
+
+class Changed(ProcessWindowFunction):
+    """Changes the elements that it is given, and the list of them, after it has put out copies."""
+
+    def process(self, key, context, elements):
+        yield key, context.window(), deepcopy(elements)
+        for element in elements:
+            element["text"] = "changed"
+            element.tags.append(9.0)
+        elements.clear()
+
+
+def kept(script, windows, key, function, *, trigger, bound, late, lateness, as_columns, every, batch):
+    """The results of a program whose windows keep all elements, and whether they are kept on columns."""
+    source = RowBatches if as_columns else ScriptedSource
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+    stream = local_environment().from_source(
+        source(["s", "t"], script, NESTED), strategy.with_timestamp_assigner("time"), "script", NESTED
+    )
+    if key is None:
+        windowed = stream.window_all(windows)
+    else:
+        windowed = stream.key_by(*key).window(windows)
+    windowed = windowed.trigger(trigger).allowed_lateness(lateness)
+    windowed = windowed if late is None else windowed.side_output_late_data(late)
+    result = windowed.process(AllContents() if key is None else function)
+    sinks = [result] if late is None else [result, result.get_side_output(late)]
+    mode = RuntimeExecutionMode.BATCH if batch else RuntimeExecutionMode.STREAMING
+    plan = plan_of(*sinks, mode=mode)
+    (task,) = plan.operators
+    found = run_with_restarts(plan, every) if every else [by_sink(plan, one) for one in runner(plan).batches()]
+    return repr(found), task.operator.tables is not None
+
+
+class RowBatches(ScriptedSource):
+    """A scripted source that gives its elements as record batches."""
+
+    def read(self, split, start, end):
+        for item in super().read(split, start, end):
+            yield item if not isinstance(item, Row) else pa.RecordBatch.from_struct_array(NESTED.to_arrow([item]))
+
+
+@given(
+    st.lists(
+        st.lists(st.one_of(st.tuples(st.sampled_from("st"), ROWS), st.sampled_from("st").map(Idle)), max_size=8),
+        max_size=5,
+    ),
+    WINDOWS,
+    st.sampled_from(sorted(KEYS)),
+    st.integers(0, 8),
+    st.sampled_from([None, LATE]),
+    LATENESS,
+    st.booleans(),
+    st.sampled_from([0, 0, 1, 2]),
+    st.booleans(),
+    st.integers(1, 4),
+    st.sampled_from([Contents, Counted, Changed]),
+)
+def test_elements_that_are_kept_on_columns_give_the_same(
+    script, windows, key, bound, late, lateness, as_columns, every, batch, at_once, function
+):
+    script = [
+        [one if isinstance(one, Idle) else (one[0], Row(key=one[1][0], time=one[1][1], text=one[1][2], tags=one[1][3]))
+         for one in some]
+        for some in script
+    ]  # fmt: skip
+    how = {
+        "bound": bound,
+        "late": late,
+        "lateness": lateness,
+        "as_columns": as_columns,
+        "every": 0 if batch else every,
+        "batch": batch,
+    }
+    with mock.patch.object(element_store, "_OBJECTS_AT_ONCE", at_once):
+        fast, on_columns = kept(script, windows, KEYS[key], function(), trigger=EventTimeTrigger(), **how)
+        slow, as_objects = kept(script, windows, KEYS[key], function(), trigger=OneByOne(), **how)
+    assert (on_columns, as_objects) == (True, False)
+    assert fast == slow

@@ -110,6 +110,15 @@ def check_name(module: object, name: object) -> None:
         )
 
 
+def is_pickle(data: bytes) -> bool:
+    """Whether bytes begin as a pickle does, and not as a table of Arrow does.
+
+    >>> is_pickle(dumps(1)), is_pickle(bytes(8))
+    (True, False)
+    """
+    return data[:1] == pickle.PROTO
+
+
 def dumps(value: object) -> bytes:
     """Pickle data.
 

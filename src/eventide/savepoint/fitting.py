@@ -19,13 +19,12 @@ from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
 from eventide.runtime.state.operators import changes_of, follows_from_the_program
-from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.runtime.window.operator import CONTENTS
 from eventide.savepoint.directory import Outline, SavedSource
 from eventide.savepoint.rows import VALUE, WINDOW
-from eventide.savepoint.tables import obstacle
+from eventide.savepoint.tables import form_of, obstacle
 
 KEPT_FIELDS = "kept fields"
 """Parts that follow from the types of elements, and are seen in the tables themselves."""
@@ -230,10 +229,11 @@ def _obstacles_in_tables(savepoint: Outline, tasks: Iterable[TaskSpec]) -> list[
             if why is not None:
                 changes.append(f"operator {task.name!r}: {why}")
                 continue
-        if isinstance(spec, OnColumns):
+        form = form_of(task)
+        if form is not None:
             for part, schema in savepoint.schemas(task.id).items():
                 may_change = KEPT_FIELDS in task.identity
-                why = obstacle(schema, spec.stored_schema(part), may_change=may_change)
+                why = obstacle(schema, form.stored_schema(part), may_change=may_change)
                 changes += [] if why is None else [f"operator {task.name!r}: {why}"]
     return changes
 

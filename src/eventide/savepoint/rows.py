@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import type_info_from_arrow
 from eventide.errors import EventideError, StateError
-from eventide.pickling.pickles import dumps, loads, plain_loads
+from eventide.pickling.pickles import dumps, is_pickle, loads, plain_loads
 from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
@@ -130,10 +130,10 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
 
 
 def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:
-    """Give the rows of fixed windows of objects, chunk by chunk."""
+    """Give the rows of fixed windows of objects, chunk by chunk; those of tables are left out."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
-            for window, by_key in decode_windows(content, loads_anyway).items():
+            for window, by_key in (decode_windows(content, loads_anyway) if is_pickle(content) else {}).items():
                 for key, kept in by_key.items():
                     of_key = keys.columns(key, _hash(key))
                     lies = {"row": row, "chunk": number, **_namespace(window)}

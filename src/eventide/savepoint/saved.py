@@ -13,8 +13,6 @@ import pyarrow.parquet as pq
 from eventide.errors import StateError
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
 from eventide.runtime.state.operators import HEAD, OperatorStates
-from eventide.runtime.tasks.operator import OnColumns
-from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
@@ -237,8 +235,8 @@ def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
 
 def _widened(table: pa.Table, task: TaskSpec, part: str) -> pa.Table:
     """Rows with the columns that an operator keeps in a part of its state."""
-    spec = task.operator if isinstance(task, OperatorTaskSpec) else None
-    return tables.widened(table, spec.stored_schema(part)) if isinstance(spec, OnColumns) else table
+    form = tables.form_of(task)
+    return table if form is None else tables.widened(table, form.stored_schema(part))
 
 
 def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, *, verify: bool) -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS
+from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.layout import constant, key_names, slices_by
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -16,6 +17,11 @@ from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
+from eventide.runtime.tasks.operator import OnColumns
+from eventide.runtime.tasks.operator_task import OperatorTaskSpec
+from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.window.element_store import ElementTables
+from eventide.runtime.window.functions import WindowSpec
 from eventide.savepoint.rows import CHUNK, DUE, GROUP, ROW
 
 _BESIDE = (GROUP, ROW, CHUNK, DUE)
@@ -24,6 +30,14 @@ _DIGITS = 19
 
 TIMES = "times"
 """The kind of time at which buckets of tables are due."""
+
+
+def form_of(task: TaskSpec) -> OnColumns | ElementTables | None:
+    """What says which columns the tables of an operator have; None where it keeps none."""
+    spec = task.operator if isinstance(task, OperatorTaskSpec) else None
+    if isinstance(spec, WindowSpec):
+        return spec.tables
+    return spec if isinstance(spec, OnColumns) else None
 
 
 def of_buckets(store: BucketStore, max_parallelism: int) -> Iterator[pa.Table]:
@@ -36,16 +50,18 @@ def of_buckets(store: BucketStore, max_parallelism: int) -> Iterator[pa.Table]:
 
 
 def of_chunks(store: StoredChunks, max_parallelism: int) -> Iterator[pa.Table]:
-    """The rows of each chunk, with its row and its number in that."""
+    """The rows of each chunk, with its row and its number in that; chunks of objects are left out."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
+            if is_pickle(content):
+                continue
             table = _with_groups(decode_table(content), max_parallelism)
             lies = table.append_column(ROW, constant(row, len(table)))
             yield lies.append_column(CHUNK, constant(number, len(table)))
 
 
 def keep(table: pa.Table, backend: Backend) -> None:
-    """Put rows into the state of a subtask, which has none of the kind yet."""
+    """Put rows into the state of a subtask, which has none of the kind yet; its chunks of objects come before."""
     if DUE in table.column_names:
         due = pc.min(table.column(DUE)).as_py()
         own = table.drop_columns([GROUP, DUE])
@@ -55,7 +71,7 @@ def keep(table: pa.Table, backend: Backend) -> None:
     for row, rows in slices_by(table.drop_columns([GROUP]), ROW):
         by_number = dict(slices_by(rows, CHUNK))
         none = rows.drop_columns([CHUNK]).slice(0, 0)
-        for i in range(max(by_number) + 1):
+        for i in range(store.count(row), max(by_number) + 1):
             chunk = by_number.get(i, none)
             store.put(row, i, encode_table(chunk), len(chunk))
     store.flush()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.errors import StateError
+from eventide.pickling.pickles import is_pickle
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
@@ -23,7 +24,6 @@ from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, KeyRows, Row,
 from eventide.savepoint.tasks import SAVED
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"
-_PICKLE = b"\x80"
 """The beginning of a pickle, which no table has."""
 _ROWS = 65_536
 _FILE = ""
@@ -76,12 +76,10 @@ class StateWriter:
                     elif not is_keyed:
                         of_buckets = tables.of_buckets(store, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_buckets)
-                for part, chunks, is_keyed in _chunk_stores(own):
-                    if is_keyed:
-                        keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))
-                    else:
-                        of_chunks = tables.of_chunks(chunks, self.max_parallelism)
-                        _write_tables(directory, operator, part, place, of_chunks)
+                for part in _parts(own, _CHUNKS):
+                    chunks = StoredChunks(PartOfState(MemoryBackend(own), part))
+                    keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))
+                    _write_tables(directory, operator, part, place, tables.of_chunks(chunks, self.max_parallelism))
         return [
             *((_FILE, subtask, name, b"") for name in directory.written),
             *(
@@ -173,11 +171,4 @@ def _bucket_stores(own: dict[str, bytes]) -> Iterator[tuple[str, BucketStore, bo
     for part in _parts(own, _BUCKETS):
         store = BucketStore(PartOfState(MemoryBackend(own), part), 1, (tables.TIMES,))
         content = next((content for content in map(store.get, range(store.count)) if content is not None), b"")
-        yield part, store, content.startswith(_PICKLE)
-
-
-def _chunk_stores(own: dict[str, bytes]) -> Iterator[tuple[str, StoredChunks, bool]]:
-    """The chunks of each part, and whether they hold objects by key, and no tables."""
-    for part in _parts(own, _CHUNKS):
-        store = StoredChunks(PartOfState(MemoryBackend(own), part))
-        yield part, store, store.contents(store.rows()[0])[0].startswith(_PICKLE)
+        yield part, store, is_pickle(content)

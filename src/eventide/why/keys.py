@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.time_window import TimeWindow
+from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.aggregation import ROWS
-from eventide.runtime.columnar.layout import END, START
+from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
@@ -19,6 +20,7 @@ from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.timers import timers_of
+from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
 from eventide.why.evidence import Evidence
 from eventide.why.standing import OperatorStanding, Phase, WindowStanding, is_on_columns, panes_of, standing_of
@@ -79,7 +81,13 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
     panes, is_table = panes_of(standing), is_on_columns(standing)
     for side, row, content in evidence.stored(standing.operator):
         if row is not None and panes is not None:
-            held = _in_panes(panes, row, content, key) if is_table else _in_windows(evidence, content, key)
+            held: Iterator[tuple[int, int | None, str]]
+            if is_table:
+                held = _in_panes(panes, row, content, key)
+            elif is_pickle(content):
+                held = _in_windows(evidence, content, key)
+            else:
+                held = _in_tables(row, content, key)
             for number, elements, text in held:
                 of_windows.add(panes.window(number), elements, text)
         elif row is None and is_table:
@@ -178,7 +186,7 @@ class _Windows:
         )
 
 
-def _in_panes(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple[int, int, str]]:
+def _in_panes(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple[int, int | None, str]]:
     """Rows or partial aggregates of a pane, which belongs to several windows where they slide."""
     rows = _rows_of(decode_table(chunk), key)
     if len(rows):
@@ -186,13 +194,23 @@ def _in_panes(panes: Panes, pane: int, chunk: bytes, key: str) -> Iterator[tuple
             yield number, _count(rows), ""
 
 
-def _in_windows(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[int, None, str]]:
+def _in_windows(evidence: Evidence, chunk: bytes, key: str) -> Iterator[tuple[int, int | None, str]]:
     """Give the contents of windows for a key, or the elements that they must still add."""
     content: Any = evidence.loads(chunk)
     for window, keys, values in content:
         for one, value in zip(keys, values, strict=True):
             if _text(one) == key:
                 yield window, None, repr(value)
+
+
+def _in_tables(row: int, chunk: bytes, key: str) -> Iterator[tuple[int, int | None, str]]:
+    """Elements of windows that are kept on columns; windows that lie together share them."""
+    elements: dict[int, list[Any]] = {}
+    for one in _rows_of(decode_table(chunk), key).to_pylist():
+        for number in range(one.get(FIRST, row), one.get(LAST, row) + 1):
+            elements.setdefault(number, []).append(one[VALUE])
+    for number, some in elements.items():
+        yield number, len(some), repr(some)
 
 
 def _add_rows(windows: _Windows, kept: list[tuple[str, str]], part: str, rows: pa.Table) -> None:

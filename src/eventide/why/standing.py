@@ -10,10 +10,9 @@ import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import Panes, windows_in_row
 from eventide.runtime.eventtime.valve import Holder
 from eventide.runtime.observation.event_time_log import Lateness, SplitRecord
-from eventide.runtime.window.fixed_operator import windows_in_row
 from eventide.runtime.window.operation import COLUMNS
 from eventide.why.evidence import Evidence, Json, ValveState
 

@@ -274,12 +274,12 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "elements come so",
         "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
         "Stage 1: one shuffle, 1 operator(s)",
-        "Operator 1 'TumblingEventTimeWindows.process': element by element, because Contents is Python; "
-        "aggregate(sum_('…'), …) of eventide.aggregates would run on columns, 2 subtask(s)",
+        "Operator 1 'TumblingEventTimeWindows.process': element by element when a window fires, on columns until then, "
+        "because Contents is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns, 2 subtask(s)",
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
-        "  state      AllElements per key and window",
+        "  state      AllElements in Arrow columns per key and window",
         "  stored as  'w'",
         "  map: in Python, because the type of its elements is not declared",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",

@@ -211,6 +211,15 @@ def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:
     return None
 
 
+_ROWS_OF_AN_ELEMENT = 16
+"""Most rows of chunks that an element is appended to: where it is in more windows, a row has several."""
+
+
+def windows_in_row(panes: Panes) -> int:
+    """How many windows, one after the other, a row of chunks holds, where windows and no panes are stored."""
+    return -(-panes.per_window // _ROWS_OF_AN_ELEMENT)
+
+
 @dataclass(frozen=True, slots=True)
 class PaneAggregation:
     """Puts rows into panes and aggregates each pane by key.

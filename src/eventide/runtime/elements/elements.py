@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -220,13 +220,25 @@ def interleave(parts: Sequence[Elements]) -> Elements:
     """Put elements of several channels into the one defined order: by number in their channel, then by channel."""
     if len(parts) == 1:
         return parts[0]
+    together = _joined(parts)
+    columns = together.columns
+    indices = np.array(together.sequence, np.int64) if columns is None else columns.sequence.to_numpy()
+    if bool((indices[1:] >= indices[:-1]).all()):
+        return together
+    return together.at(np.argsort(indices, kind="stable"))
+
+
+def _joined(parts: Sequence[Elements]) -> Elements:
+    """All elements of several parts, one part after the other: on columns as long as none is a Python object."""
+    if len(parts) == 1:
+        return parts[0]
+    columns = [part.columns for part in parts if part.columns is not None and part.is_unread]
+    if parts and len(columns) == len(parts):
+        return Elements(keys=list(chain.from_iterable(part.keys for part in parts)), columns=Columns.joined(columns))
     together = Elements()
     for part in parts:
         together.extend(part)
-    indices = np.array(together.sequence, np.int64)
-    if bool((indices[1:] >= indices[:-1]).all()):
-        return together
-    return together.at(np.argsort(indices, kind="stable").tolist())
+    return together
 
 
 def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, Elements]]:
@@ -247,18 +259,17 @@ def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, E
     >>> [(number, elements.values) for number, elements in in_time_order({0: [one], 1: [other]})]
     [(0, ['a3', 'b7']), (1, ['a5']), (0, ['a9'])]
     """
-    joined, together = {number: interleave(parts) for number, parts in inputs.items()}, Elements()
-    for elements in joined.values():
-        together.extend(elements)
+    joined = {number: interleave(parts) for number, parts in inputs.items()}
+    together = _joined([*joined.values()])
     times = np.array([MIN_MS if timestamp is None else timestamp for timestamp in together.timestamps], np.int64)
     order = np.argsort(times, kind="stable")
     if len(joined) == 1:
-        yield from ((number, together.at(order.tolist())) for number in joined)
+        yield from ((number, together.at(order)) for number in joined)
     elif together:
         input_of = np.repeat([*joined], [*map(len, joined.values())])
         turn_of = _turns(together.keys, input_of, order)
         order = order[np.lexsort((input_of[order], turn_of[order]))]
-        in_order, input_of, turn_of = together.at(order.tolist()), input_of[order], turn_of[order]
+        in_order, input_of, turn_of = together.at(order), input_of[order], turn_of[order]
         changes = np.flatnonzero(np.diff(input_of) | np.diff(turn_of)) + 1
         for begin, end in pairwise([0, *changes.tolist(), len(together)]):
             yield int(input_of[begin]), in_order.between(begin, end)

@@ -66,9 +66,13 @@ class StoredChunks:
         """Whether a row holds anything."""
         return row in self._entries
 
+    def count(self, row: int) -> int:
+        """How many chunks a row has."""
+        return len(self._entries.get(row, ()))
+
     def contents(self, row: int) -> list[bytes]:
         """The chunks of a row as they are stored, oldest first."""
-        return [self._content(row, i) for i in range(len(self._entries.get(row, ())))]
+        return [self._content(row, i) for i in range(self.count(row))]
 
     def put(self, row: int, i: int, content: bytes, size: int) -> None:
         """Store the chunk of a number, with `size` entries: one that is there, or the next."""

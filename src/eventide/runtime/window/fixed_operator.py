@@ -12,9 +12,9 @@ import numpy as np
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.errors import ProgramError
-from eventide.runtime.columnar.panes import Panes, panes_of
+from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.elements.keys import key_group
+from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.invoke import no_results
 from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
@@ -22,24 +22,17 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AtElement, Times
+from eventide.runtime.window.element_store import ElementStore
 from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
-from eventide.runtime.window.reducing import Indices, Partials, by_pane
+from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
 from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"
 """The name that is there when functions have asked for state by window: most never do."""
 
-_ROWS_OF_AN_ELEMENT = 16
-"""Most rows of chunks that an element is appended to: where it is in more windows, a row has several."""
-
 _NO_LIMIT = 2 * MAX_MS
-
-
-def windows_in_row(panes: Panes) -> int:
-    """How many windows, one after the other, a row of chunks holds."""
-    return -(-panes.per_window // _ROWS_OF_AN_ELEMENT)
 
 
 class FixedWindowOperator(WindowOperator):
@@ -65,7 +58,11 @@ class FixedWindowOperator(WindowOperator):
         self._panes = panes
         self._backend = backend
         self._max_parallelism = context.max_parallelism
-        self._store = WindowStore(backend, spec.contents, windows_in_row(panes))
+        self._store = (
+            WindowStore(backend, spec.contents, windows_in_row(panes))
+            if spec.tables is None
+            else ElementStore(backend, spec.tables, context.max_parallelism)
+        )
         self._windows_of: dict[int, range] = {}
         self._had_window_state = backend.get(_WINDOW_STATE) is not None
         self._firing.uses_window_state = self._had_window_state
@@ -77,10 +74,7 @@ class FixedWindowOperator(WindowOperator):
             self._take_partials(partials)
             return
         elements = interleave(parts)
-        try:
-            timestamps = np.array(elements.timestamps, np.int64)
-        except (TypeError, OverflowError):
-            timestamps = np.array([MIN_MS])
+        timestamps = _times_of(elements)
         if not len(timestamps) or timestamps.min() == MIN_MS:
             super().process([elements])  # which says what is wrong with the timestamp
             return
@@ -209,7 +203,7 @@ class FixedWindowOperator(WindowOperator):
 
     def _in_order(self, keys: list[Any]) -> list[Any]:
         """Keys by key group; those of a group stay in their order."""
-        groups = np.array([key_group(key, self._max_parallelism) for key in keys], np.int32)
+        groups = (hashes_of(keys) >> np.uint64(32)) % np.uint64(self._max_parallelism)
         return [keys[i] for i in np.argsort(groups, kind="stable").tolist()]
 
     def _failed(self, failed: AtElement) -> Exception:
@@ -226,42 +220,59 @@ class FixedWindowOperator(WindowOperator):
                 last = panes.last_of(starts)
                 self._metrics.count_late(self._spec.name, LATE_DROPPED, last, self._moment.watermark, counts)
             if part.keys:
-                self._add_ahead(part.keys, part.values, np.array(part.panes, np.int64))
+                self._add_objects(part.keys, part.values, np.array(part.panes, np.int64))
 
     def _take_many(self, elements: Elements, timestamps: Times) -> None:
-        keys = elements.keys or [None] * len(elements)
-        rest = self._add_ahead(keys, elements.values, timestamps)
+        if isinstance(self._store, ElementStore):
+            ahead, rest = self._ahead(timestamps)
+            self._store.add(ahead, self._store.tables.of(elements))
+        else:
+            rest = self._add_objects(elements.keys or [None] * len(elements), elements.values, timestamps)
         if rest:
-            indices = _together(rest)
-            self._take_one_by_one(elements if indices is None else elements.at(indices.tolist()))
+            indices = together(rest)
+            self._take_one_by_one(elements if indices is None else elements.at(indices))
 
-    def _add_ahead(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Indices | None]:
-        """Add elements to those of their windows that the watermark has not reached.
+    def _ahead(self, timestamps: Times) -> tuple[list[tuple[range, Indices | None]], list[Indices | None]]:
+        """The windows of each pane that the watermark has not reached, with the indices of its elements.
 
-        Returns:
-            The indices of the elements, pane by pane, that are in another window too, or in none.
+        Beside them, the indices of the elements, pane by pane, that are in another window too, or in none.
         """
-        ahead: defaultdict[int, list[Indices | None]] = defaultdict(list)
+        ahead: list[tuple[range, Indices | None]] = []
         rest: list[Indices | None] = []
         first_ahead = self._last_fired() + 1
         for pane, indices in by_pane(self._panes, timestamps):
             windows = self._windows_at(pane)
             not_reached = range(max(windows.start, first_ahead), windows.stop)
-            for window in not_reached:
-                ahead[window].append(indices)
+            if not_reached:
+                ahead.append((not_reached, indices))
             if len(not_reached) < max(1, len(windows)):
                 rest.append(indices)
+        return ahead, rest
+
+    def _add_objects(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Indices | None]:
+        """Add objects to those of their windows that the watermark has not reached.
+
+        Returns:
+            The indices of those, pane by pane, that are in another window too, or in none.
+        """
+        store = self._store
+        if isinstance(store, ElementStore):
+            raise TypeError("elements that are kept on columns are not reduced")
+        ahead, rest = self._ahead(timestamps)
+        by_window: defaultdict[int, list[Indices | None]] = defaultdict(list)
+        for windows, indices in ahead:
+            for window in windows:
+                by_window[window].append(indices)
         is_in_several = self._panes.per_window > 1 and not all_fixed(values)
         try:
-            for window, groups in ahead.items():
-                together = _together(groups)
-                if together is None:
-                    self._store.add(window, keys, own_each(values) if is_in_several else values, timestamps)
+            for window, groups in by_window.items():
+                at = together(groups)
+                if at is None:
+                    store.add(window, keys, own_each(values) if is_in_several else values, timestamps)
                 else:
-                    indices = together.tolist()
-                    some_keys, some_values = [keys[i] for i in indices], [values[i] for i in indices]
+                    some_keys, some_values = [keys[i] for i in at.tolist()], [values[i] for i in at.tolist()]
                     some_values = own_each(some_values) if is_in_several else some_values
-                    self._store.add(window, some_keys, some_values, timestamps[together])
+                    store.add(window, some_keys, some_values, timestamps[at])
         except AtElement as failed:
             raise self._failed(failed) from failed.error
         return rest
@@ -297,8 +308,13 @@ class FixedWindowOperator(WindowOperator):
             self._show(kept, stays=True)
 
 
-def _together(groups: list[Indices | None]) -> Indices | None:
-    """The indices of several panes in the order of arrival; None stands for all there are."""
-    if len(groups) == 1:
-        return groups[0]
-    return np.sort(np.concatenate([group for group in groups if group is not None]))
+def _times_of(elements: Elements) -> Times:
+    """The timestamps of elements; ``MIN_MS`` alone where one is none."""
+    columns = elements.columns
+    if columns is not None and columns.timestamps is not None and not columns.timestamps.null_count:
+        times: Times = columns.timestamps.to_numpy()
+        return times
+    try:
+        return np.array(elements.timestamps, np.int64)
+    except (TypeError, OverflowError):
+        return np.array([MIN_MS])

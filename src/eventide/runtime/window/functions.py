@@ -43,6 +43,7 @@ from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import SortInputs
 from eventide.runtime.window.contents import Contents
+from eventide.runtime.window.element_store import ElementTables
 
 TRIGGER_STATE = "trigger:"
 WINDOW_STATE = "window:"
@@ -311,7 +312,8 @@ class WindowSpec:
     """All that describes a window operator; picklable.
 
     ``output_type`` is what was declared for its results; those of side outputs have the type of their tag.
-    ``dead_letters`` is the side output of what its functions cannot handle; None: that is an error.
+    ``dead_letters`` is the side output of what its functions cannot handle; None: that is an error. ``tables`` says how
+    elements are kept on columns until their window fires; None: they are kept as objects.
     """
 
     name: str
@@ -324,6 +326,7 @@ class WindowSpec:
     late_tag: str | None = None
     output_type: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
     dead_letters: str | None = None
+    tables: ElementTables | None = None
     key_context: KeyContext = field(default_factory=KeyContext, compare=False, repr=False)
 
     @property
@@ -354,11 +357,12 @@ class WindowSpec:
         """Return the lines of ``explain``."""
         gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
+        on_columns = "" if self.tables is None else " in Arrow columns"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
-            ("state", f"{type(self.contents).__name__} per key and window"),
+            ("state", f"{type(self.contents).__name__}{on_columns} per key and window"),
             *described(self.dead_letters),
         ]
 

@@ -24,14 +24,14 @@ from eventide.api.windows import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator
 from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
-from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.state.backend import Backend
@@ -42,6 +42,7 @@ from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import fold_of
 from eventide.runtime.tracing.tracing import key_fields
 from eventide.runtime.window.contents import AllElements, Contents, Reduced
+from eventide.runtime.window.element_store import ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
@@ -119,6 +120,12 @@ class WindowOperation:
                 return self._on_columns(spec, contents, self.function, source, max_parallelism)
         else:
             obstacle = _python_in(spec)
+        identity = self._identity(spec, source, max_parallelism)
+        if isinstance(contents, AllElements):
+            source = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
+            kept = _kept_as_objects(spec, source)
+            if kept is None:
+                spec = replace(spec, tables=_tables(spec, source))
         partitioner = _element_partitioner(spec, source, max_parallelism)
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
@@ -126,7 +133,10 @@ class WindowOperation:
             reason = _unreduced(spec, source) if _reduces(spec) else None
             unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
             speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
-        identity = self._identity(spec, source, max_parallelism)
+            if spec.tables is not None:
+                speed = f"{_ELEMENT} when a window fires, on columns until then, because {obstacle}"
+            elif isinstance(contents, AllElements):
+                speed = f"{speed}; elements are kept as objects, because {kept}"
         return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (None,))
 
     def _on_columns(
@@ -297,6 +307,37 @@ def _why_fast(window: ColumnarWindow) -> str:
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
     return "rows go through the shuffle, because their order decides what these windows hold"
+
+
+def _kept_as_objects(spec: WindowSpec, source: OperatorInput) -> str | None:
+    """Why all elements of windows cannot stay on columns until they fire, and what to change; None if they can."""
+    key = source.key
+    if spec.dead_letters is not None:
+        return "those that it cannot handle are wanted"
+    if not spec.is_fixed:
+        windows = f"{spec.assigner!r} with {spec.trigger!r}"
+        return f"{windows} asks each of them; tumbling and sliding windows of event time by themselves do not"
+    if source.value_type.is_pickled:
+        return "their type is not declared; declare the output_type of the function that makes them"
+    if source.value_type.has_exponents:
+        return "columns do not keep the digits of their decimal numbers"
+    if key is not None and not _tells_apart(key.type_info):
+        declare = "name fields, key_by('…'), or declare the key_type"
+        return f"columns do not tell keys of type {key.type_info} apart as Python does; {declare}"
+    return None
+
+
+def _tells_apart(kind: TypeInformation) -> bool:
+    """Whether keys of a type are equal in columns where they are equal to Python, and in every way."""
+    return all(map(is_exact, kind.types)) if isinstance(kind, TupleTypeInfo) else is_exact(kind)
+
+
+def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables | None:
+    panes, key = panes_of(spec.assigner), source.key
+    in_row = 1 if panes is None else windows_in_row(panes)
+    if key is None:
+        return ElementTables(source.value_type, in_row=in_row)
+    return ElementTables(source.value_type, key.type_info, key.columns, in_row)
 
 
 def _reduces(spec: WindowSpec) -> bool:

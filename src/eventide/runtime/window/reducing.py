@@ -404,3 +404,10 @@ def by_pane_start(starts: Times) -> list[tuple[int, Indices | None]]:
     order = np.argsort(narrow, kind="stable")
     cuts = np.cumsum(np.bincount(codes, minlength=len(distinct)))[:-1]
     return list(zip(distinct.tolist(), np.split(order, cuts), strict=True))
+
+
+def together(groups: list[Indices | None]) -> Indices | None:
+    """The indices of several panes in the order of arrival; None stands for all there are."""
+    if len(groups) == 1:
+        return groups[0]
+    return np.sort(np.concatenate([group for group in groups if group is not None]))

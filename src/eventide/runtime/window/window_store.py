@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.state.backend import Backend, without_collection
-from eventide.runtime.state.chunks import ChunkStore
+from eventide.runtime.state.chunks import ChunkForm, ChunkStore
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
 KeyGroupPartitioner: TypeAlias = dict[Any, Any]
@@ -20,6 +20,9 @@ KeyGroupPartitioner: TypeAlias = dict[Any, Any]
 
 Chunk: TypeAlias = dict[int, KeyGroupPartitioner]
 """The windows of a row by their number."""
+
+T = TypeVar("T")
+Added = TypeVar("Added")
 
 _PARTS = 8
 _NO_TIMES = np.empty(0, np.int64)
@@ -100,20 +103,65 @@ def size_of(chunk: Chunk) -> int:
     return sum(sum(map(len, by_key.values())) for by_key in chunk.values())
 
 
-class WindowStore:
+class RowsOfWindows(Generic[T, Added]):
+    """Rows of chunks that hold windows, which are known by their number, and what this micro-batch adds to each.
+
+    A row holds `in_row` windows, one after the other; one each, unless windows overlap so much that an element is in a
+    great many.
+    """
+
+    def __init__(self, backend: Backend, form: ChunkForm[T], in_row: int) -> None:
+        self._chunks: ChunkStore[T] = ChunkStore(backend, form)
+        self._in_row = in_row
+        self._added: dict[int, Added] = {}
+        self._read: dict[int, list[T]] = {}
+
+    def windows(self, first: int, last: int) -> list[int]:
+        """The windows from one number to another, both inclusive, that may hold anything, in the order of time."""
+        if first > last:
+            return []
+        first_row, last_row = first // self._in_row, last // self._in_row
+        rows = sorted(row for row in {*self._chunks.rows(), *self._added} if first_row <= row <= last_row)
+        numbers = chain.from_iterable(range(row * self._in_row, (row + 1) * self._in_row) for row in rows)
+        return [number for number in numbers if first <= number <= last]
+
+    def count_from(self, first: int) -> int | None:
+        """How many windows hold something, from a number on; None where several are stored together."""
+        return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
+
+    def drop_until(self, window: int) -> None:
+        """Forget all windows up to a number, as far as no later ones are in their rows."""
+        last_row = (window + 1) // self._in_row - 1
+        for row in {*self._chunks.rows(), *self._added}:
+            if row <= last_row:
+                self._chunks.drop(row)
+                self._added.pop(row, None)
+                self._read.pop(row, None)
+
+    def flush(self) -> None:
+        """Store the index; call it once at the end of a micro-batch."""
+        self._chunks.flush()
+        self._read.clear()
+
+    def _chunks_of(self, row: int) -> list[T]:
+        """The stored chunks of a row, oldest first, which are read once in a micro-batch."""
+        chunks = self._read.get(row)
+        if chunks is None:
+            chunks = self._read[row] = self._chunks.chunks(row)
+        return chunks
+
+
+class WindowStore(RowsOfWindows[Chunk, Chunk]):
     """The contents of fixed windows, which are known by their number: later windows have higher ones.
 
-    A row of chunks holds `in_row` windows, one after the other; one each, unless windows overlap so much that an
-    element is in a great many. What a micro-batch brings and fires is never stored.
+    What a micro-batch brings and fires is never stored.
     """
 
     def __init__(self, backend: Backend, contents: Contents, windows_in_row: int) -> None:
+        form = _WindowChunks(contents)
+        super().__init__(backend, form, windows_in_row)
         self._contents = contents
-        self._form = _WindowChunks(contents)
-        self._chunks: ChunkStore[Chunk] = ChunkStore(backend, self._form)
-        self._in_row = windows_in_row
-        self._added: dict[int, Chunk] = {}
-        self._read: dict[int, list[Chunk]] = {}
+        self._form = form
         self._opened: dict[int, KeyGroupPartitioner] = {}
 
     def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
@@ -147,19 +195,6 @@ class WindowStore:
             added.setdefault(key, []).append(value)
         return kept
 
-    def windows(self, first: int, last: int) -> list[int]:
-        """The windows from one number to another, both inclusive, that may hold anything, in the order of time."""
-        if first > last:
-            return []
-        first_row, last_row = first // self._in_row, last // self._in_row
-        rows = sorted(row for row in {*self._chunks.rows(), *self._added} if first_row <= row <= last_row)
-        numbers = chain.from_iterable(range(row * self._in_row, (row + 1) * self._in_row) for row in rows)
-        return [number for number in numbers if first <= number <= last]
-
-    def count_from(self, first: int) -> int | None:
-        """How many windows hold something, from a number on; None where several are stored together."""
-        return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
-
     def open(self, window: int) -> KeyGroupPartitioner:
         """Return the contents of a window that will still be added to, by key in the order of first arrival.
 
@@ -182,15 +217,6 @@ class WindowStore:
         opened = self._opened.pop(window, None)
         return self._put_together(window) if opened is None else opened
 
-    def drop_until(self, window: int) -> None:
-        """Forget all windows up to a number, as far as no later ones are in their rows."""
-        last_row = (window + 1) // self._in_row - 1
-        for row in {*self._chunks.rows(), *self._added}:
-            if row <= last_row:
-                self._chunks.drop(row)
-                self._added.pop(row, None)
-                self._read.pop(row, None)
-
     def flush(self) -> None:
         """Store what was added; call it once at the end of a micro-batch.
 
@@ -199,8 +225,7 @@ class WindowStore:
         """
         for row in list(self._added):
             self._store(row)
-        self._chunks.flush()
-        self._read.clear()
+        super().flush()
         self._opened.clear()
 
     def _keeps(self, row: int) -> bool:
@@ -215,9 +240,7 @@ class WindowStore:
 
     def _put_together(self, window: int) -> KeyGroupPartitioner:
         row = window // self._in_row
-        chunks = self._read.get(row)
-        if chunks is None:
-            chunks = self._read[row] = self._chunks.chunks(row)
+        chunks = self._chunks_of(row)
         added = self._added.get(row, {})
         kept = chunks[0].pop(window, {}) if chunks else added.pop(window, {})
         with without_collection():

@@ -1,0 +1,245 @@
+"""Elements of fixed windows as rows of Arrow, from when they come until their window fires.
+
+``ElementTables`` says how they lie in tables, ``ElementStore`` keeps them, and ``ElementsByKey`` makes Python objects
+of those of a window, some keys at a time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.pickling.pickles import is_pickle
+from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
+from eventide.runtime.columnar.operator import value_columns
+from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.window.reducing import Indices, together
+from eventide.runtime.window.window_store import RowsOfWindows, decode_windows
+
+FIRST, LAST = "__first", "__last"
+"""int64: the first and the last window that an element is in, of those in its row of chunks."""
+
+_PATIENCE = 8
+_OBJECTS_AT_ONCE = 8_192
+
+Panes: TypeAlias = Sequence[tuple[range, Indices | None]]
+"""Elements by the windows that they are in: these, by their numbers, and the indices (None: of all elements)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElementTables:
+    """Form of the tables that elements of windows lie in: the columns of their key, and the elements themselves.
+
+    The key consists of the fields ``key_columns``, or it comes beside the elements; without a ``key_type`` there is
+    none. Windows that lie together, ``in_row`` of them, share an element, which says in which of them it is.
+
+    It is the form of chunks, too. Those of earlier versions are pickles, which are read all the same.
+    """
+
+    value_type: TypeInformation
+    key_type: TypeInformation | None = None
+    key_columns: tuple[str, ...] = ()
+    in_row: int = 1
+    patience: int = _PATIENCE
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns of the key."""
+        kind = self.key_type
+        if kind is None:
+            return []
+        return key_names(len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1)
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that are stored."""
+        empty = self.of_lists([], [])
+        return (empty if self.in_row == 1 else in_windows(empty, 0, 0)).schema
+
+    def of(self, elements: Elements) -> pa.Table:
+        """Elements as a table, in their order."""
+        values = elements.as_columns(self.value_type).values
+        if self.key_columns and not values.null_count:
+            return pa.table({**value_columns(values, self.key_columns, ()), VALUE: values})
+        return pa.table({**self._columns_of_keys(elements.keys), VALUE: values})
+
+    def of_lists(self, keys: Sequence[Any], values: Sequence[Any]) -> pa.Table:
+        """Elements, side by side with their keys, as a table."""
+        return pa.table({**self._columns_of_keys(keys), VALUE: self.value_type.to_arrow(values)})
+
+    def keys_in(self, rows: pa.Table) -> list[Any]:
+        """The key of each row, as functions see it."""
+        if self.key_type is None:
+            return [None] * len(rows)
+        columns = [rows.column(name).combine_chunks() for name in self.key_names]
+        is_composite = isinstance(self.key_type, CompositeTypeInfo)
+        whole = pa.StructArray.from_arrays(columns, fields=list(self.key_type.arrow_type())) if is_composite else None
+        keys: list[Any] = self.key_type.from_arrow(columns[0] if whole is None else whole)
+        return keys
+
+    def _columns_of_keys(self, keys: Sequence[Any]) -> dict[str, pa.Array]:
+        if self.key_type is None:
+            return {}
+        whole = self.key_type.to_arrow(keys)
+        columns = whole.flatten() if isinstance(self.key_type, CompositeTypeInfo) else [whole]
+        return dict(zip(self.key_names, columns, strict=True))
+
+    def size(self, chunk: pa.Table) -> int:
+        """How many elements there are."""
+        return len(chunk)
+
+    def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
+        """All elements of the chunks, in the order of arrival."""
+        return pa.concat_tables(chunks).combine_chunks()
+
+    def encode(self, chunk: pa.Table) -> bytes:
+        """An Arrow IPC stream."""
+        return encode_table(chunk)
+
+    def decode(self, data: bytes) -> pa.Table:
+        """The inverse of :meth:`encode`."""
+        return self._of_pickle(data) if is_pickle(data) else decode_table(data)
+
+    def _of_pickle(self, data: bytes) -> pa.Table:
+        tables = [self.stored_schema("").empty_table()]
+        for window, by_key in decode_windows(data).items():
+            keys = [key for key, elements in by_key.items() for _ in elements]
+            rows = self.of_lists(keys, list(chain.from_iterable(by_key.values())))
+            tables.append(rows if self.in_row == 1 else in_windows(rows, window, window))
+        return pa.concat_tables(tables)
+
+
+def in_windows(rows: pa.Table, first: Any, last: Any) -> pa.Table:
+    """Rows that say which windows they are in: from one number to another."""
+    for name, number in ((FIRST, first), (LAST, last)):
+        rows = rows.append_column(name, pa.array(np.broadcast_to(np.asarray(number, np.int64), len(rows))))
+    return rows
+
+
+class ElementsByKey(Mapping[Any, list[Any]]):
+    """The elements of a window by key, with Python objects for those of some keys at a time.
+
+    Keys come in the order of their key groups, and in a group in that of their first elements. It is quickest to ask for
+    elements in this order.
+    """
+
+    def __init__(self, form: ElementTables, rows: pa.Table, max_parallelism: int) -> None:
+        self._form = form
+        self._values = rows.column(VALUE)
+        numbers = key_numbers(rows, form.key_names)
+        distinct, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
+        of_keys = rows.take(firsts).select(form.key_names)
+        order = _by_group(of_keys, firsts, max_parallelism)
+        rank = np.empty(numbers.max(initial=-1) + 1, np.int64)
+        rank[distinct[order]] = np.arange(len(order))
+        self._order = np.argsort(rank[numbers], kind="stable")
+        self._bounds = np.concatenate(([0], np.cumsum(counts[order]))).tolist()
+        keys = [None] * len(order) if form.key_type is None else form.keys_in(of_keys.take(order))
+        self._places = dict(zip(keys, range(len(keys)), strict=True))
+        self._made: list[Any] = []
+        self._begin = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._places)
+
+    def __getitem__(self, key: Any) -> list[Any]:
+        """Make the elements of a key, and of some keys after it, if they are not there yet."""
+        place = self._places[key]
+        begin, end = self._bounds[place : place + 2]
+        if not self._begin <= begin <= end <= self._begin + len(self._made):
+            until = max(end, min(begin + _OBJECTS_AT_ONCE, len(self._order)))
+            with without_collection():
+                self._made = self._form.value_type.from_arrow(self._values.take(self._order[begin:until]))
+            self._begin = begin
+        return self._made[begin - self._begin : end - self._begin]
+
+
+def _by_group(keys: pa.Table, firsts: Indices, max_parallelism: int) -> Indices:
+    """The order of keys by key group, and by the index of the first element of each."""
+    if not keys.num_columns:
+        return np.arange(len(firsts))
+    groups = (hashes_of_columns(keys.columns) >> np.uint64(32)) % np.uint64(max_parallelism)
+    return np.lexsort((firsts, groups))
+
+
+class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
+    """The elements of fixed windows, which are known by their number: later windows have higher ones.
+
+    What a micro-batch brings and fires is never stored.
+    """
+
+    def __init__(self, backend: Backend, form: ElementTables, max_parallelism: int) -> None:
+        super().__init__(backend, form, form.in_row)
+        self.tables = form
+        self._max_parallelism = max_parallelism
+        self._late: dict[int, tuple[ElementsByKey, dict[Any, list[Any]]]] = {}
+
+    def add(self, panes: Panes, rows: pa.Table) -> None:
+        """Add elements to their windows, in their order."""
+        by_row: defaultdict[int, list[tuple[range, Indices | None]]] = defaultdict(list)
+        for windows, indices in panes:
+            for row in range(windows.start // self._in_row, (windows.stop - 1) // self._in_row + 1):
+                first = row * self._in_row
+                here = range(max(windows.start, first), min(windows.stop, first + self._in_row))
+                by_row[row].append((here, indices))
+        for row, groups in by_row.items():
+            self._added.setdefault(row, []).append(self._part(rows, groups))
+
+    def _part(self, rows: pa.Table, groups: Panes) -> pa.Table:
+        """The rows of some groups, in their order."""
+        if self._in_row == 1:
+            indices = together([indices for _, indices in groups])
+            return rows if indices is None else rows.take(indices)
+        at = [np.arange(len(rows)) if indices is None else indices for _, indices in groups]
+        indices = np.concatenate(at)
+        order = np.argsort(indices)
+        bounds = np.repeat([(of.start, of.stop - 1) for of, _ in groups], [len(one) for one in at], axis=0)[order]
+        return in_windows(rows.take(indices[order]), bounds[:, 0], bounds[:, 1])
+
+    def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> list[Any]:
+        """Add one element to a window that has fired already, and return what the window now has of its key."""
+        if window not in self._late:
+            self._late[window] = self.open(window), {}
+        before, lists = self._late[window]
+        if key not in lists:
+            lists[key] = before.get(key, [])
+        lists[key].append(value)
+        row = self.tables.of_lists([key], [value])
+        self._added.setdefault(window // self._in_row, []).append(
+            row if self._in_row == 1 else in_windows(row, window, window)
+        )
+        return lists[key]
+
+    def open(self, window: int) -> ElementsByKey:
+        """Return the elements of a window by key: objects of their own, which are not what is stored."""
+        row = window // self._in_row
+        rows = self._chunks_of(row)
+        rows = pa.concat_tables([*rows, *self._added.get(row, ())] or [self.tables.stored_schema("").empty_table()])
+        if self._in_row > 1:
+            first, last = (rows.column(name).to_numpy() for name in (FIRST, LAST))
+            rows = rows.filter(pa.array((first <= window) & (window <= last)))
+        return ElementsByKey(self.tables, rows, self._max_parallelism)
+
+    def take(self, window: int) -> ElementsByKey:
+        """Return the elements of a window for the last time."""
+        return self.open(window)
+
+    def flush(self) -> None:
+        """Store what was added; call it once at the end of a micro-batch."""
+        for row, tables in self._added.items():
+            self._chunks.append(row, pa.concat_tables(tables))
+        self._added.clear()
+        self._late.clear()
+        super().flush()
