@@ -1,11 +1,12 @@
 """Work by key and window gives what work on one element after the other gives: the same results in the same order."""
 
 from copy import deepcopy
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Duration, Row, Types, WatermarkStrategy
@@ -13,8 +14,10 @@ from eventide.datastream import OutputTag, ProcessWindowFunction, RuntimeExecuti
 from eventide.datastream.functions import AggregateFunction, associative
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.local.host import begun_from, take_savepoint
+from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.runtime.elements import elements as elements_module
-from eventide.runtime.window import element_store, reducing
+from eventide.runtime.window import element_store, operation, reducing
 from eventide.testing import Idle, ScriptedSource, local_environment
 from support.twin import AllContents, Contents, by_sink, plan_of, run_with_restarts, runner
 
@@ -288,3 +291,49 @@ def test_elements_that_are_kept_on_columns_give_the_same(
         slow, as_objects = kept(script, windows, KEYS[key], function(), trigger=OneByOne(), **how)
     assert (on_columns, as_objects) == (True, False)
     assert fast == slow
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.lists(st.tuples(st.just("s"), ELEMENTS), max_size=8), min_size=4, max_size=4),
+    WINDOWS,
+    st.sampled_from(["a field", "a function that computes"]),
+    st.integers(0, 8),
+    LATENESS,
+)
+def test_state_of_objects_goes_on_on_columns_after_a_restart_and_in_a_savepoint(script, windows, key, bound, lateness):
+    rows = [[(split, Row(key=e[0], time=e[1], text=e[2], tags=[])) for split, e in some] for some in script]
+
+    def planned(parallelism=2):
+        strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
+        stream = local_environment().from_source(
+            ScriptedSource(["s"], rows, NESTED), strategy.with_timestamp_assigner("time"), "script", NESTED
+        )
+        windowed = stream.key_by(*KEYS[key]).window(windows).allowed_lateness(lateness)
+        return plan_of(windowed.process(Counted()).uid("w"), parallelism=parallelism)
+
+    def run_on(plan, checkpoint, batches):
+        one = LocalRunner(plan, clock=lambda: 0, checkpoint=checkpoint)
+        for batch in one.batches():
+            found.extend(value for value, _ in by_sink(plan, batch)[0])
+            batches -= 1
+            if not batches:
+                break
+        return one.checkpoint
+
+    found = []
+    run_on(planned(), LocalCheckpoint(), -1)
+    expected, found = sorted(map(repr, found)), []
+    with mock.patch.object(operation, "_kept_as_objects", lambda spec, source: "an earlier version did"):
+        before = planned()
+    plan = planned()
+    assert before.operators[0].operator.tables is None
+    assert plan.operators[0].operator.tables is not None
+    assert before.identity() == plan.identity()
+    checkpoint = run_on(before, LocalCheckpoint(), 2)
+    checkpoint = run_on(plan, checkpoint, 1)
+    with TemporaryDirectory() as directory:
+        savepoint = take_savepoint(plan, checkpoint, directory)
+        dealt_out = planned(parallelism=3)
+        run_on(dealt_out, begun_from(savepoint, dealt_out), -1)
+    assert sorted(map(repr, found)) == expected

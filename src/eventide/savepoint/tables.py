@@ -71,9 +71,10 @@ def keep(table: pa.Table, backend: Backend) -> None:
     for row, rows in slices_by(table.drop_columns([GROUP]), ROW):
         by_number = dict(slices_by(rows, CHUNK))
         none = rows.drop_columns([CHUNK]).slice(0, 0)
-        for i in range(store.count(row), max(by_number) + 1):
+        before = store.count(row)
+        for i in range(max(by_number) + 1):
             chunk = by_number.get(i, none)
-            store.put(row, i, encode_table(chunk), len(chunk))
+            store.put(row, before + i, encode_table(chunk), len(chunk))
     store.flush()
 
 
