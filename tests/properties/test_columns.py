@@ -13,14 +13,18 @@ from eventide.datastream import OutputTag
 from eventide.datastream.functions import in_python
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
+    CountEvictor,
+    CountTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
+    GlobalWindows,
+    PurgingTrigger,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
 from eventide.errors import UserFunctionError
-from eventide.runtime.columnar import operator
+from eventide.runtime.columnar import keyed_operators, operator
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
 from eventide.testing import Idle, ScriptedSource, local_environment
@@ -67,7 +71,9 @@ def unique_times(batches):
     return batches
 
 
-def program(batches, windows, key, bound=2, lateness=0, trigger=None, aggregates=AGGREGATES, keep_late=False):
+def program(
+    batches, windows, key, bound=2, lateness=0, trigger=None, aggregates=AGGREGATES, keep_late=False, evictor=None
+):
     """A plan whose windows run on columns if the key is named, and element by element if it is a function."""
     script = [
         [event if isinstance(event, Idle) else (event[0], Row(k=event[1], t=event[2], v=event[3])) for event in batch]
@@ -82,6 +88,8 @@ def program(batches, windows, key, bound=2, lateness=0, trigger=None, aggregates
         windowed = windowed.allowed_lateness(lateness)
     if trigger is not None:
         windowed = windowed.trigger(trigger)
+    if evictor is not None:
+        windowed = windowed.evictor(evictor)
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
     results = windowed.aggregate(*aggregates)
@@ -191,6 +199,26 @@ def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size)
     aggregates = (*AGGREGATES, collect_list("t").alias("times"))
     windows = CountTumblingWindowAssigner(size)
     assert_equal(*(program(batches, windows, key, aggregates=aggregates) for key in ("k", by_function)))
+
+
+@settings(max_examples=120)
+@given(BATCHES.map(unique_times), st.integers(1, 7), st.integers(1, 7), st.integers(1, 20), st.integers(0, 2))
+def test_the_last_elements_after_every_few_are_equal_in_every_batch(batches, size, slide, at_once, every):
+    aggregates = (*AGGREGATES, collect_list("t").alias("times"))
+    how = {"trigger": CountTrigger.of(slide), "evictor": CountEvictor.of(size), "aggregates": aggregates}
+    by_name, by_call = (program(batches, GlobalWindows.create(), key, **how) for key in ("k", by_function))
+    with mock.patch.object(keyed_operators, "_ROWS_AT_ONCE", at_once):
+        columns, elements = run_both(by_name, by_call)
+        assert columns == elements
+        if every:
+            assert run_with_restarts(by_name, every) == [by_sink(by_name, one) for one in runner(by_name).batches()]
+
+
+@settings(max_examples=40)
+@given(BATCHES.map(unique_times), st.integers(1, 5))
+def test_global_windows_that_are_purged_after_some_elements_are_equal_in_every_batch(batches, size):
+    how = {"trigger": PurgingTrigger.of(CountTrigger.of(size))}
+    assert_equal(*(program(batches, GlobalWindows.create(), key, **how) for key in ("k", by_function)))
 
 
 @settings(max_examples=100)

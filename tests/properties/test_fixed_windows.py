@@ -209,7 +209,10 @@ KEYS = {
 }
 TAGS = st.lists(st.one_of(st.none(), st.sampled_from([0.0, -0.0, 1.5])), max_size=2)
 ROWS = st.tuples(
-    st.one_of(st.none(), st.sampled_from("abc")), st.integers(-15, 60), st.one_of(st.none(), st.sampled_from("xy")), TAGS
+    st.one_of(st.none(), st.sampled_from("abc")),
+    st.integers(-15, 60),
+    st.one_of(st.none(), st.sampled_from("xy")),
+    TAGS,
 )
 
 
@@ -231,10 +234,7 @@ def kept(script, windows, key, function, *, trigger, bound, late, lateness, as_c
     stream = local_environment().from_source(
         source(["s", "t"], script, NESTED), strategy.with_timestamp_assigner("time"), "script", NESTED
     )
-    if key is None:
-        windowed = stream.window_all(windows)
-    else:
-        windowed = stream.key_by(*key).window(windows)
+    windowed = stream.window_all(windows) if key is None else stream.key_by(*key).window(windows)
     windowed = windowed.trigger(trigger).allowed_lateness(lateness)
     windowed = windowed if late is None else windowed.side_output_late_data(late)
     result = windowed.process(AllContents() if key is None else function)
@@ -324,7 +324,7 @@ def test_state_of_objects_goes_on_on_columns_after_a_restart_and_in_a_savepoint(
     found = []
     run_on(planned(), LocalCheckpoint(), -1)
     expected, found = sorted(map(repr, found)), []
-    with mock.patch.object(operation, "_kept_as_objects", lambda spec, source: "an earlier version did"):
+    with mock.patch.object(operation, "_kept_as_objects", return_value="an earlier version did"):
         before = planned()
     plan = planned()
     assert before.operators[0].operator.tables is None

@@ -164,6 +164,7 @@ def streams(env, batches, rules, *, bounded, has_another=False, rows_type=ROWS):
         "extremes": by_name.window(on_columns["twenty"]).aggregate(min_("amount"), max_("amount"), first("at")),
         "continuous": by_name.window(on_columns["twenty"]).trigger(every_five).aggregate(*totals),
         "counted": by_name.count_window(3).aggregate(*totals),
+        "last three": by_name.count_window(3, 2).aggregate(*totals),
         "process": by_key.process(Remembers(rows_type)),
         "ruled": by_key.connect(ruled).process(Ruled()),
         "listed": listed.window(TumblingEventTimeWindows.of(TEN)).process(Listed()),

@@ -11,8 +11,9 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.gaps import ends_of
-from eventide.runtime.columnar.layout import END, GAP, START, TablePayload, key_numbers, numbered_together
+from eventide.runtime.columnar.layout import END, GAP, PANE, START, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
+from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
@@ -291,16 +292,20 @@ class CountOperator(ColumnarOperator):
         return {KEYS: self._open.count}
 
     def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
-        """How many elements of its key come before each row, in the open window and in this micro-batch."""
+        """How many elements of its key come before each row, among those that count, and in this micro-batch."""
         open_keys, row_keys = numbered_together(opened, rows, self.keys)
         counts = np.zeros(int(max(open_keys.max(initial=0), row_keys.max(initial=0))) + 1, np.int64)
-        counts[open_keys] = opened.column(ROWS).to_numpy()
+        np.maximum.at(counts, open_keys, self._ends(opened))
         order = np.argsort(row_keys, kind="stable")
         starts = np.searchsorted(row_keys[order], np.arange(len(counts)))
         places: np.ndarray[Any, Any] = np.empty(len(rows), np.int64)
         places[order] = np.arange(len(rows)) - starts[row_keys[order]]
         places += counts[row_keys]
         return places
+
+    def _ends(self, opened: pa.Table) -> Array:
+        """How many elements of its key there are up to the end of each row of the table."""
+        return _column(opened, ROWS)
 
     def _emit(self, windows: pa.Table, filled: pa.Table) -> None:
         """Emit full windows in the order of the elements that filled them, which are the same keys and windows."""
@@ -310,3 +315,78 @@ class CountOperator(ColumnarOperator):
         order = np.empty(len(windows), np.int64)
         order[np.argsort(of_elements)] = np.argsort(of_windows)
         self.outputs.add(windows.take(order), None, np.full(len(windows), MAX_MS))
+
+
+_ROWS_AT_ONCE = 1 << 21
+
+
+class SlidingCountOperator(CountOperator):
+    """Fires each key after every ``slide`` elements, with the last ``size`` of them, or all if there are fewer.
+
+    Elements of a key have positions, from 0, which fall into panes as times do. The pane of the last element stays in
+    any case: it says how many there were.
+    """
+
+    def __init__(
+        self,
+        spec: ColumnarWindow,
+        size: int,
+        slide: int,
+        backend: Backend,
+        metrics: Metrics,
+        watermark_ms: int,
+    ) -> None:
+        super().__init__(spec, size, backend, metrics, watermark_ms)
+        self._slide = slide
+        self._panes = Panes(size, slide, -size % slide)
+
+    def process(self, parts: list[TablePayload]) -> None:
+        """Add elements to the panes of their keys, in their order, and fire with those that are due."""
+        rows = self.rows(parts)
+        self._open.read_keys_of(rows)
+        before = self._open.table
+        place = self._places(before, rows)
+        paned = rows.append_column(PANE, pa.array(self._panes.start_of(place)))
+        partials = self.spec.aggregation.partial(paned, [*self.keys, PANE])
+        panes = self.merged(pa.concat_tables([before.select(partials.column_names), partials]), PANE)
+        firing = (place + 1) % self._slide == 0
+        self._fire(panes, rows.filter(pa.array(firing)), place[firing] + 1)
+        self._open.table = panes.filter(pa.array(self._needed(panes))).select(self._schema.names)
+
+    def held(self) -> dict[str, int]:
+        """Nothing: keys have several rows."""
+        return {}
+
+    def _ends(self, opened: pa.Table) -> Array:
+        return _column(opened, PANE) + _column(opened, ROWS)
+
+    def _needed(self, panes: pa.Table) -> Array:
+        """Which panes a window that has not fired has, or hold the last element of their key."""
+        keys = key_numbers(panes, self.keys)
+        counts = np.zeros(keys.max(initial=-1) + 1, np.int64)
+        np.maximum.at(counts, keys, self._ends(panes))
+        count = counts[keys]
+        next_end = (count // self._slide + 1) * self._slide
+        needed: Array = (_column(panes, PANE) >= next_end - self._size) | (self._ends(panes) == count)
+        return needed
+
+    def _fire(self, panes: pa.Table, rows: pa.Table, ends: Array) -> None:
+        """Emit the windows that end with some elements, at these positions, in the order of the elements."""
+        keys, firing = numbered_together(panes, rows, self.keys)
+        starts = _column(panes, PANE)
+        first = np.full(max(keys.max(initial=-1), firing.max(initial=-1)) + 1, MAX_MS)
+        np.minimum.at(first, keys, starts)
+        span = int((ends - first[firing]).max(initial=0)) + int((starts - first[keys]).max(initial=0)) + 1
+        places = keys * span + starts - first[keys]
+        order = np.argsort(places)
+        low = np.maximum(ends - self._size - first[firing], 0)
+        begin = np.searchsorted(places[order], firing * span + low)
+        counts = np.searchsorted(places[order], firing * span + ends - first[firing]) - begin
+        bounds = np.cumsum(counts)
+        for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(bounds // _ROWS_AT_ONCE)) + 1):
+            window = np.repeat(some, counts[some])
+            within = np.arange(len(window)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
+            taken = panes.take(order[begin[window] + within]).drop_columns([PANE])
+            merged = self.merged(taken.append_column(_WINDOW, pa.array(window)), _WINDOW)
+            merged = merged.take(np.argsort(_column(merged, _WINDOW)))
+            self.outputs.add(merged, None, np.full(len(merged), MAX_MS))

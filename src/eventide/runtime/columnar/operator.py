@@ -33,6 +33,7 @@ from eventide.runtime.columnar.layout import (
     BOUNDS,
     FIRE,
     GAP,
+    PANE,
     SEQUENCE,
     VALUE,
     ResultShape,
@@ -57,7 +58,8 @@ class ColumnarWindow(OnColumns):
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
     all elements). ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that elements
-    are put into the order of their timestamps.
+    are put into the order of their timestamps. ``counts`` is how many elements a window has, and after how many one
+    fires; None for windows of time.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ColumnarWindow(OnColumns):
     late_tag: str | None = None
     one_by_one: bool = False
     in_batch: bool = False
+    counts: tuple[int, int] | None = None
 
     @property
     def ships_elements(self) -> bool:
@@ -129,6 +132,8 @@ class ColumnarWindow(OnColumns):
             times = BOUNDS
         elif self.is_continuous:
             times = [pa.field(FIRE, pa.int64())]
+        elif self.counts is not None and self.counts[0] != self.counts[1]:
+            times = [pa.field(PANE, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
@@ -163,10 +168,11 @@ class ColumnarWindow(OnColumns):
         """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {late}"
+        last = f", of the last {self.counts[0]} elements" if self.counts and self.counts[0] != self.counts[1] else ""
         kept = "sessions" if self.has_sessions else "panes"
         return [
             ("windows", repr(self.assigner)),
-            ("trigger", repr(self.trigger)),
+            ("trigger", f"{self.trigger!r}{last}"),
             ("computes", ", ".join(self.aggregation.result_names)),
             ("late", "nothing: these windows do not follow event time" if self.needs_clock else late),
             ("state", f"partial aggregates in Arrow columns, by key and {kept}"),

@@ -128,8 +128,8 @@ def in_windows(rows: pa.Table, first: Any, last: Any) -> pa.Table:
 class ElementsByKey(Mapping[Any, list[Any]]):
     """The elements of a window by key, with Python objects for those of some keys at a time.
 
-    Keys come in the order of their key groups, and in a group in that of their first elements. It is quickest to ask for
-    elements in this order.
+    Keys come in the order of their key groups, and in a group in that of their first elements. It is quickest to ask
+    for elements in this order.
     """
 
     def __init__(self, form: ElementTables, rows: pa.Table, max_parallelism: int) -> None:

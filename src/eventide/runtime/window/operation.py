@@ -11,11 +11,14 @@ from eventide.api.functions import ReduceFunction
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
+    CountEvictor,
+    CountTrigger,
     CountTumblingWindowAssigner,
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     Evictor,
+    GlobalWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
@@ -27,7 +30,7 @@ from eventide.api.windows import (
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
-from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator
+from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
 from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
@@ -41,7 +44,7 @@ from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Oper
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import fold_of
 from eventide.runtime.tracing.tracing import key_fields
-from eventide.runtime.window.contents import AllElements, Contents, Reduced
+from eventide.runtime.window.contents import AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.element_store import ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
@@ -108,6 +111,8 @@ class WindowOperation:
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
         spec, contents = self.spec(name), self.contents
+        if isinstance(contents, Evictable) and isinstance(contents.incremental, AggregatedColumns):
+            contents = contents.incremental
         if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
             if source.key is not None:
                 source = replace(source, key=source.key.by_field(source.value_type))
@@ -161,6 +166,7 @@ class WindowOperation:
             late_tag=None if follows_clock else spec.late_tag,
             one_by_one=source.is_punctuated and not follows_clock,
             in_batch=source.in_batch,
+            counts=_counts(spec),
         )
         gaps = window.gaps
         return PlannedOperator(
@@ -212,8 +218,11 @@ def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: Opera
     if spec.has_sessions:
         gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
         return SessionOperator(spec, gap_ms, backend, metrics, watermark_ms)
-    if isinstance(spec.assigner, CountTumblingWindowAssigner):
-        return CountOperator(spec, spec.assigner.window_size, backend, metrics, watermark_ms)
+    if spec.counts is not None:
+        size, slide = spec.counts
+        if size == slide:
+            return CountOperator(spec, size, backend, metrics, watermark_ms)
+        return SlidingCountOperator(spec, size, slide, backend, metrics, watermark_ms)
     if spec.needs_clock:
         return ClockOperator(spec, spec.pane_aggregation(), backend, metrics, context.clock_ms)
     kind = ContinuousOperator if spec.is_continuous else PaneOperator
@@ -227,14 +236,13 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
         return "the key is a Python function that does not return one field; name columns instead: key_by('…')"
     if key is not None and not key.is_columnar:
         return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
+    if _counts(spec) is not None:
+        return None
     if spec.evictor is not None:
         return f"the evictor {spec.evictor!r} looks at single elements"
     if _follows_clock(assigner):
         return _obstacle_of_clock(spec)
     if type(assigner) is CountTumblingWindowAssigner:
-        default = assigner.get_default_trigger()
-        if type(trigger) is type(default) and trigger == default:
-            return None
         return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
     if type(assigner) not in _ON_COLUMNS:
         return f"the windows {assigner!r} need each element; use tumbling, sliding, session or count windows"
@@ -247,6 +255,24 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     by_clock = type(trigger) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
     what = "waits for processing time" if by_clock else "looks at single elements"
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
+
+
+def _counts(spec: WindowSpec) -> tuple[int, int] | None:
+    """How many elements windows of a number of elements have, and after how many they fire; None for other windows."""
+    trigger, evictor = spec.trigger, spec.evictor
+    purges = type(trigger) is PurgingTrigger
+    counting = trigger.nested_trigger if isinstance(trigger, PurgingTrigger) and purges else trigger
+    if type(counting) is not CountTrigger:
+        return None
+    every: int = counting.window_size
+    if type(spec.assigner) is CountTumblingWindowAssigner and spec.assigner.window_size != every:
+        return None
+    if type(spec.assigner) not in (GlobalWindows, CountTumblingWindowAssigner):
+        return None
+    if purges and evictor is None:
+        return every, every
+    is_sliding = not purges and type(evictor) is CountEvictor and not evictor.do_evict_after
+    return (evictor.max_count, every) if is_sliding and isinstance(evictor, CountEvictor) else None
 
 
 def _obstacle_of_clock(spec: WindowSpec) -> str | None:
