@@ -23,10 +23,11 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from eventide.errors import UserFunctionError
+from eventide.errors import StateError, UserFunctionError
 from eventide.runtime.columnar import keyed_operators, operator
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
+from eventide.runtime.window import operation
 from eventide.testing import Idle, ScriptedSource, local_environment
 from support.twin import by_sink, plan_of, run_with_restarts, runner
 
@@ -212,6 +213,17 @@ def test_the_last_elements_after_every_few_are_equal_in_every_batch(batches, siz
         assert columns == elements
         if every:
             assert run_with_restarts(by_name, every) == [by_sink(by_name, one) for one in runner(by_name).batches()]
+
+
+def test_a_checkpoint_of_sliding_counts_that_were_objects_is_refused():
+    how = {"trigger": CountTrigger.of(2), "evictor": CountEvictor.of(3)}
+    with mock.patch.object(operation, "_counts", return_value=None):
+        before = program([[("s", "a", 1, 1)]], GlobalWindows.create(), "k", **how)
+    one = runner(before)
+    next(one.batches())
+    now = program([[("s", "a", 1, 1)]], GlobalWindows.create(), "k", **how)
+    with pytest.raises(StateError, match="stored form"):
+        list(runner(now, checkpoint=one.checkpoint).batches())
 
 
 @settings(max_examples=40)

@@ -15,6 +15,7 @@ from eventide.pickling.stand_ins import shown_loads
 from eventide.testing import ScriptedSource, local_environment
 from eventide.why import why
 from support.stories import MINUTE, NOON, Story, bounded
+from support.twin import Contents
 
 ORDER = Types.ROW_NAMED(["shop", "city", "at"], [Types.STRING(), Types.STRING(), Types.LONG()])
 SLIDING = SlidingEventTimeWindows.of(Time.minutes(2), Time.minutes(1))
@@ -32,6 +33,10 @@ def on_columns(windows, *batches):
 
 def on_elements(windows, *batches):
     return Story(orders(batches).key_by(lambda o: o.shop).window(windows).reduce(lambda a, b: a).name("totals"))
+
+
+def with_all_elements(windows, *batches):
+    return Story(orders(batches).key_by("shop", "city").window(windows).process(Contents()).name("totals"))
 
 
 BATCHES = ([("a", NOON + 1_000), ("b", NOON + 2_000)], [("a", NOON + 30_000), ("a", NOON + 70_000)])
@@ -59,6 +64,16 @@ def test_on_columns_it_is_known_how_many_elements_a_key_has():
 def test_element_by_element_it_is_shown_what_is_kept():
     [answer] = on_elements(MINUTE, [("a", NOON), ("b", NOON)]).why(key="a").keys
     assert f"at={NOON}" in answer.windows[0].kept
+
+
+def test_elements_that_are_kept_on_columns_are_counted_and_shown():
+    batches = [("a", NOON), ("b", NOON)], [("a", NOON + 1)]
+    [answer] = with_all_elements(MINUTE, *batches).why(key="a,here").keys
+    assert [one.elements for one in answer.windows] == [2]
+    assert f"'at': {NOON + 1}" in answer.windows[0].kept
+    fine = SlidingEventTimeWindows.of(Time.minutes(2), Time.seconds(1))  # several windows share an element
+    [answer] = with_all_elements(fine, *batches).why(key="a,here").keys
+    assert [one.elements for one in answer.windows] == [2] * 120
 
 
 def without_the_program(story):
