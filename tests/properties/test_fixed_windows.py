@@ -286,7 +286,10 @@ def test_elements_that_are_kept_on_columns_give_the_same(
         "every": 0 if batch else every,
         "batch": batch,
     }
-    with mock.patch.object(element_store, "_OBJECTS_AT_ONCE", at_once):
+    with (
+        mock.patch.object(element_store, "_OBJECTS_AT_ONCE", at_once),
+        mock.patch.object(elements_module, "_SMALL_BYTES", 0 if at_once == 1 else 1 << 30),
+    ):
         fast, on_columns = kept(script, windows, KEYS[key], function(), trigger=EventTimeTrigger(), **how)
         slow, as_objects = kept(script, windows, KEYS[key], function(), trigger=OneByOne(), **how)
     assert (on_columns, as_objects) == (True, False)

@@ -233,7 +233,7 @@ def _joined(parts: Sequence[Elements]) -> Elements:
     if len(parts) == 1:
         return parts[0]
     columns = [part.columns for part in parts if part.columns is not None and part.is_unread]
-    if parts and len(columns) == len(parts):
+    if parts and len(columns) == len(parts) and is_small(sum(part.values.nbytes for part in columns)):
         return Elements(keys=list(chain.from_iterable(part.keys for part in parts)), columns=Columns.joined(columns))
     together = Elements()
     for part in parts:
@@ -288,6 +288,12 @@ def _turns(keys: Sequence[Any], input_of: Numbers, order: Numbers) -> Numbers:
 
 
 _FRAME_BYTES = 1 << 18
+_SMALL_BYTES = 1 << 30
+
+
+def is_small(size: int) -> bool:
+    """Whether so many bytes fit into one array of Arrow, which has 2 GB of text at most, with room for more."""
+    return size < _SMALL_BYTES
 
 
 @dataclass(slots=True)

@@ -20,10 +20,10 @@ from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.elements import Elements, is_small
 from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.state.backend import Backend, without_collection
-from eventide.runtime.window.reducing import Indices, together
+from eventide.runtime.window.reducing import Indices, by_pane_start, together
 from eventide.runtime.window.window_store import RowsOfWindows, decode_windows
 
 FIRST, LAST = "__first", "__last"
@@ -99,7 +99,8 @@ class ElementTables:
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
         """All elements of the chunks, in the order of arrival."""
-        return pa.concat_tables(chunks).combine_chunks()
+        together = pa.concat_tables(chunks)
+        return together.combine_chunks() if is_small(together.nbytes) else together
 
     def encode(self, chunk: pa.Table) -> bytes:
         """An Arrow IPC stream."""
@@ -134,10 +135,12 @@ class ElementsByKey(Mapping[Any, list[Any]]):
 
     def __init__(self, form: ElementTables, rows: pa.Table, max_parallelism: int) -> None:
         self._form = form
-        self._values = rows.column(VALUE)
+        values = rows.column(VALUE)
+        # Arrow cannot have more than 2 GB of text in one array: of so much, all objects are made.
+        self._values = values.combine_chunks() if is_small(values.nbytes) else self._objects(values.chunks)
         numbers = key_numbers(rows, form.key_names)
         distinct, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
-        of_keys = rows.take(firsts).select(form.key_names)
+        of_keys = rows.select(form.key_names).take(firsts) if form.key_names else rows.select([])
         order = _by_group(of_keys, firsts, max_parallelism)
         rank = np.empty(numbers.max(initial=-1) + 1, np.int64)
         rank[distinct[order]] = np.arange(len(order))
@@ -160,10 +163,17 @@ class ElementsByKey(Mapping[Any, list[Any]]):
         begin, end = self._bounds[place : place + 2]
         if not self._begin <= begin <= end <= self._begin + len(self._made):
             until = max(end, min(begin + _OBJECTS_AT_ONCE, len(self._order)))
-            with without_collection():
-                self._made = self._form.value_type.from_arrow(self._values.take(self._order[begin:until]))
-            self._begin = begin
+            self._made, self._begin = self._at(self._order[begin:until]), begin
         return self._made[begin - self._begin : end - self._begin]
+
+    def _at(self, indices: Indices) -> list[Any]:
+        if isinstance(self._values, list):
+            return [self._values[i] for i in indices.tolist()]
+        return self._objects([self._values.take(indices)])
+
+    def _objects(self, arrays: Sequence[pa.Array]) -> list[Any]:
+        with without_collection():
+            return list(chain.from_iterable(map(self._form.value_type.from_arrow, arrays)))
 
 
 def _by_group(keys: pa.Table, firsts: Indices, max_parallelism: int) -> Indices:
@@ -185,6 +195,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         self.tables = form
         self._max_parallelism = max_parallelism
         self._late: dict[int, tuple[ElementsByKey, dict[Any, list[Any]]]] = {}
+        self._late_elements: list[tuple[int, Any, Any]] = []
 
     def add(self, panes: Panes, rows: pa.Table) -> None:
         """Add elements to their windows, in their order."""
@@ -216,14 +227,12 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         if key not in lists:
             lists[key] = before.get(key, [])
         lists[key].append(value)
-        row = self.tables.of_lists([key], [value])
-        self._added.setdefault(window // self._in_row, []).append(
-            row if self._in_row == 1 else in_windows(row, window, window)
-        )
+        self._late_elements.append((window, key, value))
         return lists[key]
 
     def open(self, window: int) -> ElementsByKey:
         """Return the elements of a window by key: objects of their own, which are not what is stored."""
+        self._add_late_elements()
         row = window // self._in_row
         rows = self._chunks_of(row)
         rows = pa.concat_tables([*rows, *self._added.get(row, ())] or [self.tables.stored_schema("").empty_table()])
@@ -238,8 +247,20 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
 
     def flush(self) -> None:
         """Store what was added; call it once at the end of a micro-batch."""
+        self._add_late_elements()
         for row, tables in self._added.items():
             self._chunks.append(row, pa.concat_tables(tables))
         self._added.clear()
         self._late.clear()
         super().flush()
+
+    def _add_late_elements(self) -> None:
+        """Put late elements, of which functions have seen copies, among the rows that were added."""
+        if not self._late_elements:
+            return
+        windows, keys, values = zip(*self._late_elements, strict=True)
+        self._late_elements.clear()
+        rows = in_windows(self.tables.of_lists(keys, values), windows, windows)
+        for row, indices in by_pane_start(np.asarray(windows) // self._in_row):
+            part = rows if indices is None else rows.take(indices)
+            self._added.setdefault(row, []).append(part if self._in_row > 1 else part.drop_columns([FIRST, LAST]))
