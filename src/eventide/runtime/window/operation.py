@@ -127,10 +127,10 @@ class WindowOperation:
             obstacle = _python_in(spec)
         identity = self._identity(spec, source, max_parallelism)
         if isinstance(contents, AllElements):
-            source = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
-            kept = _kept_as_objects(spec, source)
+            by_field = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
+            kept = _kept_as_objects(spec, by_field)
             if kept is None:
-                spec = replace(spec, tables=_tables(spec, source))
+                source, spec = by_field, replace(spec, tables=_tables(spec, by_field))
         partitioner = _element_partitioner(spec, source, max_parallelism)
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"

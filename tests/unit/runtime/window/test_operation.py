@@ -31,7 +31,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.window.reducing import ReducingPartitioner
 from eventide.testing import local_environment
-from support.twin import plan_of, run, timed, values
+from support.twin import Contents, plan_of, run, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 
@@ -255,3 +255,41 @@ def test_a_continuous_trigger_whose_windows_have_no_end_is_refused(wraps):
     windows = timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0]).window(GlobalWindows.create())
     with pytest.raises(ProgramError, match="would not end with its input: its windows have no end"):
         plan_of(windows.trigger(wraps(ContinuousEventTimeTrigger.of(5))).reduce(lambda a, b: b))
+
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+PRICED = Types.TUPLE([Types.STRING(), Types.BIG_DEC()])
+BY_TEXT = (lambda e: e[0], Types.STRING())
+
+
+def listed(kind=PAIR, key=BY_TEXT, windows=TENS, change=lambda windowed: windowed):
+    stream = timed(local_environment(), [("a", 1)])
+    stream = stream if kind is None else stream.map(lambda e: e, kind)
+    (task,) = plan_of(change(stream.key_by(*key).window(windows)).process(Contents())).operators
+    return task
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"kind": None}, "their type is not declared; declare the output_type"),
+        ({"kind": PRICED}, "columns do not keep the digits of their decimal numbers"),
+        ({"key": (lambda e: e[1] / 2,)}, r"keys of type PICKLED_BYTE_ARRAY apart .*or declare the key_type"),
+        ({"key": (lambda e: e[1] / 2, Types.DOUBLE())}, "keys of type DOUBLE apart as Python does"),
+        ({"windows": EventTimeSessionWindows.with_gap(5)}, "asks each of them; tumbling and sliding windows of event"),
+        ({"change": lambda w: w.trigger(CountTrigger.of(2))}, "asks each of them; tumbling and sliding windows"),
+    ],
+)
+def test_elements_of_windows_are_kept_as_objects_where_columns_would_not_do(how, why):
+    task = listed(**how)
+    assert re.search(f"^element by element, because .*; elements are kept as objects, because .*{why}", task.speed)
+    assert task.operator.tables is None
+
+
+@pytest.mark.parametrize(
+    "key", [BY_TEXT, ("f0",), ("f0", "f1"), (lambda e: e[0],), (lambda e: e[1] // 2, Types.LONG())]
+)
+def test_elements_of_windows_are_kept_on_columns(key):
+    task = listed(key=key)
+    assert task.speed.startswith("element by element when a window fires, on columns until then, because Contents is")
+    assert task.operator.tables is not None
