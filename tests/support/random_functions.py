@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
@@ -54,10 +54,12 @@ _FIELDS = {
     "q": (Types.SQL_DATE(), tuple(time.date() for time in _TIMES)),
 }
 _NAMES = tuple(_FIELDS)
+_WITH_INSIDE = (*_NAMES, "r")
 _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
 _INSIDE = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()])
-OF_ROWS = Types.ROW_NAMED([*_NAMES, "r"], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
+OF_ROWS = Types.ROW_NAMED([*_WITH_INSIDE], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
+OF_DICTS = DictTypeInfo(OF_ROWS.types, OF_ROWS.field_names)
 OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 
@@ -86,18 +88,13 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._is_row = True
+        self._type_info: TypeInformation = OF_ROWS
 
     def case(self, rows: int = ROWS) -> Case:
         """One more function, with some elements."""
-        self._is_row = self._random.random() < 0.6
+        self._type_info = self._random.choice((OF_ROWS, OF_ROWS, OF_TUPLES, OF_DICTS))
         source = f"lambda e: {self._result()}"
-        function = eval(
-            source,
-            {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]},
-        )
-        type_info = OF_ROWS if self._is_row else OF_TUPLES
-        return Case(source, function, type_info, self._values(rows))
+        return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
 
     def _values(self, rows: int) -> list[Any]:
         with_none = {name for name in _NAMES if self._random.random() < 0.1}
@@ -112,15 +109,25 @@ class Maker:
         is_none_inside = self._random.random() < 0.1
         columns.append([Row(x=i, y="y") if not is_none_inside or i else None for i in range(rows)])
         made = list(zip(*columns, strict=True))
-        return [Row.of_fields([*_NAMES, "r"], values) for values in made] if self._is_row else made
+        if self._type_info is OF_TUPLES:
+            return made
+        make = (lambda values: dict(zip(_WITH_INSIDE, values, strict=True))) if self._type_info is OF_DICTS else _row
+        return list(map(make, made))
 
     def _one(self, *choices: Callable[[], str]) -> str:
         return self._random.choice(choices)()
 
     def _field(self, name: str) -> str:
-        if self._is_row:
-            return self._random.choice((f"e.{name}", f"e[{name!r}]", f"e[{_NAMES.index(name)}]"))
-        return f"e[{_NAMES.index(name)}]"
+        by_name, by_place = f"e[{name!r}]", f"e[{_WITH_INSIDE.index(name)}]"
+        if self._type_info is OF_TUPLES:
+            return by_place
+        if self._type_info is OF_DICTS:
+            return self._random.choice((by_name, f"e.get({name!r})"))
+        return self._random.choice((f"e.{name}", by_name, by_place))
+
+    def _all_of_it(self) -> str:
+        """An expression of the whole element as a dict."""
+        return {OF_ROWS: "e.as_dict()", OF_DICTS: "e"}.get(self._type_info, "dict(zip('abcdefghijklm', e))")
 
     def _result(self) -> str:
         depth = self._random.choice((1, 2, 2, 3))
@@ -133,9 +140,15 @@ class Maker:
             lambda: f"({self._choice_with_none(depth)}, {self._any(0)})",
             lambda: f"e if {self._bool(depth)} else e",
             lambda: f"({self._any(depth)}, {self._any(depth)})[{self._random.choice('01')}]",
-            lambda: f"(e[{len(_NAMES)}], {self._any(1)})",
-            lambda: f"{self._any(1)} if e[{len(_NAMES)}] else {self._any(1)}",
-            lambda: f"e[{len(_NAMES)}].x",
+            lambda: f"({self._field('r')}, {self._any(1)})",
+            lambda: f"{self._any(1)} if {self._field('r')} else {self._any(1)}",
+            lambda: f"{self._field('r')}.x",
+            lambda: f"{{'x': {self._any(depth)}, 'y': {self._any(1)}}}",
+            lambda: f"{{**{self._all_of_it()}, 'x': {self._any(depth)}, 'i': {self._any(1)}}}",
+            lambda: f"{{'x': {self._any(1)}, 'y': {{'z': {self._any(0)}}}}}",
+            lambda: f"{{k: v for k, v in {self._all_of_it()}.items() if k not in ('i', 's', 'a')}}",
+            lambda: f"{self._all_of_it()} if {self._bool(1)} else {self._all_of_it()} | {{'i': {self._int(1)}}}",
+            lambda: f"dict(x={self._any(depth)}, y={self._any(0)})",
         )
 
     def _choice_with_none(self, depth: int) -> str:
@@ -253,11 +266,17 @@ class Maker:
         return self._random.choice(("<", "<=", ">", ">=", "==", "!="))
 
 
+def _row(values: tuple[Any, ...]) -> Row:
+    return Row.of_fields(_WITH_INSIDE, values)
+
+
 def shown(value: Any) -> Any:
     """A value with its types, so that 1, 1.0 and True differ, and so do 0.0 and -0.0, while all NaN are one."""
     match value:
         case tuple():
             return "tuple", *map(shown, value)
+        case dict():
+            return "dict", tuple(value), *map(shown, value.values())
         case Row():
             return "Row", tuple(value.get_field_names() or ()), *map(shown, value)
     return type(value).__name__, repr(value)

@@ -24,11 +24,9 @@ from eventide.runtime.chain.chain import ChainNode, Edge
 from eventide.runtime.chain.chained_operators import (
     ChainedOperator,
     DeadLetterStep,
-    Filter,
-    FlatMap,
     KeyCheck,
-    Map,
     SingleStep,
+    type_after,
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
@@ -139,7 +137,8 @@ class Chains:
         """All that runs in the tasks of a head."""
         root = _Growing()
         name = self._names[head.number]
-        path = _Path(head, name, advice_on_type=advice_on_type(head, name), type_info=head.type_info)
+        path = _Path(head, name, advice_on_type=advice_on_type(head, name))
+        path = replace(path, type_info=head.known_type(for_good=False))
         if isinstance(head, AssignTransformation):
             self._assign(head, root, path)
         else:
@@ -174,7 +173,7 @@ class Chains:
                 child = _Growing(step if tag is None else DeadLetterStep(step, tag), speed=_speed(step, path.type_info))
                 grown.nodes.append(child)
                 advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
-                known = _type_after(step, path.type_info, consumer.type_info)
+                known = type_after(step, path.type_info, consumer.type_info)
                 self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice, type_info=known))
             case AssignTransformation() if not _needs_tasks(consumer, path.head):
                 self._assign(consumer, grown, path)
@@ -232,13 +231,6 @@ def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
     undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
     reason = undeclared or step.why_in_python(type_info)
     return "on columns, where its elements come so" if reason is None else f"in Python, because {reason}"
-
-
-def _type_after(step: ChainedOperator, before: TypeInformation, declared: TypeInformation) -> TypeInformation:
-    """The type of what comes out of a step: as it was declared, or as a trace finds it."""
-    if isinstance(step, Filter):
-        return before
-    return (step.type_of_results(before) if isinstance(step, Map | FlatMap) else None) or declared
 
 
 def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:

@@ -15,7 +15,7 @@ from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.sink import CollectSink, Sink
 from eventide.errors import ProgramError
-from eventide.runtime.chain.chained_operators import ChainedOperator
+from eventide.runtime.chain.chained_operators import ChainedOperator, type_after
 from eventide.runtime.joins.windowed import KeyOfSide
 from eventide.runtime.process.operation import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
@@ -61,6 +61,13 @@ class Transformation:
     def is_punctuated(self) -> bool:
         """Whether a watermark may come between any two of its elements, not only after those of a micro-batch."""
         return any(node.is_punctuated for node in self.inputs)
+
+    def known_type(self, *, for_good: bool) -> TypeInformation:
+        """The type of its elements as it was declared, or as traces of the functions before it find it.
+
+        A value that a function takes from outside may change, and the type with it: not with ``for_good``.
+        """
+        return self.type_info
 
 
 class InputTransformation(Transformation, ABC):
@@ -151,6 +158,10 @@ class FunctionTransformation(Transformation):
         self.call = call
         self.user_function = user_function
 
+    def known_type(self, *, for_good: bool) -> TypeInformation:
+        step = self.kind(self.name, self.call, self.user_function)
+        return type_after(step, self.inputs[0].known_type(for_good=for_good), self.type_info, for_good=for_good)
+
     @property
     def is_operator(self) -> bool:
         """True: it calls a function."""
@@ -164,6 +175,9 @@ class AssignTransformation(Transformation):
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
         self.strategy = strategy
         self.of_source = of_source
+
+    def known_type(self, *, for_good: bool) -> TypeInformation:
+        return self.inputs[0].known_type(for_good=for_good)
 
     @property
     def alignment(self) -> WatermarkAlignment | None:
@@ -211,6 +225,9 @@ class KeyTransformation(Transformation):
     def __init__(self, source: Transformation, key: Key) -> None:
         super().__init__("key_by", (source,), source.type_info)
         self.key = key
+
+    def known_type(self, *, for_good: bool) -> TypeInformation:
+        return self.inputs[0].known_type(for_good=for_good)
 
 
 class OperationTransformation(Transformation):
@@ -265,6 +282,7 @@ class OperationTransformation(Transformation):
                 source.key if isinstance(source, KeyTransformation) else None,
                 source.is_punctuated and not in_batch,
                 in_batch,
+                source.known_type(for_good=True),
             )
             for source in self.inputs
         )

@@ -1,7 +1,14 @@
 """The types of elements, and the way between Python values and Arrow columns (PyFlink: ``pyflink.common.typeinfo``)."""
 
 from eventide._absent import hand_out_names
-from eventide.common.typeinfo._composite import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._composite import (
+    CompositeTypeInfo,
+    DictTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo._types import Types, type_info_from_arrow
 from eventide.common.typeinfo.base import TypeInformation
@@ -21,6 +28,7 @@ __all__ = [
     "CompositeTypeInfo",
     "TupleTypeInfo",
     "RowTypeInfo",
+    "DictTypeInfo",
     "DecimalTypeInfo",
     "DateTypeInfo",
     "TimeTypeInfo",

@@ -246,6 +246,41 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
         return f"ROW({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
 
 
+@dataclass(frozen=True, init=False)
+class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
+    """A dict whose keys are the same texts in the same order each time: what an undeclared function makes on columns.
+
+    Programs do not declare it: a dict of a declared `ROW_NAMED` becomes a row.
+    """
+
+    types: tuple[TypeInformation, ...]
+    names: tuple[str, ...]
+
+    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str]) -> None:
+        object.__setattr__(self, "types", _checked_fields("DICT", field_types))
+        object.__setattr__(self, "names", tuple(field_names))
+
+    @property
+    def field_names(self) -> list[str]:
+        return list(self.names)
+
+    def _fields_of(self, value: Any) -> Sequence[Any]:
+        if not isinstance(value, dict) or tuple(value) != self.names:
+            raise TypeError(type(value))
+        return list(value.values())
+
+    def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
+        if set(map(type, values)) <= {dict} and all(tuple(value) == self.names for value in values):
+            return [list(value.values()) for value in values]
+        return None
+
+    def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
+        return [dict(zip(self.names, cells, strict=True)) for cells in rows]
+
+    def __repr__(self) -> str:
+        return f"DICT({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
+
+
 @dataclass(frozen=True)
 class ListTypeInfo(TypeInformation[list[T]]):
     """A list, or one of Flink's arrays, whose elements have one type.

@@ -6,7 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from eventide.common.typeinfo._composite import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
+from eventide.common.typeinfo._composite import (
+    CompositeTypeInfo,
+    DictTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+)
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo.base import TypeInformation
 from eventide.common.typeinfo.basic import _KINDS, BASIC_TYPES_BY_NAME, BasicTypeInfo, DecimalTypeInfo
@@ -32,7 +39,7 @@ _SIMPLE: dict[str, TypeInformation] = {
 }
 _LISTS = ("LIST", "PRIMITIVE_ARRAY", "BASIC_ARRAY", "OBJECT_ARRAY")
 _BYTES = repr(BytesTypeInfo())
-_NAME = re.compile(rf"({'|'.join([*_SIMPLE, *_LISTS, 'ROW', 'TUPLE', 'MAP'])})(?=[(),]|$)")
+_NAME = re.compile(rf"({'|'.join([*_SIMPLE, *_LISTS, 'ROW', 'TUPLE', 'DICT', 'MAP'])})(?=[(),]|$)")
 _DECIMAL = re.compile(r"BIG_DEC\((\d+), (\d+)\)")
 _FIELD = re.compile(r"(.+?): ", re.DOTALL)
 
@@ -178,6 +185,8 @@ def _type_at(text: str, at: int) -> tuple[TypeInformation, int]:
     names, parts, end = _parts_at(text, name.end())
     if name[1] == "ROW":
         return RowTypeInfo(parts, names or None), end
+    if name[1] == "DICT" and names:
+        return DictTypeInfo(parts, names), end
     if name[1] == "TUPLE" and not names:
         return TupleTypeInfo(parts), end
     if name[1] == "MAP" and len(parts) == 2 and not names:

@@ -147,13 +147,6 @@ class Map:
             return None
         return Elements(columns=replace(columns, type_info=kind, values=values))
 
-    def type_of_results(self, type_info: TypeInformation) -> TypeInformation | None:
-        """The type of the results for elements of a type, where it is declared or a trace finds it."""
-        try:
-            return result_type(traced(self.call, type_info), self.type_info)
-        except NotTraceable:
-            return self.type_info
-
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info), self.type_info), self.call)
@@ -258,13 +251,6 @@ class FlatMap:
         except NotTraceable:
             return None
 
-    def type_of_results(self, type_info: TypeInformation) -> TypeInformation | None:
-        """The type of the results for elements of a type, where it is declared or a trace finds it."""
-        try:
-            return result_type(traced(self.call, type_info, several=True), self.type_info)
-        except NotTraceable:
-            return self.type_info
-
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info, several=True), self.type_info), self.call)
@@ -287,6 +273,26 @@ class FlatMap:
             raise element_error(self.name, error, elements, values) from error
         out.values = as_results(self.name, out.values, self.type_info)
         return out
+
+
+def type_after(
+    step: ChainedOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
+) -> TypeInformation:
+    """The type of what comes out of a step: as it was declared, or as a trace finds it.
+
+    With ``for_good``, only if it does not follow from values that may change.
+    """
+    step = step.step if isinstance(step, DeadLetterStep) else step
+    if isinstance(step, Filter):
+        return before
+    if isinstance(step, Map | FlatMap) and not before.is_pickled:
+        try:
+            found = traced(step.call, before, several=isinstance(step, FlatMap))
+            if found.admission.is_closed or not for_good:
+                return result_type(found, step.type_info)
+        except NotTraceable:
+            pass
+    return declared
 
 
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:

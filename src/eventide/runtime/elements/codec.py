@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.elements import Columns, Elements
@@ -16,6 +19,9 @@ from eventide.runtime.elements.ownership import all_fixed
 
 _KEYS = b"keys"
 _VALUES = b"values"
+_TYPE = b"type"
+_OF_COLUMNS = b"\xff\xff\xff\xff"
+"""The beginning of an Arrow stream, and of no pickle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,8 @@ class ElementCodec:
 
     With a declared ``value_type`` it is an Arrow IPC stream with the columns ``value``,
     ``timestamp`` (int64 milliseconds), ``sequence`` and, on edges with a key, ``key``; keys of no declared type are one
-    pickle beside the columns. Without a declared ``value_type`` it is one pickle of all.
+    pickle beside the columns. Without a declared ``value_type`` it is one pickle of all, or the same stream with the
+    name of the type beside the columns, if functions on columns have made the elements.
 
     A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
     beside the columns as they are: a receiver of columns finds columns, and a receiver of values finds these.
@@ -41,6 +48,16 @@ class ElementCodec:
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
         return "Arrow columns" if self.columnar else "pickled objects (declare output_type to send columns)"
+
+    def for_columns(self, kinds: Iterable[TypeInformation]) -> ElementCodec:
+        """The codec for elements of some types that are columns all: where none was declared, that of their own type.
+
+        The name of the type goes beside the columns, so a type whose name does not say all of it is not sent so.
+        """
+        kind, *others = {*kinds}
+        if self.columnar or others or not _has_name(kind):
+            return self
+        return ElementCodec(kind, self.key_type)
 
     def encode(self, elements: Elements) -> bytes:
         """Elements to bytes.
@@ -62,12 +79,14 @@ class ElementCodec:
     def encode_columns(self, columns: Columns, keys: list[Any] | None = None, values: list[Any] | None = None) -> bytes:
         """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
         content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
-        metadata = {} if values is None else {_VALUES: _pickled(values)}
+        metadata = {_TYPE: str(self.value_type).encode()}
+        if values is not None:
+            metadata[_VALUES] = _pickled(values)
         if self.key_type is not None and not self.key_type.is_pickled:
             content["key"] = column_of_keys(self.key_type, keys or [])
         if self._keys_are_pickled:
             metadata[_KEYS] = _pickled(keys)
-        return encode_table(pa.table(content, metadata=metadata or None))
+        return encode_table(pa.table(content, metadata=metadata))
 
     @property
     def _keys_are_pickled(self) -> bool:
@@ -75,11 +94,12 @@ class ElementCodec:
 
     def decode(self, data: bytes) -> Elements:
         """Bytes to elements; they have columns if they travel so."""
-        if not self.columnar:
+        if not self.columnar and data[: len(_OF_COLUMNS)] != _OF_COLUMNS:
             values, timestamps, sequence, keys = loads(data)
             return Elements(values, timestamps, sequence, loads(keys) if type(keys) is bytes else keys)
         table = decode_table(data)
         beside = table.schema.metadata or {}
+        value_type = self.value_type if self.columnar else type_of_text(beside[_TYPE].decode())
         timestamps, sequence = _one(table, "timestamp"), _one(table, "sequence")
         keys = []
         if self._keys_are_pickled:
@@ -89,7 +109,16 @@ class ElementCodec:
         if _VALUES in beside:
             return Elements(loads(beside[_VALUES]), timestamps.to_pylist(), sequence.to_pylist(), keys)
         timed = None if timestamps.null_count == len(timestamps) else timestamps
-        return Elements(keys=keys, columns=Columns(self.value_type, _one(table, "value"), timed, sequence))
+        return Elements(keys=keys, columns=Columns(value_type, _one(table, "value"), timed, sequence))
+
+
+@lru_cache
+def _has_name(kind: TypeInformation) -> bool:
+    """Whether a type can be found by its name: a field's name may contain a colon."""
+    try:
+        return not kind.is_pickled and type_of_text(str(kind)) == kind
+    except ValueError:
+        return False
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:

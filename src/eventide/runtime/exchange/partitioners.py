@@ -168,7 +168,10 @@ class ToAll:
 
 def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
     """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
-    if not codec.columnar or all(batch.columns is None for batch in batches):
+    kinds = [batch.columns.type_info for batch in batches if batch.columns is not None]
+    if len(kinds) == len(batches):
+        codec = codec.for_columns(kinds)
+    if not codec.columnar or not kinds:
         together = Elements()
         for batch in batches:
             together.extend(batch)

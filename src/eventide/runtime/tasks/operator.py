@@ -236,12 +236,14 @@ class OperatorInput:
 
     ``key`` is None for a stream without keys. ``is_punctuated`` says that a watermark may come between any two
     elements. With ``in_batch``, an operator with ``sort_inputs`` takes elements in the order of their timestamps.
+    ``known_type`` is what traces know of the type of its elements; None for no more than is declared.
     """
 
     value_type: TypeInformation
     key: Key | None = None
     is_punctuated: bool = False
     in_batch: bool = False
+    known_type: TypeInformation | None = None
 
 
 @dataclass(frozen=True, slots=True)

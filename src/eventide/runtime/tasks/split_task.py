@@ -223,7 +223,7 @@ def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
 def _numbered_through(batches: list[Elements]) -> Elements:
     """Elements of one split that several tasks had, interleaved by their numbers, and numbered anew."""
     columns = [batch.columns for batch in batches if batch.columns is not None]
-    if len(columns) == len(batches):
+    if len(columns) == len(batches) and len({each.type_info for each in columns}) == 1:
         together = Columns.joined(columns)
         together = together.at(pa.array(np.argsort(together.sequence.to_numpy(), kind="stable")))
         together.sequence = pa.array(np.arange(len(together)))

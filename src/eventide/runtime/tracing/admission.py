@@ -22,9 +22,9 @@ _PURE = frozenset(
 """Builtins and classes that give the same for the same arguments."""
 
 _PURE_METHODS = frozenset(
-    {"date", "endswith", "get", "get_fields_by_names", "get_left_timestamp", "get_right_timestamp", "get_timestamp"}
-    | {"isoweekday", "items", "keys", "lower", "lstrip", "replace", "rstrip", "startswith", "strip", "upper", "values"}
-    | {"weekday"}
+    {"as_dict", "date", "endswith", "get", "get_fields_by_names", "get_left_timestamp", "get_right_timestamp"}
+    | {"get_timestamp", "isoweekday", "items", "keys", "lower", "lstrip", "replace", "rstrip", "startswith", "strip"}
+    | {"upper", "values", "weekday"}
 )
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
@@ -238,7 +238,7 @@ class _Admission:
         """The globals of a code, all of whose instructions only compute."""
         itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
         loads_none = is_itself = False
-        before, calls = "", 0
+        before, calls, makes_dict = "", 0, False
         for instruction, is_nested in instructions(code):
             name, value = instruction.opname, instruction.argval
             if name == "CACHE":
@@ -246,6 +246,9 @@ class _Admission:
             calls += name in _CALLS
             calls -= _is_callee(instruction, before)
             before = name
+            if makes_dict and name != "PRECALL" and not (name == "CALL" and not instruction.arg):
+                raise NotTraceable("it calls as_dict() with arguments")
+            makes_dict = value == "as_dict" or (makes_dict and name == "PRECALL")
             if name == "IS_OP" and (not loads_none or instruction.is_jump_target):
                 raise NotTraceable("it compares objects with `is`")
             self.tests_for_none |= name == "IS_OP" or name in _TESTS_FOR_NONE

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import CompositeTypeInfo, DecimalTypeInfo, RowTypeInfo, TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, DecimalTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
 from eventide.runtime.tracing.expressions import (
     Composite,
     Constant,
@@ -259,7 +259,7 @@ def _put_together(parts: list[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.A
 
 def _truth(result: Result, rows: Rows) -> pa.Array:
     match result:
-        case Composite() | Whole():  # a tuple or row with fields is always true
+        case Composite() | Whole():  # with fields it is always true
             for operation in operations_in(result):
                 rows.value(operation)
             return pa.repeat(pa.scalar(True), len(rows))
@@ -310,7 +310,7 @@ def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
     if inferred == declared:
         return True
     if isinstance(inferred, CompositeTypeInfo) and isinstance(declared, CompositeTypeInfo):
-        if isinstance(inferred, RowTypeInfo) and not (
+        if isinstance(inferred, RowTypeInfo | DictTypeInfo) and not (
             isinstance(declared, RowTypeInfo) and declared.field_names == inferred.field_names
         ):
             return False

@@ -78,10 +78,11 @@ def operations_in(result: Result) -> Iterator[Operation]:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A tuple or, with ``names``, a row that a function puts together."""
+    """A tuple or, with ``names``, a row or a dict that a function puts together."""
 
     parts: tuple[Result, ...]
     names: tuple[str, ...] | None = None
+    is_dict: bool = False
 
 
 @dataclass(frozen=True, slots=True)

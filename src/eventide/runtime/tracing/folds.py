@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import traced
 from eventide.runtime.tracing.expressions import Composite, Expression, Field, Operation, Result, Whole, leaves
@@ -106,9 +106,9 @@ def _fields(result: Result, type_info: TypeInformation, width: int) -> tuple[Res
     match result:
         case Whole(number) if isinstance(type_info, CompositeTypeInfo):
             return tuple(_Place(number, place) for place in range(width))
-        case Composite(parts, names) if isinstance(type_info, CompositeTypeInfo):
-            expected = type_info.names if isinstance(type_info, RowTypeInfo) else None
-            if len(parts) == width and names == expected:
+        case Composite(parts, names, is_dict) if isinstance(type_info, CompositeTypeInfo):
+            expected = type_info.names if isinstance(type_info, RowTypeInfo | DictTypeInfo) else None
+            if len(parts) == width and names == expected and is_dict == isinstance(type_info, DictTypeInfo):
                 return parts
         case _ if not isinstance(type_info, CompositeTypeInfo):
             return (result,)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from eventide.common.typeinfo import DecimalTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import DecimalTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.expressions import Expression, Field, Kind, Operation, constant
@@ -278,7 +278,7 @@ _METHODS = {
 
 
 def argument(number: int, type_info: TypeInformation, way: Way) -> Any:
-    """An argument of a type: tuples and rows of symbols, or one symbol."""
+    """An argument of a type: tuples, rows and dicts of symbols, or one symbol."""
     return _value((number,), type_info, way)
 
 
@@ -289,6 +289,9 @@ def _value(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any:
         case RowTypeInfo():
             values = (_value((*path, place), kind, way) for place, kind in enumerate(type_info.types))
             return Row.of_fields(tuple(type_info.field_names), values)
+        case DictTypeInfo():
+            named = zip(type_info.names, type_info.types, strict=True)
+            return {name: _value((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
     kind = Decimal if isinstance(type_info, DecimalTypeInfo) else _KINDS.get(str(type_info), object)
     return Symbol(Field(kind, path, type_info), way)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row, RowKind
 from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
@@ -113,21 +113,50 @@ def _one_way(
     arrange: Arrange | None,
 ) -> tuple[dict[Expression, bool], Leaf]:
     arguments = [argument(number, kind, way) for number, kind in enumerate(types)]
+    before = _content(arguments)
     try:
         value = function(*(arguments if arrange is None else arrange(arguments)))
         values = ([] if value is None else value) if several else [value]
-        results = tuple(_result(one, arguments) for one in values)
+        results = tuple(_checked(one, arguments) for one in values)
     except NotTraceable:
         raise
     except Exception as error:  # whatever the function raises, it raises again where it is called with values
         raise NotTraceable(f"it raised {error!r} when it was traced") from error
+    if _content(arguments) != before:
+        raise NotTraceable("it changes its argument")
     used = {operation for one in (*results, *way.asked) for operation in operations_in(one)}
     return dict(way.asked), Leaf(results, tuple(one for one in way.computed if one not in used))
 
 
+def _content(value: Any) -> Any:
+    """All that arguments consist of, by which a change is noticed."""
+    if type(value) is dict:
+        return [(name, _content(part)) for name, part in value.items()]
+    return [_content(part) for part in value] if type(value) in (tuple, list, Row) else id(value)
+
+
+def _checked(value: Any, arguments: list[Any]) -> Result:
+    """A result, in which no object that can be changed has two places: columns would make two objects of it."""
+    objects = [*_changeable(value)]
+    if len({*objects}) < len(objects):
+        raise NotTraceable("it returns one object in two places")
+    return _result(value, arguments)
+
+
+def _changeable(value: Any) -> Iterator[Any]:
+    """The identity of each row and dict in a result, and each field that is a list, say."""
+    if type(value) in (Row, dict):
+        yield id(value)
+    if isinstance(value, Symbol) and expression_of(value).kind is object:
+        yield expression_of(value)
+    if type(value) in (Row, dict, tuple):
+        for part in value.values() if type(value) is dict else value:
+            yield from _changeable(part)
+
+
 def _result(value: Any, arguments: list[Any]) -> Result:
     for number, given in enumerate(arguments):
-        if value is given and isinstance(value, tuple | Row):
+        if value is given and isinstance(value, tuple | Row | dict):
             return Whole(number)
     if isinstance(value, Symbol):
         return expression_of(value)
@@ -138,6 +167,10 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         if names is None or value.get_row_kind() is not RowKind.INSERT or len(names) != len(value):
             raise NotTraceable("it returns a row whose fields have no names, or that is no insert")
         return Composite(_parts(list(value), arguments), tuple(names))
+    if type(value) is dict:
+        if not all(type(name) is str for name in value):
+            raise NotTraceable("it returns a dict whose keys are not all text")
+        return Composite(_parts([*value.values()], arguments), tuple(value), is_dict=True)
     if type(value) not in _CONSTANTS:
         raise NotTraceable(f"it returns a {type(value).__name__}")
     return constant(value)
@@ -145,7 +178,7 @@ def _result(value: Any, arguments: list[Any]) -> Result:
 
 def _parts(values: Sequence[Any], arguments: list[Any]) -> tuple[Result, ...]:
     if not values:
-        raise NotTraceable("it returns a tuple or row without fields")
+        raise NotTraceable("it returns a tuple, row or dict without fields")
     return tuple(_result(value, arguments) for value in values)
 
 
@@ -166,14 +199,18 @@ def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation |
     match result:
         case Whole(number):
             return types[number]
-        case Composite(parts, names):
-            return _composite([_type(part, types) for part in parts], names)
+        case Composite(parts, names, is_dict):
+            return _composite([_type(part, types) for part in parts], names, is_dict=is_dict)
     return type_of(result)
 
 
-def _composite(parts: Sequence[TypeInformation | None], names: Sequence[str] | None) -> TypeInformation:
+def _composite(
+    parts: Sequence[TypeInformation | None], names: Sequence[str] | None, *, is_dict: bool = False
+) -> TypeInformation:
     kinds = [ALWAYS_NONE if part is None else part for part in parts]
-    return Types.TUPLE(kinds) if names is None else Types.ROW_NAMED(list(names), kinds)
+    if names is None:
+        return Types.TUPLE(kinds)
+    return DictTypeInfo(kinds, names) if is_dict else Types.ROW_NAMED(list(names), kinds)
 
 
 @dataclass(frozen=True)
@@ -200,9 +237,10 @@ def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeI
     if other is None or other == ALWAYS_NONE:
         return one
     if isinstance(one, CompositeTypeInfo) and isinstance(other, CompositeTypeInfo):
-        names = one.field_names if isinstance(one, RowTypeInfo) else None
+        names = one.field_names if isinstance(one, RowTypeInfo | DictTypeInfo) else None
         if type(one) is type(other) and one.field_names == other.field_names:
-            return _composite([_common(*kinds) for kinds in zip(one.types, other.types, strict=True)], names)
+            kinds = [_common(*pair) for pair in zip(one.types, other.types, strict=True)]
+            return _composite(kinds, names, is_dict=isinstance(one, DictTypeInfo))
     if _is_whole(one) and _is_whole(other):
         return Types.LONG()
     if {str(one), str(other)} == {"FLOAT", "DOUBLE"}:

@@ -400,7 +400,7 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
 
 def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None:
     """Why it cannot be seen that a reduce function gives the same when it is called on parts; None if it can."""
-    kind, key = source.value_type, source.key
+    kind, key = source.known_type or source.value_type, source.key
     if kind.is_pickled:
         return "the type of its elements is not declared"
     reduce = function.reduce

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers
 from eventide.runtime.tracing.admission import NotTraceable
@@ -62,7 +62,7 @@ def reduced_columns(fold: Fold, panes: Panes, select: Callable[[Any], Any] | Non
 
 def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
     kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
-    if not all(str(each) in _KEY_KINDS for each in kinds):
+    if isinstance(kind, DictTypeInfo) or not all(str(each) in _KEY_KINDS for each in kinds):
         raise NotTraceable(f"columns do not tell keys of type {kind} apart as Python does")
     parts = keys.flatten() if isinstance(kind, CompositeTypeInfo) else [keys]
     if keys.null_count or any(part.null_count for part in parts):
@@ -109,7 +109,11 @@ class _Groups:
             return self._value(0, kind)
         made = [self._value(place, each) for place, each in enumerate(kind.types)]
         kinds = [each for _, each in made]
-        value_type = RowTypeInfo(kinds, kind.names) if isinstance(kind, RowTypeInfo) else TupleTypeInfo(kinds)
+        value_type: CompositeTypeInfo = TupleTypeInfo(kinds)
+        if isinstance(kind, RowTypeInfo):
+            value_type = RowTypeInfo(kinds, kind.names)
+        elif isinstance(kind, DictTypeInfo):
+            value_type = DictTypeInfo(kinds, kind.names)
         arrays = [array for array, _ in made]
         return pa.StructArray.from_arrays(arrays, fields=list(value_type.arrow_type())), value_type
 

@@ -6,7 +6,7 @@ import weakref
 import pyarrow as pa
 import pytest
 
-from eventide.common.typeinfo import Types
+from eventide.common.typeinfo import DictTypeInfo, Types
 from eventide.common.types import Row
 from eventide.datastream.functions import in_python
 from eventide.runtime.elements.elements import Columns
@@ -68,6 +68,10 @@ def test_a_branch_is_computed_for_its_own_rows_alone():
     assert kind.from_arrow(column) == [2, 0, 3]
 
 
+def twice(value):
+    return value, value
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -76,6 +80,9 @@ def test_a_branch_is_computed_for_its_own_rows_alone():
         (lambda e: f"{e[0]}", "it makes text of a value"),
         (lambda e: e[0] + e[1], "it uses the operator add on a int and a str"),
         (lambda e: {e[0]: 1}, "as the key of a dict"),
+        (lambda e: {1: e[0]}, "a dict whose keys are not all text"),
+        (lambda e: {}, "without fields"),
+        (lambda e: twice(Row(x=e[0])), "one object in two places"),
         (lambda e: 1 if e[0] else "one", "it returns values of several types"),
         (lambda e: e[0] ** 2, "raises a value to a power"),
         (lambda e: e[7], "it raised IndexError"),
@@ -254,3 +261,45 @@ def test_a_key_that_follows_from_a_value_outside_is_no_field():
     name = "user"
     kind = Types.ROW_NAMED(["user"], [Types.STRING()])
     assert Key(lambda e: e[name], Types.STRING()).by_field(kind).columns == ()
+
+
+DICT = DictTypeInfo([Types.LONG(), Types.STRING()], ["a", "b"])
+
+
+def grown(e):
+    e |= {"c": 1}
+    return e
+
+
+def test_a_function_that_changes_its_argument_is_left_to_python():
+    with pytest.raises(NotTraceable, match="it changes its argument"):
+        mapped(grown, columns_of(DICT, [{"a": 1, "b": "x"}]), None)
+
+
+def test_dicts_of_columns_keep_the_order_of_their_keys_and_become_declared_rows():
+    columns = columns_of(DICT, [{"a": 1, "b": "x"}, {"a": 2, "b": None}])
+    found, kind = mapped(lambda e: {"b": e["b"], **e, "n": {"a": e["a"] + 1}}, columns, None)
+    assert [repr(value) for value in kind.from_arrow(found)] == [
+        "{'b': 'x', 'a': 1, 'n': {'a': 2}}",
+        "{'b': None, 'a': 2, 'n': {'a': 3}}",
+    ]
+    declared = Types.ROW_NAMED(["a", "b"], [Types.INT(), Types.STRING()])
+    found, kind = mapped(lambda e: e, columns, declared)
+    assert kind.from_arrow(found) == [Row(a=1, b="x"), Row(a=2, b=None)]
+    with pytest.raises(NotTraceable, match="is declared"):
+        mapped(lambda e: {"b": e["b"], "a": e["a"]}, columns, declared)
+
+
+def test_ways_whose_dicts_differ_in_their_keys_are_left_to_python():
+    with pytest.raises(NotTraceable, match="values of several types"):
+        mapped(lambda e: e if e["a"] else {"b": e["b"], "a": 1}, columns_of(DICT, [{"a": 1, "b": "x"}]), None)
+
+
+def test_dicts_inside_become_dicts_by_as_dict_alone():
+    kind = Types.ROW_NAMED(["x", "rows"], [Types.LONG(), Types.LIST(Types.ROW_NAMED(["y"], [Types.LONG()]))])
+    columns = columns_of(kind, [Row(x=1, rows=[Row(y=2)])])
+    found, found_kind = mapped(lambda e: e.as_dict(), columns, None)
+    assert found_kind.from_arrow(found) == [{"x": 1, "rows": [Row(y=2)]}]
+    for function in (lambda e: e.as_dict(True), lambda e: e.as_dict(recursive=True)):
+        with pytest.raises(NotTraceable, match=r"as_dict\(\) with arguments"):
+            mapped(function, columns, None)

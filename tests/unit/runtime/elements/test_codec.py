@@ -1,0 +1,72 @@
+"""Elements whose type was not declared travel as columns where functions on columns made them, else as a pickle."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.common.typeinfo import DictTypeInfo, Types
+from eventide.datastream.functions import in_python
+from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.exchange.partitioners import encoded
+from eventide.testing import local_environment
+
+UNDECLARED = Types.PICKLED_BYTE_ARRAY()
+DICT = DictTypeInfo([Types.LONG(), Types.TUPLE([Types.STRING(), Types.DOUBLE()])], ["a", "b"])
+
+
+def as_columns(kind, values):
+    numbers = pa.array(range(len(values)), pa.int64())
+    return Elements(columns=Columns(kind, kind.to_arrow(values), None, numbers))
+
+
+def travelled(batches, keys, codec):
+    return [codec.decode(memoryview(content)) for content in encoded(codec, batches, keys)]
+
+
+VALUES = st.builds(
+    lambda a, b: {"a": a, "b": b},
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+    st.tuples(st.text(), st.floats(allow_nan=False)),
+)
+
+
+@given(st.lists(VALUES, min_size=1, max_size=5), st.sampled_from([UNDECLARED, Types.STRING()]))
+def test_columns_of_a_type_that_nobody_declared_arrive_as_the_values_that_they_were(values, key_type):
+    keys = [str(number) for number in range(len(values))]
+    (found,) = travelled([as_columns(DICT, values)], keys, ElementCodec(UNDECLARED, key_type))
+    assert found.is_unread
+    assert found.columns.type_info == DICT
+    assert (found.values, found.keys, found.sequence) == (values, keys, [*range(len(values))])
+
+
+def test_what_is_not_of_one_type_that_has_a_name_arrives_as_pickled_values():
+    codec = ElementCodec(UNDECLARED)
+    mixed = [as_columns(Types.LONG(), [1]), as_columns(Types.DOUBLE(), [2.0])]
+    listed = [as_columns(Types.LONG(), [1]), Elements([2.0], [None], [1])]
+    odd = [as_columns(DictTypeInfo([Types.LONG(), Types.LONG()], ["a: LONG, b", "c"]), [{"a: LONG, b": 1, "c": 2}])]
+    for batches in (mixed, listed, odd):
+        (found,) = travelled(batches, [], codec)
+        assert found.columns is None
+        assert found.values == [value for batch in batches for value in batch.values]
+        assert list(map(type, found.values)) == [type(value) for batch in batches for value in batch.values]
+
+
+def doubled(e):
+    return {"user": e[0], "v": e[1] * 2}
+
+
+def marked(e):
+    return {**e, "seen": e["v"] > 2**40}
+
+
+def test_dicts_go_through_a_shuffle_as_they_do_from_python():
+    def results(of):
+        env = local_environment()
+        pairs = env.from_collection(
+            [("a", 1), ("b", 2**62), ("a", 5), ("c", 7)], Types.TUPLE([Types.STRING(), Types.LONG()])
+        )
+        counted = pairs.map(of(doubled)).map(of(marked)).key_by(of(lambda e: e["user"])).map(of(marked))
+        return list(map(repr, counted.execute_and_collect()))
+
+    assert sorted(results(lambda function: function)) == sorted(results(in_python))
