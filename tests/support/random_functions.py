@@ -32,6 +32,8 @@ _INTS = (0, 1, -1, 2, 7, -13, 100, 2**31, 2**53 - 1, 2**53, 2**53 + 1, -(2**53) 
 _SMALL = (0, 1, -1, 2, 3, 5, -7, 127, -128)
 _FLOATS = (0.0, -0.0, 1.0, -1.5, 0.1, 1e300, -1e308, 5e-324, math.inf, -math.inf, math.nan, 2.0**53, 3.7)
 _TEXTS = ("", "a", "b", "ab", " a ", "abc", "ABC", "ß", "İ", "\x1c x\n", "\xa0", "long text", "x" * 40, "日本")
+_SEPARATORS = ("", "a", " ", "-", "ab", "x", "%", "\xa0")
+_ASKS = ("isdigit", "isalpha", "isupper", "isspace", "isascii", "isalnum")
 _DECIMALS = tuple(map(Decimal, ("0.00", "1.25", "-1.25", "99999999.99", "3.10", "-0.01")))
 _TIMES = (
     datetime.datetime(1970, 1, 1),  # noqa: DTZ001 - as they come from columns
@@ -177,6 +179,11 @@ class Maker:
             lambda: f"({self._int(less)} {self._random.choice('&|^')} {self._int(less)})",
             lambda: f"{self._random.choice(('-', 'abs', '~', '+'))}({self._int(less)})",
             lambda: f"len({self._str(less)})",
+            lambda: f"{self._str(less)}.{self._random.choice(('count', 'find', 'rfind', 'index'))}({self._str(0)})",
+            lambda: f"len({self._str(less)}.split('a'))",
+            lambda: f"int({self._any(less)})",
+            lambda: f"round({self._number(less)})",
+            lambda: f"({self._int(less)} ** {self._random.choice('0123')})",
             lambda: f"{self._field('t')}.{self._random.choice(_PARTS)}",
             lambda: f"{self._field('q')}.{self._random.choice(_PARTS[:5])}",
             lambda: f"{self._random.choice(('min', 'max'))}({self._int(less)}, {self._int(less)})",
@@ -198,7 +205,9 @@ class Maker:
             lambda: f"({self._float(less)} {self._random.choice('+-*')} {self._number(less)})",
             lambda: f"({self._number(less)} {self._random.choice('+-*')} {self._float(less)})",
             lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._float(less)})",
-            lambda: f"float({self._number(less)})",
+            lambda: f"float({self._any(less)})",
+            lambda: f"round({self._number(less)}, {self._random.choice((-1, 0, 1, 2))})",
+            lambda: f"({self._number(less)} ** {self._random.choice(('2', '0.5', '-1', '2.0'))})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._float(less)}, {self._float(less)})",
             lambda: self._choice(self._float, less),
         )
@@ -230,11 +239,48 @@ class Maker:
             lambda: f"({self._str(less)} + {self._str(less)})",
             lambda: f"{self._str(less)}.{method}()",
             lambda: f"{self._str(less)}.replace('a', {self._random.choice(_TEXTS)!r})",
-            lambda: f"str({self._int(less)})",
-            lambda: f"str({self._str(less)})",
+            lambda: f"str({self._any(less)})",
+            lambda: self._formatted(less),
+            lambda: self._part_of_text(less),
+            lambda: f"{self._random.choice(_SEPARATORS)!r}.join(({self._str(less)}, {self._str(0)}, {self._str(0)}))",
             lambda: f"({self._str(less)} or {self._str(less)})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._str(less)}, {self._str(less)})",
             lambda: self._choice(self._str, less),
+        )
+
+    def _formatted(self, depth: int) -> str:
+        """A text that values are put into, in one of the ways of Python."""
+        spec = self._random.choice(("", "", "", ":>7", ":05d", ":.2f", ":,", ":x", "!s", "!s:<4", ":%Y-%m", ":e"))
+        values = self._any(depth), self._any(0)
+        if any(mark in value for value in values for mark in ('"', "\\")):  # which are not allowed in an f-string
+            values = self._field(self._random.choice(_NAMES)), self._int(0)
+        return self._one(
+            lambda: f'f"{{{values[0]}{spec}}}"',
+            lambda: f'f"<{{{values[0]}}}-{{{values[1]}{spec}}}>%"',
+            lambda: f"('%s-%s' % ({values[0]}, {values[1]}))",
+            lambda: f"('%{self._random.choice(('d', '5.1f', 'x', 's', '-4s', 'e', 'c'))}|' % {self._number(depth)})",
+            lambda: f"'{{0}}_{{{'1' + spec.replace('!s', '')}}}'.format({values[0]}, {values[1]})",
+            lambda: f"format({self._number(depth)}, {spec.replace('!s', '').lstrip(':')!r})",
+        )
+
+    def _part_of_text(self, depth: int) -> str:
+        """Some part of a text, or what a method makes of it."""
+        text, separator = self._str(depth), repr(self._random.choice(_SEPARATORS[1:]))
+        number, other = self._random.choice((-2, -1, 0, 0, 1, 2, 40)), self._random.choice((-3, -1, 0, 1, 2, 5, "", ""))
+        return self._one(
+            lambda: f"{text}.split({separator})[{self._random.choice((0, 0, 0, 1, -1))}]",
+            lambda: f"{text}.split({separator}, 1)[{self._random.choice((0, -1))}]",
+            lambda: f"{text}.rsplit({separator}, maxsplit=1)[-1]",
+            lambda: f"{text}.split()[{self._random.choice((0, -1))}]",
+            lambda: f"{text}.partition({separator})[{self._random.choice('012')}]",
+            lambda: f"{text}[{number}]",
+            lambda: f"{text}[{number}:{other}]",
+            lambda: f"{text}[{other}:]",
+            lambda: f"{text}[::{self._random.choice((-1, 2))}]",
+            lambda: f"{text}.{self._random.choice(('title', 'capitalize', 'casefold', 'swapcase'))}()",
+            lambda: f"{text}.{self._random.choice(('zfill', 'ljust', 'rjust', 'center'))}({abs(number)})",
+            lambda: f"{text}.{self._random.choice(('strip', 'lstrip', 'rstrip', 'removeprefix'))}({separator})",
+            lambda: f"{text}.replace({self._str(0)}, {separator}, {number})",
         )
 
     def _bool(self, depth: int) -> str:
@@ -257,6 +303,10 @@ class Maker:
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",
             lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}('a')",
+            lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}({self._str(0)})",
+            lambda: f"{self._str(less)}.startswith(('a', '', 'ß')[{self._random.choice((':', ':1'))}])",
+            lambda: f"({self._str(0)} in {self._str(less)})",
+            lambda: f"{self._str(less)}.{self._random.choice(_ASKS)}()",
             lambda: f"({self._field(self._random.choice(_NAMES))} is {self._random.choice(('', 'not '))}None)",
             lambda: f"({self._int(less)} <= {self._number(less)} < {self._int(less)})",
             lambda: f"bool({self._any(less)})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import decimal
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
@@ -14,18 +14,30 @@ from typing import Any
 
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
+from eventide.runtime.tracing.rewriting import with_operators
 
 _PURE = frozenset(
-    {abs, all, any, bool, dict, divmod, enumerate, float, int, len, list, max, min, range, reversed, sorted, str, sum}
-    | {tuple, zip, Row, Decimal}
+    {abs, all, any, bool, dict, divmod, enumerate, float, format, int, len, list, max, min, range, reversed, round}
+    | {sorted, str, sum, tuple, zip, Row, Decimal}
 )
 """Builtins and classes that give the same for the same arguments."""
 
-_PURE_METHODS = frozenset(
-    {"as_dict", "date", "endswith", "get", "get_fields_by_names", "get_left_timestamp", "get_right_timestamp"}
-    | {"get_timestamp", "isoweekday", "items", "keys", "lower", "lstrip", "replace", "rstrip", "startswith", "strip"}
-    | {"upper", "values", "weekday"}
-)
+METHODS: dict[str, type] = {
+    name: kind
+    for kind, names in {
+        str: "capitalize casefold center ljust lower lstrip partition removeprefix removesuffix replace rjust rsplit "
+        "rstrip split strip swapcase title upper zfill",
+        bool: "endswith isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isspace istitle "
+        "isupper startswith",
+        int: "count find index rfind rindex",
+    }.items()
+    for name in names.split()
+}
+"""The methods of text, and the types of their results, or of the parts of these."""
+
+_PURE_METHODS = METHODS.keys() | {"format", "join", "as_dict", "date", "get", "get_fields_by_names"}
+_PURE_METHODS |= {"isoweekday", "items", "keys", "values", "weekday"}
+_PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp"}
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
     {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
@@ -103,29 +115,39 @@ class Captured:
 
 
 def admitted(
-    function: Callable[..., Any], replaced: dict[Any, Any], containers: dict[type, Callable[[Any], Any]]
+    function: Callable[..., Any],
+    replaced: dict[Any, Any],
+    containers: dict[type, Callable[[Any], Any]],
+    text_makers: Mapping[str, Callable[[int], Any]],
 ) -> Admitted:
     """Look at a function, at those that it calls, and at all that they take from outside.
 
     Args:
         function: the function; also a method of an object with plain attributes, or an ``itemgetter``.
         replaced: what the copy finds in place of some builtins.
-        containers: what makes the containers that the copy has in place of constant ones, by the type of those.
+        containers: what makes the containers and texts that the copy has in place of constant ones, by their type.
+        text_makers: what the copy has in place of instructions that make text; see ``with_operators``.
 
     Raises:
         NotTraceable: if it might do more than compute its result from its arguments.
     """
     if type(function) is itemgetter:
         return Admitted(function, tests_for_none=False, context=_context())
-    admission = _Admission(replaced, containers)
+    admission = _Admission(replaced, containers, text_makers)
     copy = admission.copied(function)
     return Admitted(copy, admission.tests_for_none, _context(), admission.captured)
 
 
 class _Admission:
-    def __init__(self, replaced: dict[Any, Any], containers: dict[type, Callable[[Any], Any]]) -> None:
+    def __init__(
+        self,
+        replaced: dict[Any, Any],
+        containers: dict[type, Callable[[Any], Any]],
+        text_makers: Mapping[str, Callable[[int], Any]],
+    ) -> None:
         self._replaced = replaced
         self._containers = containers
+        self._text_makers = text_makers
         self._copies: dict[Any, FunctionType] = {}
         self.tests_for_none = False
         self.captured: list[Captured] = []
@@ -165,12 +187,12 @@ class _Admission:
         return copy
 
     def _with_containers(self, code: CodeType) -> CodeType:
-        """The code with containers of the tracer's where it looks for something in a constant tuple or set."""
+        """The code with containers and texts of the tracer's where symbols may meet constant ones."""
         used: dict[int, bool] = {}
         before: dis.Instruction | None = None
         for instruction in dis.get_instructions(code):
             if before is not None and before.opname == "LOAD_CONST" and before.arg is not None:
-                looks = instruction.opname == "CONTAINS_OP"
+                looks = instruction.opname == "CONTAINS_OP" or instruction.argval in ("join", "format")
                 used[before.arg] = used.get(before.arg, True) and looks
             if instruction.opname != "CACHE":
                 before = instruction
@@ -178,11 +200,11 @@ class _Admission:
             self._with_containers(value)
             if isinstance(value, CodeType)
             else self._contained(value)
-            if used.get(place, False)
+            if used.get(place, False) or (type(value) is str and "%" in value)
             else value
             for place, value in enumerate(code.co_consts)
         ]
-        return code.replace(co_consts=tuple(constants))
+        return with_operators(code.replace(co_consts=tuple(constants)), self._text_makers)
 
     def _contained(self, value: Any) -> Any:
         make = self._containers.get(type(value))

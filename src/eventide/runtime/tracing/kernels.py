@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -218,6 +219,79 @@ def _of_ascii(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return computed
 
 
+_ARROW_TYPES: dict[type, pa.DataType] = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+
+
+def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
+    """Python itself, called with the values of each row in turn: what Arrow has not, or not in the same way."""
+
+    def computed(*values: Value) -> Value:
+        columns = [_python_values(value) for value in values]
+        are_constant = all(isinstance(value, pa.Scalar) for value in values)
+        found = [compute(*map(next, columns))] if are_constant else list(map(compute, *columns))
+        if not {kind}.issuperset(map(type, found)):
+            raise Guard(f"a result that is no {kind.__name__}")
+        column = pa.array(found, _ARROW_TYPES[kind])
+        return column[0] if are_constant else column
+
+    return computed
+
+
+def _python_values(value: Value) -> Iterator[Any]:
+    """The Python values of a column; those of a constant have no end."""
+    if isinstance(value, pa.Scalar):
+        one = value.as_py()
+        return repeat(tuple(one) if type(one) is list else one)
+    if pa.types.is_timestamp(value.type):
+        value = _naive(value)
+    elif pa.types.is_date(value.type):
+        value = _in_calendar(value)
+    return iter(value.to_pylist())
+
+
+def _method(text: str, name: str, *arguments: Any) -> Any:
+    return getattr(text, name)(*arguments)
+
+
+def _part_of_text(text: str, name: str, index: int, *arguments: Any) -> Any:
+    return getattr(text, name)(*arguments)[index]
+
+
+def _split_part(value: Value, name: Value, index: Value, *arguments: Value) -> Value:
+    """One part of a text that is split: by Arrow where it is split at a text, each time."""
+    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py() or isinstance(value, pa.Scalar):
+        return _PART(value, name, index, *arguments)
+    lists = pc.split_pattern(value, arguments[0].as_py())
+    place, counts = index.as_py(), lists.value_lengths().to_numpy(zero_copy_only=False)
+    if len(counts) and not -counts.min() <= place < counts.min():
+        raise Guard("a text that has fewer parts")
+    starts = lists.offsets.to_numpy()
+    return lists.values.take(pa.array(starts[:-1] + place if place >= 0 else starts[1:] + place))
+
+
+_PART = _each(str, _part_of_text)
+
+
+def _sliced(value: Value, start: Value, stop: Value, step: Value) -> Value:
+    begin, end, by = start.as_py() or 0, stop.as_py(), step.as_py() or 1
+    if isinstance(value, pa.Scalar) or begin < 0 or (end is not None and end < 0) or by != 1:
+        return _SLICE(value, start, stop, step)
+    return pc.utf8_slice_codeunits(value, begin, end)
+
+
+_SLICE = _each(str, lambda text, start, stop, step: text[start:stop:step])
+
+
+def _contains(value: Value, part: Value) -> Value:
+    if isinstance(value, pa.Scalar) or isinstance(part, pa.Array):
+        return _each(bool, lambda text, part: part in text)(value, part)
+    return pc.match_substring(value, _text_of(part))
+
+
+def _joined(between: Value, *parts: Value) -> Value:
+    return pc.binary_join_element_wise(*parts, between)
+
+
 def _text_of(value: Value) -> str:
     text: str = value.as_py()
     return text
@@ -252,7 +326,22 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "text": lambda value: value if pa.types.is_string(value.type) else _as_whole(value).cast(pa.string()),
     "length": lambda value: pc.utf8_length(value).cast(pa.int64()),
     "is in": lambda value, *among: _is_in(value, [one.as_py() for one in among]),
-    "contains": lambda value, part: pc.match_substring(value, _text_of(part)),
+    "contains": _contains,
+    "format": _each(str, format),
+    "percent": _each(str, lambda form, *values: form % values),
+    "fill": _each(str, lambda form, *values: form.format(*values)),
+    "join": _joined,
+    "part": _split_part,
+    "parts": _each(int, lambda text, name, *arguments: len(getattr(text, name)(*arguments))),
+    "partition": _PART,
+    "item": _each(str, lambda text, index: text[index]),
+    "slice": _sliced,
+    **{f"{kind.__name__} method": _each(kind, _method) for kind in (str, bool, int)},
+    **{f"{kind.__name__} round": _each(kind, round) for kind in (int, float)},
+    **{f"{kind.__name__} power": _each(kind, pow) for kind in (int, float)},
+    "int": lambda value: _each(int, int)(value) if _is_float(value) else _as_whole(value),
+    "int of text": _each(int, int),
+    "float of text": _each(float, float),
     "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
     "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
     "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
 from eventide.common.typeinfo import DecimalTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
-from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.expressions import Expression, Field, Kind, Operation, constant
+from eventide.runtime.tracing.admission import METHODS, NotTraceable
+from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, Operation, constant
 from eventide.runtime.tracing.kernels import CONTEXT_DIGITS
 
 _KINDS: dict[str, Kind] = {
@@ -22,8 +22,8 @@ _KINDS: dict[str, Kind] = {
     "SQL_TIMESTAMP": datetime.datetime,
     "SQL_DATE": datetime.date,
 }
-_WHOLE = (int, bool)
-_NUMBERS = (int, float, bool)
+WHOLE = (int, bool)
+NUMBERS = (int, float, bool)
 _TIMES = (datetime.datetime, datetime.date)
 _PARTS_OF_DATE = frozenset({"year", "month", "day"})
 _PARTS_OF_TIME = _PARTS_OF_DATE | {"hour", "minute", "second", "microsecond"}
@@ -104,8 +104,8 @@ class Symbol:
 
     def __getattr__(self, name: str) -> Any:
         kind = self._expression.kind
-        if kind is str and name in _METHODS:
-            return lambda *arguments: _METHODS[name](self, *arguments)
+        if kind is str and name in METHODS:
+            return lambda *arguments, **named: _called(self, name, *arguments, **named)
         if (kind is datetime.datetime and name in _PARTS_OF_TIME) or (kind is datetime.date and name in _PARTS_OF_DATE):
             return self._way.symbol(int, name, self._expression)
         if kind in _TIMES and name in _TIME_METHODS and (name != "date" or kind is datetime.datetime):
@@ -113,9 +113,24 @@ class Symbol:
         raise NotTraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
 
     def __contains__(self, part: object) -> bool:
-        if self._expression.kind is str and isinstance(part, str):
-            return self._way.ask(self._way.operation(bool, "contains", self._expression, constant(part)))
+        operand = operand_of(part)
+        if self._expression.kind is str and operand.kind is str:
+            return self._way.ask(self._way.operation(bool, "contains", self._expression, operand))
         raise NotTraceable("it looks into a value with `in`")
+
+    def __getitem__(self, at: Any) -> Symbol:
+        places = (at.start, at.stop, at.step) if type(at) is slice else (at,)
+        kinds = (int, type(None)) if type(at) is slice else (int,)
+        if self._expression.kind is not str or not all(type(place) in kinds for place in places):
+            raise NotTraceable(f"it takes a part of a {self._expression.kind.__name__}")
+        return self._way.symbol(str, "item" if len(places) == 1 else "slice", self._expression, *map(constant, places))
+
+    def __pow__(self, other: Any) -> Symbol:
+        kinds = {self._expression.kind, type(other)}
+        if not kinds <= {*NUMBERS} or (float not in kinds and other < 0):
+            raise NotTraceable("it raises a value to a power that is not a constant, or is negative")
+        kind: Kind = float if float in kinds else int
+        return self._way.symbol(kind, f"{kind.__name__} power", self._expression, operand_of(other))
 
     def __neg__(self) -> Symbol:
         return _number("negate", self)
@@ -172,7 +187,6 @@ for _name, _what in {
     "str": "makes text of a value",
     "repr": "makes text of a value",
     "format": "makes text of a value",
-    "pow": "raises a value to a power",
     "rpow": "raises to the power of a value",
     "round": "rounds a value",
     "lshift": "shifts bits",
@@ -187,9 +201,53 @@ _ORDERED: tuple[set[Kind], ...] = ({str}, {datetime.datetime}, {datetime.date})
 _TIME_METHODS: dict[str, Kind] = {"date": datetime.date, "weekday": int, "isoweekday": int}
 
 
-def _operand(value: Any) -> Expression:
+class Text(str):
+    """A constant text that a function may put together with symbols."""
+
+    __slots__ = ()
+
+    def __mod__(self, values: Any) -> Any:
+        several = values if type(values) is tuple else (values,)
+        return self._filled("percent", several) if _has_symbol(several) else super().__mod__(values)
+
+    def format(self, *values: Any, **named: Any) -> Any:
+        """The text with values in its places."""
+        return super().format(*values, **named) if not _has_symbol(values) or named else self._filled("fill", values)
+
+    def join(self, parts: Iterable[Any]) -> Any:
+        """The parts with this text between them."""
+        several = [*parts]
+        if any(operand_of(part).kind is not str for part in several if isinstance(part, Symbol)):
+            raise NotTraceable("it joins other values than text")
+        return self._filled("join", several) if _has_symbol(several) else super().join(several)
+
+    def __contains__(self, part: object) -> bool:
+        if not isinstance(part, Symbol):
+            return super().__contains__(plain(part))
+        return part._way.ask(part._way.operation(bool, "contains", operand_of(self), operand_of(part)))
+
+    def _filled(self, name: str, values: Sequence[Any]) -> Symbol:
+        return way_of(*values).symbol(str, name, operand_of(self), *map(operand_of, values))
+
+
+def _has_symbol(values: Iterable[Any]) -> bool:
+    return any(isinstance(value, Symbol) for value in values)
+
+
+def plain(value: Any) -> Any:
+    """A constant without what the tracer has put in its place."""
+    return str(value) if type(value) is Text else value
+
+
+def operand_of(value: Any) -> Expression:
+    """The expression of an operand.
+
+    Raises:
+        NotTraceable: if it is of a type that nothing is computed with.
+    """
     if isinstance(value, Symbol):
         return value._expression
+    value = plain(value)
     if type(value) is int and not _MIN_LONG <= value <= _MAX_LONG:
         raise NotTraceable(f"it computes with {value}, which has more than 64 bits")
     if type(value) not in (int, float, bool, str, Decimal, *_TIMES) or getattr(value, "tzinfo", None) is not None:
@@ -197,24 +255,25 @@ def _operand(value: Any) -> Expression:
     return constant(value)
 
 
-def _way_of(*values: Any) -> Way:
+def way_of(*values: Any) -> Way:
+    """The way that symbols belong to, of which there is one among some values."""
     return next(value._way for value in values if isinstance(value, Symbol))
 
 
 def _number(name: str, symbol: Symbol) -> Symbol:
     kind = symbol._expression.kind
-    if kind not in _NUMBERS:
+    if kind not in NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
     return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
 
 
 def _binary(name: str, left: Any, right: Any) -> Symbol:
-    operands = _operand(left), _operand(right)
+    operands = operand_of(left), operand_of(right)
     kind = _kind_of(name, *(operand.kind for operand in operands))
     if kind is None:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
         raise NotTraceable(f"it uses the operator {name} on a {kinds}")
-    symbol = _way_of(left, right).symbol(kind, name, *operands)
+    symbol = way_of(left, right).symbol(kind, name, *operands)
     if kind is Decimal and decimal_size(symbol._expression) is None:
         raise NotTraceable("it computes with decimals that have no fixed number of digits, or with too many")
     return symbol
@@ -224,26 +283,26 @@ def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
     """The kind of the result of an operator; None where it has none, or none that is known here."""
     both = {left, right}
     if name in ("add", "sub", "mul"):
-        if both <= {*_NUMBERS}:
+        if both <= {*NUMBERS}:
             return float if float in both else int
         if both == {str} and name == "add":
             return str
-        return Decimal if Decimal in both and both <= {Decimal, *_WHOLE} else None
+        return Decimal if Decimal in both and both <= {Decimal, *WHOLE} else None
     if name == "truediv":
-        return float if both <= {*_NUMBERS} else None
+        return float if both <= {*NUMBERS} else None
     if name in ("floordiv", "mod"):
-        return int if both <= {*_WHOLE} else None
+        return int if both <= {*WHOLE} else None
     if name in ("and", "or", "xor"):
-        return bool if both == {bool} else int if both <= {*_WHOLE} else None
+        return bool if both == {bool} else int if both <= {*WHOLE} else None
     if name in _COMPARISONS:
-        return bool if both <= {*_NUMBERS} or both in _ORDERED else None
+        return bool if both <= {*NUMBERS} or both in _ORDERED else None
     raise AssertionError(name)
 
 
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
-    operand = _operand(other)
+    operand = operand_of(other)
     kinds = {symbol._expression.kind, operand.kind}
-    if kinds <= {*_NUMBERS} or kinds in _ORDERED:
+    if kinds <= {*NUMBERS} or kinds in _ORDERED:
         return symbol._way.symbol(bool, name, symbol._expression, operand)
     raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")
 
@@ -260,21 +319,60 @@ for _name in _COMPARISONS:
     setattr(Symbol, f"__{_name}__", _operator(_name)[0])
 
 
-def _method(name: str, kind: Kind, *, takes: int = 0) -> Callable[..., Symbol]:
-    def call(symbol: Symbol, *arguments: Any) -> Symbol:
-        if len(arguments) != takes or not all(type(argument) is str and argument for argument in arguments):
-            raise NotTraceable(f"it calls {name}() with other arguments than texts that are constants")
-        return symbol._way.symbol(kind, name, symbol._expression, *map(constant, arguments))
+def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
+    """The result of a method of text."""
+    if [*named] == ["maxsplit"] and len(arguments) == 1:
+        arguments = (*arguments, named["maxsplit"])
+    elif named:
+        raise NotTraceable(f"it calls {name}() with arguments by name")
+    text, way = symbol._expression, symbol._way
+    operands = [constant(one) if one is None or type(one) is tuple else operand_of(one) for one in arguments]
+    if name in ("split", "rsplit"):
+        return Parts(symbol, name, operands)
+    if name == "partition":
+        return tuple(way.symbol(str, "part", text, constant(name), constant(at), *operands) for at in range(3))
+    if _FAST.get(name) == len(arguments) and all(type(one) is str and one for one in map(plain, arguments)):
+        return way.symbol(METHODS[name], name, text, *operands)
+    return way.symbol(METHODS[name], f"{METHODS[name].__name__} method", text, constant(name), *operands)
 
-    return call
+
+_FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswith": 1, "endswith": 1, "replace": 2}
+"""How many texts that are constants a method is called with where Arrow has it."""
 
 
-_METHODS = {
-    **{name: _method(name, str) for name in ("upper", "lower", "strip", "lstrip", "rstrip")},
-    "startswith": _method("startswith", bool, takes=1),
-    "endswith": _method("endswith", bool, takes=1),
-    "replace": _method("replace", str, takes=2),
-}
+class Parts:
+    """The list that ``split`` of a text gives, of which single parts may be taken."""
+
+    __slots__ = ("_name", "_operands", "_symbol")
+
+    def __init__(self, symbol: Symbol, name: str, operands: list[Expression]) -> None:
+        self._symbol = symbol
+        self._name = name
+        self._operands = operands
+        if any(not isinstance(operand, Constant) or operand.value == "" for operand in operands):
+            raise NotTraceable(f"it calls {name}() with other arguments than constants")
+
+    def __getitem__(self, index: Any) -> Symbol:
+        if type(index) is not int:
+            raise NotTraceable(f"it takes other parts of a {self._name}() than one by its number")
+        return self._operation(str, "part", constant(self._name), constant(index))
+
+    def __iter__(self) -> NoReturn:
+        raise NotTraceable(f"it goes through the parts of a {self._name}()")
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses the attribute {name!r} of a list")
+
+    __bool__ = __contains__ = __hash__ = __eq__ = __iter__  # type: ignore[assignment]
+
+    @property
+    def count(self) -> Symbol:
+        """How many there are."""
+        return self._operation(int, "parts", constant(self._name))
+
+    def _operation(self, kind: Kind, name: str, *more: Expression) -> Symbol:
+        symbol = self._symbol
+        return symbol._way.symbol(kind, name, symbol._expression, *more, *self._operands)
 
 
 def argument(number: int, type_info: TypeInformation, way: Way) -> Any:
@@ -304,7 +402,7 @@ def decimal_size(expression: Expression) -> tuple[int, int] | None:
 
     None where that is not known, or is more than Python computes with.
     """
-    if expression.kind in _WHOLE:
+    if expression.kind in WHOLE:
         return _LONG_DIGITS, 0
     match expression:
         case Field(type_info=DecimalTypeInfo(precision, scale)):
@@ -355,71 +453,3 @@ def type_of(expression: Expression) -> TypeInformation | None:
     if type(value) is float and math.isnan(value):
         raise NotTraceable("it returns NaN")
     return kinds[expression.kind]
-
-
-def _length(value: Any) -> Any:
-    if not isinstance(value, Symbol):
-        return len(value)
-    if value._expression.kind is not str:
-        raise NotTraceable(f"it asks for the length of a {value._expression.kind.__name__}")
-    return value._way.symbol(int, "length", value._expression)
-
-
-def _text(*values: Any) -> Any:
-    if len(values) != 1 or not isinstance(values[0], Symbol):
-        return str(*values)
-    (symbol,) = values
-    if symbol._expression.kind not in (int, str):
-        raise NotTraceable(f"it makes text of a {symbol._expression.kind.__name__}")
-    return symbol._way.symbol(str, "text", symbol._expression)
-
-
-def _floating(*values: Any) -> Any:
-    if len(values) != 1 or not isinstance(values[0], Symbol):
-        return float(*values)
-    (symbol,) = values
-    if symbol._expression.kind not in _NUMBERS:
-        raise NotTraceable(f"it makes a float of a {symbol._expression.kind.__name__}")
-    return symbol._way.symbol(float, "float", symbol._expression)
-
-
-def _sum(values: Any, start: Any = 0) -> Any:
-    """What ``sum`` gives; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
-    items = [*values]
-    symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
-    if symbols and not all(_operand(one).kind in _WHOLE for one in (start, *items)):
-        raise NotTraceable("it calls sum() with other values than whole numbers")
-    return sum(items, start)
-
-
-REPLACED: dict[Any, Callable[..., Any]] = {len: _length, str: _text, float: _floating, sum: _sum}
-"""What traced functions call in place of builtins whose result Python forces to be a value, or computes by itself."""
-
-
-class _Tuple(tuple[Any, ...]):
-    """A constant tuple in which a function may look for a symbol."""
-
-    __slots__ = ()
-
-    def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
-
-
-class _Set(frozenset[Any]):
-    """A constant set in which a function may look for a symbol."""
-
-    __slots__ = ()
-
-    def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
-
-
-def _is_in(values: Collection[Any], symbol: Symbol) -> bool:
-    kind = symbol._expression.kind
-    if kind not in (int, str) or not {kind}.issuperset(map(type, values)):
-        raise NotTraceable(f"it looks for a {kind.__name__} among values of other types")
-    return symbol._way.ask(symbol._way.operation(bool, "is in", symbol._expression, *map(_operand, sorted(values))))
-
-
-CONTAINERS: dict[type, Callable[[Any], Any]] = {tuple: _Tuple, frozenset: _Set}
-"""What traced functions have in place of constant tuples and sets."""

@@ -29,7 +29,8 @@ from eventide.runtime.tracing.expressions import (
     leaves,
     operations_in,
 )
-from eventide.runtime.tracing.symbols import CONTAINERS, REPLACED, Symbol, Way, argument, expression_of, type_of
+from eventide.runtime.tracing.replaced import CONTAINERS, REPLACED, TEXT_MAKERS
+from eventide.runtime.tracing.symbols import Parts, Symbol, Way, argument, expression_of, plain, type_of
 
 _MOST_LEAVES = 16
 Arrange: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
@@ -87,7 +88,7 @@ def trace(
     Raises:
         NotTraceable: if columns might not give what the function gives.
     """
-    admission = admitted(function, REPLACED, CONTAINERS)
+    admission = admitted(function, REPLACED, CONTAINERS, TEXT_MAKERS)
     answers: list[bool] = []
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
     known: dict[Any, Operation] = {}
@@ -166,13 +167,15 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         names = value.get_field_names()
         if names is None or value.get_row_kind() is not RowKind.INSERT or len(names) != len(value):
             raise NotTraceable("it returns a row whose fields have no names, or that is no insert")
-        return Composite(_parts(list(value), arguments), tuple(names))
+        return Composite(_parts(list(value), arguments), tuple(map(plain, names)))
     if type(value) is dict:
-        if not all(type(name) is str for name in value):
+        keys = tuple(map(plain, value))
+        if not all(type(key) is str for key in keys):
             raise NotTraceable("it returns a dict whose keys are not all text")
-        return Composite(_parts([*value.values()], arguments), tuple(value), is_dict=True)
+        return Composite(_parts([*value.values()], arguments), keys, is_dict=True)
+    value = plain(value)
     if type(value) not in _CONSTANTS:
-        raise NotTraceable(f"it returns a {type(value).__name__}")
+        raise NotTraceable(f"it returns a {'list' if type(value) is Parts else type(value).__name__}")
     return constant(value)
 
 

@@ -66,7 +66,7 @@ class Counting(MapFunction):
     ],
 )
 def test_plain_computations_are_admitted(function):
-    assert admitted(function, {}, {}).function is not None
+    assert admitted(function, {}, {}, {}).function is not None
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_plain_computations_are_admitted(function):
 )
 def test_whatever_might_do_more_stays_python_and_says_why(function, why):
     with pytest.raises(NotTraceable, match=why):
-        admitted(function, {}, {})
+        admitted(function, {}, {}, {})
 
 
 def test_a_captured_value_that_changed_is_noticed():
@@ -99,7 +99,7 @@ def test_a_captured_value_that_changed_is_noticed():
     def times(value):
         return value * factor
 
-    found = admitted(times, {}, {})
+    found = admitted(times, {}, {}, {})
     assert found.is_current()
     factor = 3
     assert not found.is_current()
@@ -107,22 +107,22 @@ def test_a_captured_value_that_changed_is_noticed():
 
 def test_an_attribute_that_changed_is_noticed():
     scaled = Scaled(3)
-    found = admitted(scaled.map, {}, {})
+    found = admitted(scaled.map, {}, {}, {})
     scaled.factor = 4
     assert not found.is_current()
 
 
 def test_a_row_from_outside_that_changed_is_noticed():
     names = Row("a", "b")
-    found = admitted(lambda e: names(e[0], e[1]), {}, {})
+    found = admitted(lambda e: names(e[0], e[1]), {}, {}, {})
     assert found.is_current()
     names[0] = "c"
     assert not found.is_current()
 
 
 def test_a_question_for_none_is_told():
-    assert admitted(lambda e: 0 if e.price is None else 1, {}, {}).tests_for_none
-    assert not admitted(lambda e: 0 if e.price else 1, {}, {}).tests_for_none
+    assert admitted(lambda e: 0 if e.price is None else 1, {}, {}, {}).tests_for_none
+    assert not admitted(lambda e: 0 if e.price else 1, {}, {}, {}).tests_for_none
 
 
 class WithoutName(MapFunction):
@@ -167,12 +167,12 @@ def read_and_called(e):
 )
 def test_ways_around_the_checks_are_closed(function, why):
     with pytest.raises(NotTraceable, match=why):
-        admitted(function, {}, {})
+        admitted(function, {}, {}, {})
 
 
 def test_a_row_from_outside_whose_value_is_only_equal_is_noticed():
     captured = Row(a=1)
-    found = admitted(lambda e: e * captured.a, {}, {})
+    found = admitted(lambda e: e * captured.a, {}, {}, {})
     captured["a"] = 1.0
     assert not found.is_current()
 
@@ -181,7 +181,7 @@ def test_a_changed_default_is_noticed():
     def times(value, factor=2):
         return value * factor
 
-    found = admitted(times, {}, {})
+    found = admitted(times, {}, {}, {})
     assert found.is_current()
     times.__defaults__ = (3,)
     assert not found.is_current()
@@ -189,7 +189,7 @@ def test_a_changed_default_is_noticed():
 
 def test_a_changed_context_of_decimals_is_noticed():
     with decimal.localcontext():
-        found = admitted(lambda e: e, {}, {})
+        found = admitted(lambda e: e, {}, {}, {})
         assert found.is_current()
         decimal.getcontext().prec = 5
         assert not found.is_current()

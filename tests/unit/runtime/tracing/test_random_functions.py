@@ -54,6 +54,12 @@ def columns_of(kind, values):
         (lambda e: e / 3, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e < 0.5, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e.upper(), Types.STRING(), ["ß"], "not ASCII"),
+        (lambda e: e.split(",")[1], Types.STRING(), ["a,b", "a"], "fewer parts"),
+        (lambda e: f"{e}!", Types.STRING(), ["a", None], "None"),
+        (lambda e: int(e) + 1, Types.STRING(), ["1", "x"], "invalid literal"),
+        (lambda e: int(e) + 1, Types.DOUBLE(), [1.5, float("nan")], "NaN"),
+        (lambda e: e**70, Types.LONG(), [2], "too large"),
+        (lambda e: e**0.5, Types.DOUBLE(), [-1.0], "no float"),
         (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "a tuple or row that is None"),
         (lambda e: 0 if e is None else 1, Types.LONG(), [None], "asks for that"),
     ],
@@ -77,14 +83,20 @@ def twice(value):
     [
         (lambda e: [e[0]], "it returns a list"),
         (lambda e: None, "it returns None"),
-        (lambda e: f"{e[0]}", "it makes text of a value"),
+        (lambda e: f"{e[0]!r}", "it makes text of a value"),
+        (lambda e: f"{e[0]:{e[0]}}", "it makes text of a int"),
+        (lambda e: f"{e}", "it makes text of a value"),
+        (lambda e: e[1].split(","), "it returns a list"),
+        (lambda e: [part + "" for part in e[1].split(",")], "it goes through the parts of a split"),
+        (lambda e: e[1].split(e[1])[0], "other arguments than constants"),
+        (lambda e: e[1].replace(old="a", new="b"), "arguments by name"),
         (lambda e: e[0] + e[1], "it uses the operator add on a int and a str"),
         (lambda e: {e[0]: 1}, "as the key of a dict"),
         (lambda e: {1: e[0]}, "a dict whose keys are not all text"),
         (lambda e: {}, "without fields"),
         (lambda e: twice(Row(x=e[0])), "one object in two places"),
         (lambda e: 1 if e[0] else "one", "it returns values of several types"),
-        (lambda e: e[0] ** 2, "raises a value to a power"),
+        (lambda e: e[0] ** e[0], "raises a value to a power"),
         (lambda e: e[7], "it raised IndexError"),
     ],
 )
@@ -303,3 +315,25 @@ def test_dicts_inside_become_dicts_by_as_dict_alone():
     for function in (lambda e: e.as_dict(True), lambda e: e.as_dict(recursive=True)):
         with pytest.raises(NotTraceable, match=r"as_dict\(\) with arguments"):
             mapped(function, columns, None)
+
+
+FORM, BETWEEN = "%s %%", ", "
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: f"{e[0]}" if e[0] > 1 else f"<{e[1]:>4}|{e[0]:+d}%>",
+        lambda e: FORM % e[1],
+        lambda e: {FORM: BETWEEN.join((e[1], str(e[0]), BETWEEN)), "50%": "50%" + e[1]},
+        lambda e: "{}{:03d}".format(e[1], e[0]),  # noqa: UP032 - that is the form
+        lambda e: "100%" if e[1] == "50%" else "%",
+        lambda e: [f"{name}={value}" for name, value in zip("ab", e, strict=True)][1],
+        lambda e: (e[1] in "a50%", e[1][0], len(e[1].split("0"))),
+    ],
+)
+def test_texts_are_put_together_as_python_does_it(function):
+    kind = Types.TUPLE([Types.LONG(), Types.STRING()])
+    values = [(1, "a"), (-20, "50%"), (3, "İ")]
+    column, found = mapped(function, columns_of(kind, values), None)
+    assert list(map(repr, found.from_arrow(column))) == [repr(function(value)) for value in values]
