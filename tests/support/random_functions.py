@@ -66,6 +66,8 @@ OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 
 _GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
+_GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
+_GLOBALS["H"] = datetime.timedelta(hours=1, microseconds=1)
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,11 @@ class Maker:
             lambda: f"len({self._str(less)}.split('a'))",
             lambda: f"int({self._any(less)})",
             lambda: f"round({self._number(less)})",
+            lambda: f"{self._delta(less)}.{self._random.choice(('days', 'seconds', 'microseconds'))}",
+            lambda: f"({self._delta(less)} // {self._delta(0)})",
+            lambda: f"int({self._stamp()} * 1000)",
+            lambda: f"{self._day(less)}.toordinal()",
+            lambda: f"math.{self._random.choice(('floor', 'ceil', 'trunc'))}({self._number(less)})",
             lambda: f"({self._int(less)} ** {self._random.choice('0123')})",
             lambda: f"{self._field('t')}.{self._random.choice(_PARTS)}",
             lambda: f"{self._field('q')}.{self._random.choice(_PARTS[:5])}",
@@ -206,11 +213,22 @@ class Maker:
             lambda: f"({self._number(less)} {self._random.choice('+-*')} {self._float(less)})",
             lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._float(less)})",
             lambda: f"float({self._any(less)})",
+            lambda: f"{self._delta(less)}.total_seconds()",
+            lambda: f"({self._delta(less)} / {self._delta(0)})",
+            self._stamp,
+            lambda: f"math.{self._random.choice(('sqrt', 'log', 'exp', 'sin', 'fabs', 'log10'))}({self._number(less)})",
+            lambda: (
+                f"math.{self._random.choice(('pow', 'atan2', 'hypot', 'log'))}({self._number(0)}, {self._number(0)})"
+            ),
             lambda: f"round({self._number(less)}, {self._random.choice((-1, 0, 1, 2))})",
             lambda: f"({self._number(less)} ** {self._random.choice(('2', '0.5', '-1', '2.0'))})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._float(less)}, {self._float(less)})",
             lambda: self._choice(self._float, less),
         )
+
+    def _stamp(self) -> str:
+        """Seconds since the epoch, by the clock of this machine or in UTC."""
+        return f"{self._moment(0)}{self._random.choice(('', '.replace(tzinfo=timezone.utc)'))}.timestamp()"
 
     def _number(self, depth: int) -> str:
         return self._random.choice((self._int, self._float))(depth)
@@ -225,7 +243,50 @@ class Maker:
         )
 
     def _time(self, depth: int) -> str:
-        return self._one(lambda: self._field("t"), lambda: self._field("q"), lambda: f"{self._field('t')}.date()")
+        return self._one(
+            lambda: self._moment(depth),
+            lambda: self._day(depth),
+            lambda: self._delta(depth),
+            lambda: self._delta(depth),
+        )
+
+    def _moment(self, depth: int) -> str:
+        """A date and time."""
+        if depth <= 0:
+            return self._random.choice((self._field("t"), self._field("t"), "T", "datetime.datetime(1970, 1, 1)"))
+        parts = self._random.choice(("minute=0, second=0", "microsecond=0", "day=29", "hour=24"))
+        return self._one(
+            lambda: f"({self._moment(0)} {self._random.choice('+-')} {self._delta(depth - 1)})",
+            lambda: f"({self._delta(depth - 1)} + {self._moment(0)})",
+            lambda: f"{self._moment(0)}.replace({parts})",
+            lambda: self._choice(self._moment, depth - 1),
+        )
+
+    def _day(self, depth: int) -> str:
+        if depth <= 0:
+            return self._random.choice((self._field("q"), f"{self._field('t')}.date()", "datetime.date(2000, 2, 29)"))
+        return self._one(
+            lambda: f"({self._day(0)} {self._random.choice('+-')} {self._delta(depth - 1)})", lambda: self._day(0)
+        )
+
+    def _delta(self, depth: int) -> str:
+        """A difference of times."""
+        if depth <= 0:
+            return self._one(
+                lambda: f"({self._field('t')} - {self._moment(0)})",
+                lambda: f"({self._field('q')} - {self._day(0)})",
+                lambda: self._random.choice(("H", "timedelta(0)", "timedelta(-1, 3, 7)", "timedelta(milliseconds=1)")),
+            )
+        less = depth - 1
+        return self._one(
+            lambda: f"({self._delta(less)} {self._random.choice('+-%')} {self._delta(less)})",
+            lambda: f"({self._delta(less)} * {self._int(less)})",
+            lambda: f"({self._int(0)} * {self._delta(less)})",
+            lambda: f"({self._delta(less)} // {self._int(0)})",
+            lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._delta(less)})",
+            lambda: f"({self._moment(less)} - {self._moment(0)})",
+            lambda: f"max({self._delta(less)}, {self._delta(0)})",
+        )
 
     def _str(self, depth: int) -> str:
         if depth <= 0:
@@ -241,6 +302,8 @@ class Maker:
             lambda: f"{self._str(less)}.replace('a', {self._random.choice(_TEXTS)!r})",
             lambda: f"str({self._any(less)})",
             lambda: self._formatted(less),
+            lambda: f"{self._day(less)}.isoformat()",
+            lambda: f"{self._moment(less)}.{self._random.choice(('isoformat()', 'strftime({!r})'.format('%Y-%m')))}",
             lambda: self._part_of_text(less),
             lambda: f"{self._random.choice(_SEPARATORS)!r}.join(({self._str(less)}, {self._str(0)}, {self._str(0)}))",
             lambda: f"({self._str(less)} or {self._str(less)})",
@@ -300,6 +363,9 @@ class Maker:
             lambda: f"({self._int(less)} in (1, 2, 7))",
             lambda: f"({self._field('t')} {self._compare()} {self._random.choice(('T', self._field('t')))})",
             lambda: f"({self._field('q')} {self._compare()} {self._field('t')}.date())",
+            lambda: f"({self._delta(less)} {self._compare()} {self._delta(0)})",
+            lambda: f"({self._moment(less)} {self._compare()} {self._moment(0)})",
+            lambda: f"math.{self._random.choice(('isnan', 'isinf', 'isfinite'))}({self._number(less)})",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",
             lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}('a')",

@@ -367,6 +367,7 @@ _KINDS = {
     "SQL_TIMESTAMP": _kind(
         lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes, _are_naive
     ),
+    "TIME_DELTA": _kind(lambda pa: pa.duration("us"), dt.timedelta, _instance_of(dt.timedelta)),
     "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
 }
 

@@ -3,22 +3,45 @@
 from __future__ import annotations
 
 import builtins
+import datetime
 import decimal
 import dis
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from operator import itemgetter
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
 from eventide.runtime.tracing.rewriting import with_operators
 
+MATH: dict[str, type] = {
+    name: kind
+    for kind, names in {
+        float: "acos asin atan atan2 copysign cos degrees exp fabs fmod hypot log log10 log2 pow radians sin sqrt tan",
+        int: "ceil floor trunc",
+        bool: "isfinite isinf isnan",
+    }.items()
+    for name in names.split()
+}
+"""The functions of ``math`` that are known, and the types of their results."""
+
+_MODULES: dict[ModuleType, dict[str, Any]] = {
+    module: {name: getattr(module, name) for name in names}
+    for module, names in {
+        datetime: ["date", "datetime", "timedelta", "timezone", "UTC"],
+        math: [*MATH, "e", "inf", "pi", "tau"],
+    }.items()
+}
+"""The modules that are known, with all that may be taken from them."""
+
 _PURE = frozenset(
     {abs, all, any, bool, dict, divmod, enumerate, float, format, int, len, list, max, min, range, reversed, round}
-    | {sorted, str, sum, tuple, zip, Row, Decimal}
+    | {sorted, str, sum, tuple, zip, Row, Decimal, datetime.date, datetime.datetime, datetime.timedelta}
+    | {datetime.timezone, *(getattr(math, name) for name in MATH)}
 )
 """Builtins and classes that give the same for the same arguments."""
 
@@ -36,7 +59,8 @@ METHODS: dict[str, type] = {
 """The methods of text, and the types of their results, or of the parts of these."""
 
 _PURE_METHODS = METHODS.keys() | {"format", "join", "as_dict", "date", "get", "get_fields_by_names"}
-_PURE_METHODS |= {"isoweekday", "items", "keys", "values", "weekday"}
+_PURE_METHODS |= {"isoformat", "isoweekday", "items", "keys", "strftime", "timestamp", "toordinal", "total_seconds"}
+_PURE_METHODS |= {"values", "weekday", *(name for known in _MODULES.values() for name in known)}
 _PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp"}
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
@@ -85,7 +109,8 @@ class Admitted:
     @property
     def is_closed(self) -> bool:
         """Whether the function takes nothing from outside but what it calls."""
-        return all(callable(captured.value) and type(captured.value) is not Row for captured in self.captured)
+        values = [captured.value for captured in self.captured if type(captured.value) is not ModuleType]
+        return all(callable(value) and type(value) is not Row for value in values)
 
     def is_current(self) -> bool:
         """Whether everything that the function takes from outside is still what it was."""
@@ -239,6 +264,9 @@ class _Admission:
                 raise NotTraceable(f"it uses {name}")
             self.captured.append(Captured(find, value))
             return self._replaced.get(value, value)
+        if type(value) is ModuleType and value in _MODULES and _content(value) is True:
+            self.captured.append(Captured.of(find, value))
+            return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in _MODULES[value].items()})
         self._take(f"the global {name!r}", value, find)
         return self._contained(value)
 
@@ -358,6 +386,8 @@ def _content(value: Any) -> Any:
         return value.get_field_names(), [(type(part), repr(part)) for part in value], value.get_row_kind()
     if type(value) is FunctionType:
         return value.__code__, value.__defaults__, tuple((value.__kwdefaults__ or {}).items())
+    if type(value) is ModuleType and value in _MODULES:
+        return all(vars(value).get(name) is known for name, known in _MODULES[value].items())
     return None
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import math
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import repeat
@@ -11,6 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from eventide.runtime.tracing.admission import MATH
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 """A column without nulls, or a constant."""
@@ -152,7 +156,7 @@ def _modulo(left: Value, right: Value) -> Value:
 
 def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
     def compared(left: Value, right: Value) -> Value:
-        if pa.types.is_string(left.type):
+        if pa.types.is_string(left.type) or pa.types.is_duration(left.type):
             return compute(left, right)
         if pa.types.is_date(left.type):
             return compute(_in_calendar(left), _in_calendar(right))
@@ -196,6 +200,52 @@ def _part(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return part
 
 
+def _micros(value: Value) -> Value:
+    """A time, or a difference of times, in microseconds; a whole number as it is."""
+    if pa.types.is_date(value.type):
+        return pc.multiply(_in_calendar(value).cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _DAY_US)
+    if pa.types.is_timestamp(value.type):
+        return _naive(value).cast(pa.int64())
+    return value.cast(pa.duration("us")).cast(pa.int64()) if pa.types.is_duration(value.type) else _as_whole(value)
+
+
+def _of_times(compute: Callable[..., Value], kind: str) -> Callable[..., Value]:
+    """An operator on times and their differences, which are microseconds; its result is of a kind."""
+
+    def computed(*values: Value) -> Value:
+        micros = [_micros(value) for value in values]
+        if kind == "date":  # of a difference, only whole days count
+            micros = [pc.multiply(_floor_division(each, _DAY), _DAY_US) for each in micros]
+        found = _checked(compute, *micros)
+        match kind:
+            case "timedelta":
+                return found.cast(pa.duration("us"))
+            case "datetime":
+                return _naive(found.cast(pa.timestamp("us")))
+            case "date":
+                days = _floor_division(found, _DAY)
+                return _in_calendar(days.cast(pa.int32()).cast(pa.date32()))
+        return found
+
+    return computed
+
+
+def _seconds(value: Value) -> Value:
+    """Microseconds as seconds, as Python rounds them."""
+    micros = _micros(value)
+    if _largest(micros) > _EXACT_FLOAT:
+        return _each(float, lambda each: each / 1_000_000)(micros)
+    return pc.divide(as_float(micros), 1e6)
+
+
+_DAY = pa.scalar(_DAY_US)
+_SECOND = pa.scalar(1_000_000)
+
+
+def _with_parts(time: datetime.datetime, *parts: Any) -> datetime.datetime:
+    return time.replace(**dict(zip(parts[::2], parts[1::2], strict=True)))
+
+
 def _of_bits(of_truths: Callable[..., Value], of_whole: Callable[..., Value]) -> Callable[[Value, Value], Value]:
     def compute(left: Value, right: Value) -> Value:
         if pa.types.is_boolean(left.type) and pa.types.is_boolean(right.type):
@@ -219,7 +269,10 @@ def _of_ascii(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
     return computed
 
 
-_ARROW_TYPES: dict[type, pa.DataType] = {str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+_ARROW_TYPES: dict[type, pa.DataType] = {
+    **{str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()},
+    datetime.datetime: pa.timestamp("us"),
+}
 
 
 def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
@@ -246,7 +299,7 @@ def _python_values(value: Value) -> Iterator[Any]:
         value = _naive(value)
     elif pa.types.is_date(value.type):
         value = _in_calendar(value)
-    return iter(value.to_pylist())
+    return iter(value.to_pylist() if _is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
 
 def _method(text: str, name: str, *arguments: Any) -> Any:
@@ -336,7 +389,30 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "partition": _PART,
     "item": _each(str, lambda text, index: text[index]),
     "slice": _sliced,
+    **{
+        f"{name} to {kind}": _of_times(compute, kind)
+        for name, compute, kinds in (
+            ("add", pc.add_checked, ("timedelta", "datetime", "date")),
+            ("sub", pc.subtract_checked, ("timedelta", "datetime", "date")),
+            ("mul", pc.multiply_checked, ("timedelta",)),
+            ("truediv", _true_division, ("float",)),
+            ("floordiv", _floor_division, ("int", "timedelta")),
+            ("mod", _modulo, ("timedelta",)),
+            ("negate", pc.negate_checked, ("timedelta",)),
+            ("abs", pc.abs_checked, ("timedelta",)),
+        )
+        for kind in kinds
+    },
+    "days": lambda value: _floor_division(_micros(value), _DAY),
+    "seconds": lambda value: _floor_division(_modulo(_micros(value), _DAY), _SECOND),
+    "microseconds": lambda value: _modulo(_micros(value), _SECOND),
+    "total_seconds": _seconds,
+    "in UTC": _naive,
+    "timestamp": _each(float, datetime.datetime.timestamp),
+    "toordinal": _each(int, datetime.date.toordinal),
+    "with parts": _each(datetime.datetime, _with_parts),
     **{f"{kind.__name__} method": _each(kind, _method) for kind in (str, bool, int)},
+    **{f"math.{name}": _each(kind, getattr(math, name)) for name, kind in MATH.items()},
     **{f"{kind.__name__} round": _each(kind, round) for kind in (int, float)},
     **{f"{kind.__name__} power": _each(kind, pow) for kind in (int, float)},
     "int": lambda value: _each(int, int)(value) if _is_float(value) else _as_whole(value),

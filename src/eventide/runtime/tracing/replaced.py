@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Collection
 from decimal import Decimal
 from typing import Any
 
-from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.admission import MATH, NotTraceable
 from eventide.runtime.tracing.expressions import Kind, constant
 from eventide.runtime.tracing.symbols import NUMBERS, WHOLE, Parts, Symbol, Text, operand_of, plain, way_of
 
-_SHOWN = (int, bool, float, str, Decimal, datetime.date, datetime.datetime)
+_SHOWN = (int, bool, float, str, Decimal, datetime.date, datetime.datetime, datetime.timedelta)
 """The kinds of values that texts are made of."""
 
 
@@ -86,7 +87,21 @@ def _sum(values: Any, start: Any = 0) -> Any:
     return sum(items, start)
 
 
+def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
+    function = getattr(math, name)
+
+    def compute(*values: Any) -> Any:
+        if not any(isinstance(value, Symbol) for value in values):
+            return function(*values)
+        if any(operand_of(value).kind not in NUMBERS for value in values):
+            raise NotTraceable(f"it calls {name}() with other values than numbers")
+        return way_of(*values).symbol(kind, f"math.{name}", *map(operand_of, values))
+
+    return compute
+
+
 REPLACED: dict[Any, Callable[..., Any]] = {
+    **{getattr(math, name): _of_math(name, kind) for name, kind in MATH.items()},
     **{len: _length, str: _text, format: formatted, int: _whole, float: _floating, round: _rounded, sum: _sum},
 }
 """What traced functions call in place of builtins whose result Python forces to be a value, or computes by itself."""

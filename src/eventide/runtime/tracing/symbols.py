@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from eventide.common.typeinfo import DecimalTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import (
+    BasicTypeInfo,
+    DecimalTypeInfo,
+    DictTypeInfo,
+    RowTypeInfo,
+    TupleTypeInfo,
+    TypeInformation,
+    Types,
+)
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import METHODS, NotTraceable
 from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, Operation, constant
@@ -21,12 +29,26 @@ _KINDS: dict[str, Kind] = {
     "STRING": str,
     "SQL_TIMESTAMP": datetime.datetime,
     "SQL_DATE": datetime.date,
+    "TIME_DELTA": datetime.timedelta,
 }
 WHOLE = (int, bool)
 NUMBERS = (int, float, bool)
-_TIMES = (datetime.datetime, datetime.date)
-_PARTS_OF_DATE = frozenset({"year", "month", "day"})
-_PARTS_OF_TIME = _PARTS_OF_DATE | {"hour", "minute", "second", "microsecond"}
+_TIMES = (datetime.datetime, datetime.date, datetime.timedelta)
+
+
+class InUtc(datetime.datetime):
+    """The kind of dates and times that were said to be UTC."""
+
+
+InUtc.__name__ = "datetime with a zone"
+
+
+_PARTS: dict[Kind, frozenset[str]] = {
+    datetime.datetime: frozenset({"year", "month", "day", "hour", "minute", "second", "microsecond"}),
+    datetime.date: frozenset({"year", "month", "day"}),
+    datetime.timedelta: frozenset({"days", "seconds", "microseconds"}),
+}
+"""The attributes that are whole numbers."""
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _MOST_CONDITIONS = 32
@@ -106,10 +128,15 @@ class Symbol:
         kind = self._expression.kind
         if kind is str and name in METHODS:
             return lambda *arguments, **named: _called(self, name, *arguments, **named)
-        if (kind is datetime.datetime and name in _PARTS_OF_TIME) or (kind is datetime.date and name in _PARTS_OF_DATE):
+        if name in _PARTS.get(kind, ()):
             return self._way.symbol(int, name, self._expression)
-        if kind in _TIMES and name in _TIME_METHODS and (name != "date" or kind is datetime.datetime):
-            return lambda: self._way.symbol(_TIME_METHODS[name], name, self._expression)
+        if name in _TIME_METHODS.get(kind, ()):
+            of_utc = "total_seconds" if kind is InUtc else name  # that is since the epoch
+            return lambda: self._way.symbol(_TIME_METHODS[kind][name], of_utc, self._expression)
+        if kind is datetime.datetime and name == "replace":
+            return lambda **parts: _with_parts(self, parts)
+        if kind in _TIMES and name in ("isoformat", "strftime"):
+            return lambda *arguments: _as_text(self, name, arguments)
         raise NotTraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
 
     def __contains__(self, part: object) -> bool:
@@ -162,7 +189,7 @@ class Symbol:
         return _binary("floordiv", other, self), _binary("mod", other, self)
 
 
-TRUTHS = (int, float, bool, str)
+TRUTHS = (int, float, bool, str, datetime.timedelta)
 """The kinds of values of which a trace knows whether they are true."""
 
 
@@ -197,8 +224,44 @@ for _name, _what in {
     setattr(Symbol, f"__{_name}__", _refusing(_what))
 
 
-_ORDERED: tuple[set[Kind], ...] = ({str}, {datetime.datetime}, {datetime.date})
-_TIME_METHODS: dict[str, Kind] = {"date": datetime.date, "weekday": int, "isoweekday": int}
+_ORDERED: tuple[set[Kind], ...] = ({str}, {datetime.datetime}, {datetime.date}, {datetime.timedelta})
+_OF_DATES: dict[str, Kind] = {"weekday": int, "isoweekday": int, "toordinal": int}
+_TIME_METHODS: dict[Kind, dict[str, Kind]] = {
+    datetime.datetime: {"date": datetime.date, "timestamp": float, **_OF_DATES},
+    datetime.date: _OF_DATES,
+    datetime.timedelta: {"total_seconds": float},
+    InUtc: {"timestamp": float},
+}
+
+
+def _time_results() -> Iterator[tuple[tuple[str, Kind, Kind], Kind]]:
+    delta = datetime.timedelta
+    for kind in (datetime.datetime, datetime.date):
+        yield ("sub", kind, kind), delta
+        yield from {("add", kind, delta): kind, ("add", delta, kind): kind, ("sub", kind, delta): kind}.items()
+    for name, result in {"add": delta, "sub": delta, "truediv": float, "floordiv": int, "mod": delta}.items():
+        yield (name, delta, delta), result
+    yield from {("mul", delta, int): delta, ("mul", int, delta): delta, ("floordiv", delta, int): delta}.items()
+
+
+_TIME_RESULTS = dict(_time_results())
+"""The kinds of the results of operators on times and on the differences of these."""
+
+
+def _with_parts(symbol: Symbol, parts: dict[str, Any]) -> Symbol:
+    """A date and time with other parts; in UTC, if it had no zone."""
+    if parts == {"tzinfo": datetime.UTC}:
+        return symbol._way.symbol(InUtc, "in UTC", symbol._expression)
+    if not parts.keys() <= _PARTS[datetime.datetime] or any(type(value) is not int for value in parts.values()):
+        raise NotTraceable("it calls replace() of a time with other parts than numbers, or another zone than UTC")
+    named = [constant(each) for pair in parts.items() for each in pair]
+    return symbol._way.symbol(datetime.datetime, "with parts", symbol._expression, *named)
+
+
+def _as_text(symbol: Symbol, name: str, arguments: tuple[Any, ...]) -> Symbol:
+    if any(type(plain(argument)) is not str for argument in arguments):
+        raise NotTraceable(f"it calls {name}() with other arguments than constants")
+    return symbol._way.symbol(str, "str method", symbol._expression, constant(name), *map(operand_of, arguments))
 
 
 class Text(str):
@@ -262,6 +325,8 @@ def way_of(*values: Any) -> Way:
 
 def _number(name: str, symbol: Symbol) -> Symbol:
     kind = symbol._expression.kind
+    if kind is datetime.timedelta and name != "plus":
+        return symbol._way.symbol(kind, f"{name} to {kind.__name__}", symbol._expression)
     if kind not in NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
     return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
@@ -269,6 +334,8 @@ def _number(name: str, symbol: Symbol) -> Symbol:
 
 def _binary(name: str, left: Any, right: Any) -> Symbol:
     operands = operand_of(left), operand_of(right)
+    if (of_times := _TIME_RESULTS.get((name, operands[0].kind, operands[1].kind))) is not None:
+        return way_of(left, right).symbol(of_times, f"{name} to {of_times.__name__}", *operands)
     kind = _kind_of(name, *(operand.kind for operand in operands))
     if kind is None:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
@@ -442,6 +509,7 @@ def type_of(expression: Expression) -> TypeInformation | None:
         str: Types.STRING(),
         datetime.date: Types.SQL_DATE(),
         datetime.datetime: Types.SQL_TIMESTAMP(),
+        datetime.timedelta: BasicTypeInfo("TIME_DELTA"),
     }
     if expression.kind is type(None):
         return None

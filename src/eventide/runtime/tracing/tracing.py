@@ -36,7 +36,7 @@ _MOST_LEAVES = 16
 Arrange: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
 """Makes the arguments of a call from one value for each type that is traced: some may be parts of one object."""
 
-_CONSTANTS = (int, float, bool, str, Decimal, datetime.date, type(None))
+_CONSTANTS = (int, float, bool, str, Decimal, datetime.date, datetime.timedelta, type(None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """Functions that might do more than compute a result from their arguments stay Python, and say why."""
 
+import datetime
 import decimal
 import math
 import random
+import time
 from operator import itemgetter
 
 import pytest
@@ -63,6 +65,8 @@ class Counting(MapFunction):
         lambda e: [x + 1 for x in (e.a, e.b)],
         Scaled(3).map,
         itemgetter("a"),
+        lambda e: math.sqrt(e.price) + math.pi,
+        lambda e: e.at - datetime.datetime(1970, 1, 1) > datetime.timedelta(seconds=1),  # noqa: DTZ001
     ],
 )
 def test_plain_computations_are_admitted(function):
@@ -73,7 +77,8 @@ def test_plain_computations_are_admitted(function):
     ("function", "why"),
     [
         (lambda e: e.price * random.random(), "the global 'random' is a module"),
-        (lambda e: math.sqrt(e.price), "the global 'math' is a module"),
+        (lambda e: time.time() + e.price, "the global 'time' is a module"),
+        (lambda e: datetime.datetime.now() - e.at, r"it calls the method now\(\)"),  # noqa: DTZ005 - that is refused
         (lambda e: print(e.a), "it uses print"),
         (lambda e: e.user in ALLOWED, "the global 'ALLOWED' is a set, which may change"),
         (lambda e: e.tags.append(1), r"it calls the method append\(\)"),
@@ -193,3 +198,13 @@ def test_a_changed_context_of_decimals_is_noticed():
         assert found.is_current()
         decimal.getcontext().prec = 5
         assert not found.is_current()
+
+
+def test_a_module_whose_content_changed_is_noticed(monkeypatch):
+    found = admitted(lambda e: math.floor(e.price), {}, {}, {})
+    assert found.is_current()
+    assert found.is_closed
+    monkeypatch.setattr(math, "floor", round)
+    assert not found.is_current()
+    with pytest.raises(NotTraceable, match="the global 'math' is a module"):
+        admitted(lambda e: math.floor(e.price), {}, {}, {})

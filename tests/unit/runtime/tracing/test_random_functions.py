@@ -1,6 +1,8 @@
 """What traces give is what the functions give: values, types, and nothing where a function raises."""
 
+import datetime
 import gc
+import time
 import weakref
 
 import pyarrow as pa
@@ -19,6 +21,17 @@ from support.random_functions import Case, Maker, difference
 FUNCTIONS = 700
 
 
+@pytest.fixture
+def far_from_utc(monkeypatch):
+    """A local time that has two offsets a year."""
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
 @pytest.mark.parametrize("part", range(4))
 def test_traces_of_random_functions_give_what_the_functions_give(part, pytestconfig):
     maker = Maker(pytestconfig.getoption("randomly_seed", 0) * 4 + part)
@@ -337,3 +350,41 @@ def test_texts_are_put_together_as_python_does_it(function):
     values = [(1, "a"), (-20, "50%"), (3, "İ")]
     column, found = mapped(function, columns_of(kind, values), None)
     assert list(map(repr, found.from_arrow(column))) == [repr(function(value)) for value in values]
+
+
+EPOCH, UTC = datetime.datetime(1970, 1, 1), datetime.UTC  # noqa: DTZ001 - as it comes from columns
+TIMES = Types.TUPLE([Types.SQL_TIMESTAMP(), Types.SQL_TIMESTAMP()])
+
+
+@pytest.mark.usefixtures("far_from_utc")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: e[1] - e[0],
+        lambda e: {"late": e[1] - e[0] > datetime.timedelta(hours=1), "days": (e[1] - e[0]).days},
+        lambda e: (int(e[0].timestamp() * 1000), int(e[1].replace(tzinfo=UTC).timestamp() * 1000)),
+        lambda e: (e[0] - EPOCH) // datetime.timedelta(milliseconds=1),
+        lambda e: (e[1] + (e[1] - e[0]) * 2).replace(minute=0, second=0, microsecond=0),
+    ],
+)
+def test_times_are_computed_with_as_python_does_it(function):
+    values = [
+        (datetime.datetime(2024, 3, 10, 2, 30), datetime.datetime(2024, 3, 10, 3, 30, 0, 1)),  # noqa: DTZ001
+        (datetime.datetime(1969, 7, 20, 20, 17), datetime.datetime(1969, 7, 20, 20, 16, 59, 999_999)),  # noqa: DTZ001
+    ]
+    column, found = mapped(function, columns_of(TIMES, values), None)
+    assert found.from_arrow(column) == list(map(function, values))
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (lambda e: e[0] - e[1].date(), "the operator sub on a datetime and a date"),
+        (lambda e: e[0].replace(tzinfo=UTC), "it returns a datetime with a zone"),
+        (lambda e: e[0].replace(tzinfo=None), "another zone than UTC"),
+        (lambda e: e[0].astimezone(), r"it calls the method astimezone\(\)"),
+    ],
+)
+def test_times_that_columns_do_not_have_say_why(function, why):
+    with pytest.raises(NotTraceable, match=why):
+        mapped(function, columns_of(TIMES, [(EPOCH, EPOCH)]), None)
