@@ -40,6 +40,7 @@ _NAMES = {
     "eventide.api.windows._windows": "CountWindow GlobalWindow",
     "eventide.runtime.columnar.contents": "_Kept",
     "eventide.runtime.joins.windowed": "OnSide",
+    "eventide.runtime.window.contents": "Accumulated",
     "pyarrow.lib": (
         "_reconstruct_record_batch _reconstruct_table binary chunked_array decimal128 decimal256 dictionary field "
         "large_list list_ map_ scalar schema struct timestamp type_for_alias"

@@ -85,6 +85,7 @@ REASONS = {
         "eventide.api.windows._windows": "CountWindow GlobalWindow",
         "eventide.runtime.columnar.contents": "_Kept",
         "eventide.runtime.joins.windowed": "OnSide",
+        "eventide.runtime.window.contents": "Accumulated",
     },
     FORMER: {
         "eventide.api.functions.time_domain": "TimeDomain",

@@ -212,7 +212,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             rest = [a for a in (window_function, accumulator_type, output_type) if a is not None]
             return self._aggregate_columns([aggregate_function, *rest, *more])
         check_is(aggregate_function, AggregateFunction, "aggregate needs an AggregateFunction or aggregates of columns")
-        return self._operator("aggregate", Aggregated(aggregate_function), window_function, output_type)
+        function = self._env.as_configured(aggregate_function)
+        return self._operator("aggregate", Aggregated(function), window_function, output_type)
 
     def _check_merges(self, used: Trigger[T_co, W] | Evictor[T_co, W], instead: str) -> None:
         if self._assigner.is_merging and not used.can_merge():

@@ -232,7 +232,9 @@ class ChannelOutput:
 
     def _write(self, edge: Edge, batch: Elements) -> None:
         try:
-            self._writers[edge.address].add(batch)
+            guarded = self._writers[edge.address].add(batch)
+            if guarded is not None:
+                self._metrics.count(guarded, BATCHES_IN_PYTHON)
         except (NoKey, TypeMismatch) as error:
             _refuse(edge, error)
 

@@ -53,8 +53,8 @@ class RecordWriter(Protocol):
 
     size: int
 
-    def add(self, batch: Elements) -> None:
-        """Take elements.
+    def add(self, batch: Elements) -> str | None:
+        """Take elements; name the operator whose function was called with each, because of what is in their columns.
 
         Raises:
             NoKey: if one has no key.
@@ -213,7 +213,7 @@ class KeyGroupPartitioner:
 
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
         """An empty writer of the task with a slot."""
-        return _ByKey(self, subtasks)
+        return _ByKey(self, producer, subtasks)
 
 
 class SubtasksOfKeys(dict[Any, int]):
@@ -488,30 +488,40 @@ class _ToAll:
 
 
 class _ByKey:
-    def __init__(self, partitioner: KeyGroupPartitioner, subtasks: int) -> None:
+    def __init__(self, partitioner: KeyGroupPartitioner, producer: str, subtasks: int) -> None:
         self._partitioner = partitioner
+        self._producer = producer
         self._subtasks = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
         self._waiting: list[list[tuple[Elements, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
 
-    def add(self, batch: Elements) -> None:
+    def add(self, batch: Elements) -> str | None:
         self.size += len(batch)
+        guarded = None
         columns = batch.columns if batch.is_unread else None
-        if columns is not None and (keys := self._keys_in(columns)) is not None:
-            self._deal_out(batch, keys)
-            return
+        try:
+            if columns is not None and (keys := self._keys_in(columns)) is not None:
+                self._deal_out(batch, keys)
+                return None
+        except Guard:
+            guarded = self._producer
         for elements in batch.pieces():
             self._deal_out(elements.light(), extracted_keys(self._partitioner.select, elements))
+        return guarded
 
     def _keys_in(self, columns: Columns) -> list[Any] | None:
-        """The key of each element, found on columns; None where Python has to be called."""
+        """The key of each element, found on columns; None where Python has to be called.
+
+        Raises:
+            Guard: if it has to be called because of what is in these columns.
+        """
         names, key_type = self._partitioner.key_columns, self._partitioner.codec.key_type
         if names:
             return None if columns.values.null_count else keys_in(columns, names, key_type)
         try:
             # As the selector gives them, as in Python: their hash must be the same.
             keys, kind = mapped(self._partitioner.select, columns, None)
-        except (NotTraceable, Guard):
+        except NotTraceable:
             return None
         return kind.from_arrow(keys)
 

@@ -156,6 +156,19 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
         return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
 
 
+def accumulated(function: Callable[..., Any], columns: Columns, start: Any, kind: TypeInformation) -> pa.Array:
+    """What an aggregate function's ``add`` makes of each element and an accumulator, the same each time.
+
+    Raises:
+        NotTraceable: if it stays Python.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced(function, columns.type_info, kind)
+    with guarded():
+        before = pa.repeat(kind.to_arrow([start])[0], len(columns))
+        return evaluated(found.tree, _arguments(found, columns, before), kind)
+
+
 def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> str | None:
     """Why a function stays Python, with its place in the program, as a try with its trace says; None if it need not."""
     try:

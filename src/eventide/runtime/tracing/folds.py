@@ -8,10 +8,24 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
+from eventide.api.functions import AggregateFunction
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import traced
-from eventide.runtime.tracing.expressions import Composite, Expression, Field, Operation, Result, Whole, leaves
+from eventide.runtime.tracing.evaluation import Arguments, evaluated
+from eventide.runtime.tracing.expressions import (
+    Composite,
+    Expression,
+    Field,
+    Leaf,
+    Operation,
+    Result,
+    Whole,
+    leaves,
+    operations_in,
+)
 
 
 class How(Enum):
@@ -99,6 +113,144 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
         if isinstance(fold, Extreme) and not _agrees(folds[fold.by], fold):
             raise NotTraceable("it does not keep the field by which it chooses")
     return Fold(type_info, tuple(folds))
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateFold:
+    """An aggregate function whose accumulators are sums, counts, highest and lowest values of what elements give.
+
+    So the accumulators of some elements and of some others make that of all: field by field, as ``fold`` says. Its
+    ``type_info`` is the type of accumulators, and ``start`` the accumulator of no elements.
+    """
+
+    type_info: TypeInformation
+    start: Any
+    fold: Fold
+
+
+def aggregate_fold_of(function: AggregateFunction[Any, Any, Any], type_info: TypeInformation) -> AggregateFold:
+    """The fold that an aggregate function is, known from its ``create_accumulator`` and ``add`` alone.
+
+    Raises:
+        NotTraceable: if it is none whose result is the same whatever the order of elements.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> class Mean(AggregateFunction):
+    ...     def create_accumulator(self):
+    ...         return {"sum": 0, "count": 0}
+    ...     def add(self, value, accumulator):
+    ...         return {"sum": accumulator["sum"] + value, "count": accumulator["count"] + 1}
+    ...     def get_result(self, accumulator):
+    ...         return accumulator["sum"] / accumulator["count"]
+    ...     def merge(self, acc_a, acc_b):
+    ...         raise NotImplementedError
+    >>> aggregate_fold_of(Mean(), Types.LONG()).fold.fields
+    (<How.SUM: 'sum'>, <How.SUM: 'sum'>)
+    """
+    started = traced(function.create_accumulator)
+    kind = started.result_type()
+    added = traced(function.add, type_info, kind)
+    if not started.admission.is_closed or not added.admission.is_closed:
+        raise NotTraceable("it takes values from outside, which may change")
+    if not isinstance(started.tree, Leaf) or not added.takes_none:
+        raise NotTraceable("it asks whether something is None")
+    if _is_nested(type_info) or _is_nested(kind):
+        raise NotTraceable("its elements or accumulators have tuples or rows inside, which may be None")
+    if any(leaf.unused for _, leaf in leaves(added.tree)):
+        raise NotTraceable("it computes what it does not use, which might raise an error")
+    if added.result_type() != kind:
+        raise NotTraceable(f"it starts with {kind}, and goes on with {added.result_type()}")
+    start = kind.from_arrow(evaluated(started.tree, Arguments([pa.nulls(1)]), kind))[0]
+    width = len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1
+    ways = [(answers, _fields(leaf.results[0], kind, width)) for answers, leaf in leaves(added.tree)]
+    starts = [*start.values()] if type(start) is dict else start if type(start) is tuple else [start]
+    fields = tuple(_growth(place, ways, starts[place]) for place in range(width))
+    _check_conditions(ways, fields)
+    return AggregateFold(kind, start, Fold(kind, fields))
+
+
+def _is_nested(kind: TypeInformation) -> bool:
+    return isinstance(kind, CompositeTypeInfo) and any(isinstance(part, CompositeTypeInfo) for part in kind.types)
+
+
+_Ways: TypeAlias = "Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]]"
+
+
+def _growth(place: int, ways: _Ways, start: Any) -> FieldFold:
+    """How a field of the accumulator, the second argument, grows by what the first one gives."""
+    results = [parts[place] for _, parts in ways]
+    before = _Place(1, place)
+    if all(_place_of(result) == before for result in results):
+        return How.FIRST
+    if all(_place_of(result) == before or _added(result, before) is not None for result in results):
+        if type(start) is not int or start != 0:
+            raise NotTraceable(f"its field {place} is a sum that starts with {start!r}, not with 0")
+        return How.SUM
+    for condition in _asked_by_all(answers for answers, _ in ways):
+        found = _grows_by(condition, place, ways)
+        if found is not None:
+            return found
+    if any(isinstance(result, Operation) and result.kind is float for result in results):
+        raise NotTraceable(f"its field {place} is no sum of whole numbers: that of others depends on their order")
+    raise NotTraceable(f"its field {place} is no sum of whole numbers, no highest or lowest value, and does not stay")
+
+
+def _added(result: Any, before: _Place) -> Expression | None:
+    """What is added to a whole number of the accumulator; None if a result is no sum of it and something else."""
+    match result:
+        case Operation(kind, "add", (left, right)) if kind is int:
+            for one, other in ((left, right), (right, left)):
+                is_whole = one.kind is int and other.kind in (int, bool)
+                if is_whole and _place_of(one) == before and not _looks_at_accumulator(other):
+                    return other
+    return None
+
+
+def _grows_by(condition: Expression, place: int, ways: _Ways) -> Extreme | None:
+    """The extreme that a field is if a condition compares it with what the element gives, and chooses between both."""
+    before = _Place(1, place)
+    match condition:
+        case Operation(_, name, (left, right)) if (
+            name in _FLIPPED and left.kind is right.kind and left.kind in _CHOOSES
+        ):
+            is_flipped = _place_of(right) == before
+            kept, new = (right, left) if is_flipped else (left, right)
+            if _place_of(kept) != before or _looks_at_accumulator(new):
+                return None
+        case _:
+            return None
+    takes_new = {answers[condition]: _is_same(parts[place], new) for answers, parts in ways}
+    if len(takes_new) < 2 or takes_new[True] == takes_new[False]:
+        return None
+    if not all(_is_same(parts[place], new if takes_new[answers[condition]] else kept) for answers, parts in ways):
+        return None
+    relation = name if is_flipped else _FLIPPED[name]  # of the new value to the kept one
+    relation = relation if takes_new[True] else _NEGATED[relation]
+    return Extreme(place, relation in ("gt", "ge"), last_of_equal=False)
+
+
+def _is_same(result: Any, other: Expression) -> bool:
+    return bool(result == other) or (_place_of(other) is not None and _place_of(result) == _place_of(other))
+
+
+def _looks_at_accumulator(result: Result) -> bool:
+    parts = [result, *(part for operation in operations_in(result) for part in operation.operands)]
+    return any(isinstance(part, Field) and part.path[0] == 1 for part in parts)
+
+
+def _check_conditions(ways: _Ways, fields: tuple[FieldFold, ...]) -> None:
+    """Check that sums do not depend on the accumulator, and that nothing else follows from what it is compared with."""
+    of_sums: dict[frozenset[Any], dict[frozenset[Any], list[Any]]] = {}
+    for answers, parts in ways:
+        asked = {one: answer for one, answer in answers.items() if _looks_at_accumulator(one)}
+        if any(all(_grows_by(one, place, ways) is None for place in range(len(fields))) for one in asked):
+            raise NotTraceable("it asks for a condition on the accumulator that is no highest or lowest value")
+        rest = frozenset(item for item in answers.items() if item[0] not in asked)
+        sums = [part for part, how in zip(parts, fields, strict=True) if how is How.SUM]
+        of_sums.setdefault(frozenset(asked.items()), {})[rest] = sums
+    first, *others = of_sums.values()
+    if any(other != first for other in others):
+        raise NotTraceable("a sum depends on what the accumulator is")
 
 
 def _fields(result: Result, type_info: TypeInformation, width: int) -> tuple[Result | _Place, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -155,9 +156,44 @@ class Reduced:
         return None if kept[0] is None else [kept[0]]
 
 
+class Accumulated(NamedTuple):
+    """The accumulator of some elements, by itself: what travels in their place.
+
+    ``how`` says of each of its fields how it is put together with that of other elements: "sum", "max", "min", or
+    "first" where they are the same. So it can be stored, and be put together by a program that no longer makes such.
+    """
+
+    accumulator: Any
+    how: tuple[str, ...]
+
+    def after(self, before: Any) -> Any:
+        """The accumulator of its elements and of those of an accumulator before.
+
+        >>> Accumulated({"n": 2, "highest": 5}, ("sum", "max")).after({"n": 1, "highest": 7})
+        {'n': 3, 'highest': 7}
+        """
+        if type(before) is dict:
+            parts = zip(self.how, before.values(), self.accumulator.values(), strict=True)
+            return dict(zip(before, (_PUT_TOGETHER[how](*both) for how, *both in parts), strict=True))
+        if type(before) is tuple:
+            parts = zip(self.how, before, self.accumulator, strict=True)
+            return tuple(_PUT_TOGETHER[how](*both) for how, *both in parts)
+        return _PUT_TOGETHER[self.how[0]](before, self.accumulator)
+
+
+_PUT_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "max": max,
+    "min": min,
+    "first": lambda before, _: before,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Aggregated:
     """Keeps the accumulator of an aggregate function, in a list of one.
+
+    Of elements that were aggregated before the shuffle it gets :class:`Accumulated`.
 
     Its ``merge`` is only for windows that merge, and need not exist otherwise; so elements are added one by one. Where
     ``add`` returned None, the next element begins with a new accumulator. What the function was not given in an
@@ -177,13 +213,18 @@ class Aggregated:
         return "Aggregated"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """Add the element to the accumulator."""
+        """Add the element, or what stands for several, to the accumulator."""
+        if type(value) is Accumulated:
+            return [value.accumulator if kept is None or kept[0] is None else value.after(kept[0])]
         before = own(self.function.create_accumulator()) if kept is None or kept[0] is None else kept[0]
         result = self.function.add(value, before)
         return [own_unless(result, before)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add each to the accumulator of its key."""
+        if Accumulated in set(map(type, values)):
+            add_one_by_one(self, kept, keys, values, np.zeros(len(values), np.int64))
+            return
         add, create_accumulator, get = self.function.add, self.function.create_accumulator, kept.get
         keeps = not is_bare(add)
         key = value = None

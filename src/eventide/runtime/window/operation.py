@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.api.functions import ReduceFunction
+from eventide.api.functions import AggregateFunction, ReduceFunction
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -42,9 +42,9 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.column_functions import why_python
-from eventide.runtime.tracing.folds import fold_of
+from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
-from eventide.runtime.window.contents import AllElements, Contents, Evictable, Reduced
+from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.element_store import ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
@@ -367,7 +367,7 @@ def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables | None:
 
 
 def _reduces(spec: WindowSpec) -> bool:
-    return isinstance(spec.contents, Reduced)
+    return isinstance(spec.contents, Reduced | Aggregated)
 
 
 def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
@@ -387,6 +387,11 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
     if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
         return "some elements are in no window; a slide of at most the size would leave none out"
+    if isinstance(spec.contents, Aggregated):
+        if type(spec.assigner) is not TumblingEventTimeWindows:
+            return f"aggregate functions are called there for tumbling windows only, and not for {spec.assigner!r}"
+        unknown = _no_aggregate_fold(spec.contents.function, source)
+        return None if unknown is None else f"that would not be sure to give the same: {unknown}"
     said = spec.contents.user_function.is_associative
     if said is None and (unknown := _no_fold(spec.contents.user_function, source)) is not None:
         return (
@@ -415,13 +420,24 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
     return "the order of elements of several splits shows in it" if fold_of(reduce, kind).shows_order(same) else None
 
 
+def _no_aggregate_fold(function: AggregateFunction[Any, Any, Any], source: OperatorInput) -> str | None:
+    """Why it cannot be seen that parts of an aggregate function's result can be put together; None if it can."""
+    kind = source.known_type or source.value_type
+    if kind.is_pickled:
+        return "the type of its elements is not declared"
+    return why_python(lambda: aggregate_fold_of(function, kind), function.add)
+
+
 def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> StreamPartitioner:
     value_type, key = source.value_type, source.key
     panes = panes_of(spec.assigner)
-    if isinstance(spec.contents, Reduced) and panes is not None and _unreduced(spec, source) is None:
+    if isinstance(spec.contents, Reduced | Aggregated) and panes is not None and _unreduced(spec, source) is None:
         codec = PartialsCodec(value_type, Types.PICKLED_BYTE_ARRAY() if key is None else key.type_info)
         select = None if key is None else key.select
-        return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism)
+        aggregate = None
+        if isinstance(spec.contents, Aggregated):
+            aggregate = aggregate_fold_of(spec.contents.function, source.known_type or value_type)
+        return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism, aggregate=aggregate)
     if key is None:
         return ForwardPartitioner(ElementCodec(value_type))
     return KeyGroupPartitioner(

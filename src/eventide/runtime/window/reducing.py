@@ -28,10 +28,11 @@ from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, o
 from eventide.runtime.exchange.partitioners import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.folds import fold_of
+from eventide.runtime.tracing.column_functions import accumulated
+from eventide.runtime.tracing.folds import AggregateFold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
-from eventide.runtime.window.contents import AtElement, Reduced, Times
-from eventide.runtime.window.reducing_columns import reduced_columns
+from eventide.runtime.window.contents import Accumulated, Aggregated, AtElement, Reduced, Times
+from eventide.runtime.window.reducing_columns import ReducedColumns, reduced_columns
 
 _VALUES_AT_ONCE = 1 << 17
 _VALUES_OF_A_FRAME = 1 << 12
@@ -46,16 +47,23 @@ class ReducingPartitioner:
     them to a side output, or that leave gaps, elements have to travel themselves.
 
     ``operator`` is the window operator that the reduce function belongs to, ``select`` finds the key (None: there are
-    no keys).
+    no keys). An aggregate function has an ``aggregate``: its accumulators travel, each as an :class:`Accumulated`.
     """
 
     operator: str
-    reduced: Reduced
+    reduced: Reduced | Aggregated
     panes: Panes
     codec: PartialsCodec
     select: Callable[[Any], Any] | None
     max_parallelism: int = 1
     mixes_splits: bool = True
+    aggregate: AggregateFold | None = None
+
+    @property
+    def adds(self) -> Callable[..., Any]:
+        """The user's function that takes elements in."""
+        reduced = self.reduced
+        return reduced.function.reduce if isinstance(reduced, Reduced) else reduced.function.add
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
@@ -75,32 +83,58 @@ class _RecordWriter:
     def __init__(self, partitioner: ReducingPartitioner, subtasks: int) -> None:
         self._partitioner = partitioner
         self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
-        self._values = (ByPane if partitioner.panes.slide == partitioner.panes.size else InRuns)(partitioner.reduced)
-        self._only_looks = only_looks(partitioner.reduced.function.reduce)
-        self._by_pane = partitioner.panes.slide == partitioner.panes.size
+        reduced, panes = partitioner.reduced, partitioner.panes
+        self._by_pane = panes.slide == panes.size
+        self._values = InRuns(reduced) if isinstance(reduced, Reduced) and not self._by_pane else ByPane(reduced)
+        self._only_looks = only_looks(partitioner.adds)
         self._counts: Counter[int] = Counter()
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Elements) -> None:
-        if self._by_pane and batch.columns is not None and batch.is_unread and self._reduce_columns(batch.columns):
-            self.size += len(batch)
-            self._pack_if_many()
-        else:
+    def add(self, batch: Elements) -> str | None:
+        found = guarded = None
+        if self._by_pane and batch.columns is not None and batch.is_unread:
+            try:
+                found = self._reduced_columns(batch.columns)
+            except NotTraceable:
+                pass
+            except (Guard, pa.ArrowException):
+                guarded = self._partitioner.operator
+        if found is None:
             self._reduce_each(batch)
-
-    def _reduce_columns(self, columns: Columns) -> bool:
-        """Reduce elements on columns, if the function is one that is known to have the same result there."""
-        partitioner = self._partitioner
-        try:
-            fold = fold_of(partitioner.reduced.function.reduce, columns.type_info)
-            found = reduced_columns(fold, partitioner.panes, partitioner.select, columns)
-        except (NotTraceable, Guard, pa.ArrowException):
-            return False
+            return guarded
         self._counts.update(found.counts)
-        self._reduce(by_pane_start(found.panes), found.keys, found.values)
-        return True
+        self._reduce(by_pane_start(found.panes), found.keys, self._parts(found.values))
+        self.size += len(batch)
+        self._pack_if_many()
+        return None
+
+    def _reduced_columns(self, columns: Columns) -> ReducedColumns:
+        """What elements became on columns.
+
+        Raises:
+            NotTraceable: if the function is none that is known to have the same result there.
+            Guard: if it might have another one with these elements; an error of Arrow's says that too.
+        """
+        partitioner, values = self._partitioner, columns.values
+        if (aggregate := partitioner.aggregate) is None:
+            fold = fold_of(partitioner.adds, columns.type_info)
+        else:
+            fold = aggregate.fold
+            values = accumulated(partitioner.adds, columns, aggregate.start, aggregate.type_info)
+        return reduced_columns(fold, partitioner.panes, partitioner.select, columns, values)
+
+    def _parts(self, values: list[Any]) -> list[Any]:
+        """What was made of elements, as it is put together with what was made of others."""
+        aggregate = self._partitioner.aggregate
+        if aggregate is None:
+            return values
+        how = tuple(
+            field.value if isinstance(field, How) else "max" if field.is_highest else "min"
+            for field in aggregate.fold.fields
+        )
+        return [Accumulated(value, how) for value in values]
 
     def _reduce_each(self, batch: Elements) -> None:
         # The function may change what it reduces, and these elements may be on other ways, too.
@@ -162,6 +196,7 @@ class _RecordWriter:
     def _pack(self) -> Iterator[tuple[int, bytes]]:
         """Give the reduced values of each subtask, in frames of a handy size."""
         keys, values, panes = self._values.taken()
+        values = self._parts(values)
         counts, self._counts = list(self._counts.items()), Counter()
         for subtask, indices in self._dealt_out(keys, values):
             all_of_it = range(len(keys)) if indices is None else indices.tolist()
@@ -186,7 +221,7 @@ _NO_TIMES = np.empty(0, np.int64)
 class ByPane:
     """Reduces by pane and key where each pane is a window by itself, so that panes need not be told apart in time."""
 
-    def __init__(self, reduced: Reduced) -> None:
+    def __init__(self, reduced: Reduced | Aggregated) -> None:
         self._reduced = reduced
         self._kept: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
 

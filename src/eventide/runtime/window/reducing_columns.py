@@ -36,8 +36,14 @@ class ReducedColumns:
     counts: dict[int, int]
 
 
-def reduced_columns(fold: Fold, panes: Panes, select: Callable[[Any], Any] | None, columns: Columns) -> ReducedColumns:
-    """Reduce elements by key and pane.
+def reduced_columns(
+    fold: Fold,
+    panes: Panes,
+    select: Callable[[Any], Any] | None,
+    columns: Columns,
+    values: pa.Array | None = None,
+) -> ReducedColumns:
+    """Reduce elements by key and pane, or the values that were made of each of them.
 
     Raises:
         NotTraceable: if keys cannot be found or told apart without Python objects.
@@ -49,12 +55,13 @@ def reduced_columns(fold: Fold, panes: Panes, select: Callable[[Any], Any] | Non
         raise Guard("an element that is None")
     starts = pc.dictionary_encode(pa.array(panes.start_of(columns.timestamps.to_numpy())))
     keys, kind = (None, None) if select is None else mapped(select, columns, None)
-    groups = _Groups(fold, columns, [] if keys is None else _parts(keys, kind), starts)
-    values, value_type = groups.values()
+    parts = [] if keys is None else _parts(keys, kind)
+    groups = _Groups(fold, columns.values if values is None else values, parts, starts)
+    made, value_type = groups.values()
     sizes = np.bincount(starts.indices.to_numpy(), minlength=len(starts.dictionary))
     return ReducedColumns(
         [None] * len(groups) if keys is None or kind is None else kind.from_arrow(keys.take(groups.firsts)),
-        value_type.from_arrow(values),
+        value_type.from_arrow(made),
         starts.take(groups.firsts).dictionary_decode().to_numpy(),
         dict(zip(starts.dictionary.to_pylist(), sizes.tolist(), strict=True)),
     )
@@ -75,17 +82,17 @@ class _Groups:
 
     Args:
         fold: the fold.
-        columns: the elements.
+        elements: the elements, or what was made of them.
         keys: the parts of their keys.
         starts: where the pane of each starts, encoded.
     """
 
-    def __init__(self, fold: Fold, columns: Columns, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
+    def __init__(self, fold: Fold, elements: pa.Array, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
         self._fold = fold
         is_composite = isinstance(fold.type_info, CompositeTypeInfo)
-        self._fields: list[pa.Array] = columns.values.flatten() if is_composite else [columns.values]
+        self._fields: list[pa.Array] = elements.flatten() if is_composite else [elements]
         self._codes = _codes([*map(pc.dictionary_encode, keys), starts])
-        table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(columns)))}
+        table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(elements)))}
         wanted = [("index", "min"), ("index", "max")]
         for place, (how, column) in enumerate(zip(fold.fields, self._fields, strict=True)):
             aggregate = _aggregate(place, how, column)
