@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import datetime
+import functools
 import math
 import random
 from collections.abc import Callable
@@ -21,10 +22,16 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
+from eventide.datastream.functions import AggregateFunction
+from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
+from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
+from eventide.runtime.tracing.folds import aggregate_fold_of
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.window.contents import Accumulated
+from eventide.runtime.window.reducing import how_to_put_together
+from eventide.runtime.window.reducing_columns import reduced_columns
 
 ROWS = 24
 
@@ -87,6 +94,16 @@ class Case:
     values: list[Any]
 
 
+@dataclass(frozen=True)
+class AggregateCase:
+    """An aggregate function, and the elements that it is called with; as :class:`Case`."""
+
+    source: str
+    function: AggregateFunction[Any, Any, Any]
+    type_info: TypeInformation
+    values: list[Any]
+
+
 class Maker:
     """Makes random functions and elements from a seed."""
 
@@ -99,6 +116,50 @@ class Maker:
         self._type_info = self._random.choice((OF_ROWS, OF_ROWS, OF_TUPLES, OF_DICTS))
         source = f"lambda e: {self._result()}"
         return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
+
+    def aggregate(self, rows: int = ROWS) -> AggregateCase:
+        """An aggregate function of a few fields, many of which are sums or extremes, with some elements."""
+        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
+        grown = [self._growth(f"a[{place}]") for place in range(self._random.choice((1, 2, 2, 3)))]
+        add, starts = ", ".join(text for text, _ in grown), ", ".join(start for _, start in grown)
+        methods = {
+            "create_accumulator": eval(f"lambda self: ({starts},)"),
+            "add": eval(f"lambda self, e, a: ({add},)", dict(_GLOBALS)),
+            "get_result": lambda self, accumulator: accumulator,
+            "merge": lambda self, one, other: None,
+        }
+        function = type("Made", (AggregateFunction,), methods)()
+        kinds = [kind for kind, _ in _FIELDS.values()]
+        if self._type_info is OF_TUPLES:
+            return AggregateCase(add, function, Types.TUPLE(kinds), [value[:-1] for value in self._values(rows)])
+        values = [dict(zip(_NAMES, list(self._cells(value))[:-1], strict=True)) for value in self._values(rows)]
+        if self._type_info is OF_DICTS:
+            return AggregateCase(add, function, DictTypeInfo(kinds, _NAMES), values)
+        return AggregateCase(add, function, Types.ROW_NAMED([*_NAMES], kinds), [Row(**value) for value in values])
+
+    def _cells(self, value: Any) -> Any:
+        return value.values() if isinstance(value, dict) else value
+
+    def _growth(self, before: str) -> tuple[str, str]:
+        """How a field of an accumulator grows, in most cases so that its parts can be put together; its start."""
+        is_text = self._random.random() < 0.2
+        new, other = (self._str(1), self._str(0)) if is_text else (self._int(1), self._int(0))
+        sign = self._random.choice(("<", "<=", ">", ">="))
+        text = self._one(
+            lambda: f"{before} + {new}",
+            lambda: f"{new} + {before}",
+            lambda: f"({before} + {new} if {self._bool(1)} else {before})",
+            lambda: f"{before} + ({new} if {self._bool(0)} else {other})",
+            lambda: f"{self._random.choice(('min', 'max'))}({before}, {new})",
+            lambda: f"({new} if {new} {sign} {before} else {before})",
+            lambda: f"({before} if {before} {sign} {new} else {new})",
+            lambda: f"({new} if {before} {sign} {other} else {before})",
+            lambda: f"({before} + {new} if a[0] {sign} {other} else {before})",
+            lambda: f"({other} if {self._bool(0)} else {before} + {new})",
+            lambda: self._random.choice((before, new, "a[0]", f"{before} + a[0]", f"{before} - {new}")),
+        )
+        start = self._random.choice(("''", "'b'")) if is_text else self._random.choice(("0", "0", "0", "1", "-5"))
+        return text, start
 
     def _values(self, rows: int) -> list[Any]:
         with_none = {name for name in _NAMES if self._random.random() < 0.1}
@@ -436,6 +497,40 @@ def _of_flat_map(case: Case, columns: Columns, given: list[Any]) -> str | None:
     return _compared(case, given, list(map(tuple, results)), lambda value: tuple(case.function(value) or ()))
 
 
+def aggregate_difference(case: AggregateCase) -> str | None:
+    """How an aggregate function differs from its parts, put together, and from its columns; None if it does not.
+
+    Raises:
+        NotTraceable: if its parts cannot be put together.
+        Guard: if these elements are handed to the function.
+    """
+    function = case.function
+    found = aggregate_fold_of(function, case.type_info)
+    values = case.type_info.to_arrow(case.values)
+    given = case.type_info.from_arrow(values)
+    times, numbers = pa.array([0] * len(given)), pa.array(range(len(given)))
+    columns = Columns(case.type_info, values, times, numbers)
+
+    def of(elements: list[Any]) -> Any:
+        return functools.reduce(lambda accumulator, e: function.add(e, accumulator), elements, found.start)
+
+    try:
+        expected = of(given)
+    except Exception as error:
+        expected = error
+    how = how_to_put_together(found)
+    if not isinstance(expected, Exception):
+        for cut in (1, len(given) // 2):
+            got = Accumulated(of(given[cut:]), how).after(of(given[:cut]))
+            if shown(got) != shown(expected):
+                return f"{case.source}\n  of {given!r}\n  gives {expected!r}, and its parts {got!r}"
+    made = accumulated(function.add, columns, found.start, found.type_info)
+    (got,) = reduced_columns(found.fold, Panes(10, 10), None, columns, made).values
+    if isinstance(expected, Exception) or shown(got) != shown(expected):
+        return f"{case.source}\n  of {given!r}\n  gives {expected!r}, and its columns {got!r}"
+    return None
+
+
 def _compared(case: Case, given: list[Any], got: list[Any], function: Callable[[Any], Any]) -> str | None:
     for value, found in zip(given, got, strict=True):
         try:
@@ -455,14 +550,15 @@ def main() -> None:
     print(f"seed {options.seed}")
     maker, counts = Maker(options.seed), collections.Counter[str]()
     while counts["cases"] < options.cases:
-        case = maker.case()
+        is_aggregate = counts["cases"] // ROWS % 8 == 0
+        case = maker.aggregate() if is_aggregate else maker.case()
         counts["cases"] += len(case.values)
         try:
-            found = difference(case)
+            found = aggregate_difference(case) if isinstance(case, AggregateCase) else difference(case)
         except (NotTraceable, Guard) as reason:
             counts[type(reason).__name__] += 1
             continue
-        counts["on columns"] += 1
+        counts["aggregates" if is_aggregate else "on columns"] += 1
         if found is not None:
             raise SystemExit(found)
     print(dict(counts))

@@ -64,7 +64,19 @@ def with_operators(code: CodeType, makers: Mapping[str, Callable[[int], Any]]) -
         added = [*tuples, load, operator]
         added[0].offset = one.offset  # where jumps to it go
         made += added
-    return code.replace(co_code=_assembled(made), co_consts=tuple(constants), co_stacksize=code.co_stacksize + 1)
+    content = _assembled(made)
+    return code.replace(
+        co_code=content,
+        co_consts=tuple(constants),
+        co_stacksize=code.co_stacksize + 1,
+        co_linetable=_without_lines(len(content) // 2),
+    )
+
+
+def _without_lines(units: int) -> bytes:
+    """A table of lines, each entry of which says of up to eight code units that they have none."""
+    whole, rest = divmod(units, 8)
+    return bytes([0xFF] * whole + [0xF8 + rest - 1] * bool(rest))
 
 
 def _instructions(code: CodeType) -> list[_Instruction]:

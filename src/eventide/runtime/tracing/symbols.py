@@ -393,7 +393,7 @@ def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
     elif named:
         raise NotTraceable(f"it calls {name}() with arguments by name")
     text, way = symbol._expression, symbol._way
-    operands = [constant(one) if one is None or type(one) is tuple else operand_of(one) for one in arguments]
+    operands = list(map(_argument, arguments))
     if name in ("split", "rsplit"):
         return Parts(symbol, name, operands)
     if name == "partition":
@@ -401,6 +401,12 @@ def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
     if _FAST.get(name) == len(arguments) and all(type(one) is str and one for one in map(plain, arguments)):
         return way.symbol(METHODS[name], name, text, *operands)
     return way.symbol(METHODS[name], f"{METHODS[name].__name__} method", text, constant(name), *operands)
+
+
+def _argument(value: Any) -> Expression:
+    if isinstance(value, tuple):  # of beginnings, say
+        return constant(tuple(map(plain, value)))
+    return constant(None) if value is None else operand_of(value)
 
 
 _FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswith": 1, "endswith": 1, "replace": 2}

@@ -130,10 +130,7 @@ class _RecordWriter:
         aggregate = self._partitioner.aggregate
         if aggregate is None:
             return values
-        how = tuple(
-            field.value if isinstance(field, How) else "max" if field.is_highest else "min"
-            for field in aggregate.fold.fields
-        )
+        how = how_to_put_together(aggregate)
         return [Accumulated(value, how) for value in values]
 
     def _reduce_each(self, batch: Elements) -> None:
@@ -213,6 +210,13 @@ class _RecordWriter:
         if self._partitioner.select is None or not keys:
             return iter([(0, None)])
         return self._subtask_of.dealt_out(keys, lambda: values)
+
+
+def how_to_put_together(aggregate: AggregateFold) -> tuple[str, ...]:
+    """How an :class:`Accumulated` of an aggregate function names what is done with each field."""
+    return tuple(
+        each.value if isinstance(each, How) else "max" if each.is_highest else "min" for each in aggregate.fold.fields
+    )
 
 
 _NO_TIMES = np.empty(0, np.int64)

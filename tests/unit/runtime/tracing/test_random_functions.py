@@ -16,7 +16,7 @@ from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
 from eventide.runtime.tracing.kernels import Guard
-from support.random_functions import Case, Maker, difference
+from support.random_functions import Case, Maker, aggregate_difference, difference
 
 FUNCTIONS = 700
 
@@ -44,6 +44,19 @@ def test_traces_of_random_functions_give_what_the_functions_give(part, pytestcon
         assert found is None, found
         on_columns += 1
     assert on_columns > FUNCTIONS // 4 // 4
+
+
+def test_parts_of_random_aggregate_functions_make_what_the_functions_give(pytestconfig):
+    maker = Maker(pytestconfig.getoption("randomly_seed", 0))
+    on_columns = 0
+    for _ in range(FUNCTIONS // 2):
+        try:
+            found = aggregate_difference(maker.aggregate())
+        except (NotTraceable, Guard):
+            continue
+        assert found is None, found
+        on_columns += 1
+    assert on_columns > FUNCTIONS // 2 // 20
 
 
 def test_a_difference_is_found(monkeypatch):
@@ -153,6 +166,11 @@ def halves(value):
     yield value
 
 
+def labelled(value):
+    for number in range(2):
+        yield len(f"{value}/{number}")
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -160,6 +178,7 @@ def halves(value):
         lambda e: (e, e + 1),
         lambda e: [e] if e > 1 else None,
         lambda e: (x for x in (e, -e) if x > 0),
+        labelled,
     ],
 )
 def test_several_results_of_each_element_keep_their_order_time_and_number(function):
@@ -330,7 +349,7 @@ def test_dicts_inside_become_dicts_by_as_dict_alone():
             mapped(function, columns, None)
 
 
-FORM, BETWEEN = "%s %%", ", "
+FORM, BETWEEN, PREFIXES = "%s %%", ", ", ("a", "İ")
 
 
 @pytest.mark.parametrize(
@@ -342,6 +361,7 @@ FORM, BETWEEN = "%s %%", ", "
         lambda e: "{}{:03d}".format(e[1], e[0]),  # noqa: UP032 - that is the form
         lambda e: "100%" if e[1] == "50%" else "%",
         lambda e: [f"{name}={value}" for name, value in zip("ab", e, strict=True)][1],
+        lambda e: e[1].startswith(PREFIXES) or e[1].endswith(("%", FORM)),
         lambda e: (e[1] in "a50%", e[1][0], len(e[1].split("0"))),
     ],
 )

@@ -33,6 +33,8 @@ def test_long_jumps_find_their_targets(lines):
     long = scope["long"]
     code = with_operators(long.__code__, TEXT_MAKERS)
     assert len(code.co_code) > len(long.__code__.co_code)
+    assert {line for *_, line in code.co_lines()} == {None}
+    assert [*code.co_lines()][-1][1] == len(code.co_code)
     copy = FunctionType(code, {"range": range})
     assert [copy(n) for n in (1, 7, 60)] == [long(n) for n in (1, 7, 60)]
 
