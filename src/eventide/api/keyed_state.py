@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from eventide.api.time_to_live import StateTtlConfig
 from eventide.common.type_variables import IN, OUT, K, S_co, T, V
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 
 class State(ABC):
@@ -195,6 +199,26 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
         self.remove(key)
 
 
+class VectorizedValueState(ABC):
+    """State that holds one value for each key, for many keys at once. Flink: ``ValueState``.
+
+    ``keys`` are always some of the keys of the call: ``ctx.keys``, ``ctx.distinct_keys``, or any selection of them. A
+    key may be among them several times.
+    """
+
+    @abstractmethod
+    def get(self, keys: pa.Array) -> pa.Array:
+        """Return the value of each of some keys, in an array of the declared type; null where nothing is stored."""
+
+    @abstractmethod
+    def put(self, keys: pa.Array, values: pa.Array | np.ndarray) -> None:
+        """Store a value for each of some keys. A null deletes; of several values of a key, the last one stays."""
+
+    @abstractmethod
+    def clear(self, keys: pa.Array) -> None:
+        """Delete the values of some keys."""
+
+
 class StateDescriptor(ABC, Generic[S_co]):
     """The name of a state within its operator, and the type of what it holds. Not to be changed once made.
 
@@ -301,6 +325,18 @@ class KeyedStateStore(ABC):
         self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
     ) -> AggregatingState[IN, OUT]:
         """Return the state that aggregates what is added to it."""
+
+    def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
+        """Return the state that holds one value for each key, for a `VectorizedKeyedProcessFunction`. Not in Flink.
+
+        Raises:
+            ProgramError: The function is of another kind.
+        """
+        message = (
+            f"the state {state_descriptor.name!r} is asked for with get_vectorized_state by a function that is called "
+            "for one key at a time; use get_state"
+        )
+        raise ProgramError(message)
 
 
 def _checked_type(name: str, type_info: object) -> TypeInformation:

@@ -22,6 +22,7 @@ from eventide.api.keyed_state import (
     StateDescriptor,
     ValueState,
     ValueStateDescriptor,
+    VectorizedValueState,
 )
 from eventide.api.time_to_live import StateTtlConfig
 from eventide.common.type_variables import ACC, IN, OUT, T
@@ -31,6 +32,7 @@ from eventide.errors import ProgramError
 __all__ = [
     "State",
     "ValueState",
+    "VectorizedValueState",
     "AppendingState",
     "MergingState",
     "ListState",

@@ -51,6 +51,7 @@ from eventide.api.functions._rich import (
     RichWindowFunction,
 )
 from eventide.api.functions._source import SourceContext, SourceFunction
+from eventide.api.functions._vectorized import VectorizedKeyedProcessFunction
 from eventide.api.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.api.functions.timestamps import (
     AscendingTimestampExtractor,
@@ -74,6 +75,7 @@ __all__ = [
     "AggregateFunction",
     "ProcessFunction",
     "KeyedProcessFunction",
+    "VectorizedKeyedProcessFunction",
     "CoMapFunction",
     "CoFlatMapFunction",
     "CoProcessFunction",

@@ -24,6 +24,7 @@ from eventide.api.keyed_state import (
     StateDescriptor,
     ValueState,
     ValueStateDescriptor,
+    VectorizedValueState,
 )
 from eventide.common.type_variables import (
     ACC,
@@ -538,6 +539,10 @@ class RuntimeContext(KeyedStateStore):
     ) -> AggregatingState[IN, OUT]:
         """Return the state that aggregates what is added to it."""
         return self._states(state_descriptor).get_aggregating_state(state_descriptor)
+
+    def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
+        """Return the state that holds one value for each key, for a `VectorizedKeyedProcessFunction`."""
+        return self._states(state_descriptor).get_vectorized_state(state_descriptor)
 
     def _states(self, descriptor: StateDescriptor) -> KeyedStateStore:
         if self.state is None:

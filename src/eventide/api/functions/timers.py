@@ -1,11 +1,19 @@
 """Timers as functions see them: the two kinds of time that one can wait for, and the service that sets one."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
 
 __all__ = [
     "TimeDomain",
     "TimerService",
+    "VectorizedTimerService",
 ]
 
 
@@ -49,3 +57,35 @@ class TimerService(ABC):
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Take a timer of event time back; nothing happens where there is none."""
+
+
+class VectorizedTimerService(ABC):
+    """The times that an operator knows, and the timers of many keys. Flink: ``TimerService``.
+
+    Each method that sets or deletes timers takes keys of the call, and a time in milliseconds for each of them, or one
+    for all. A key has at most one timer of a kind for a time: to set it again changes nothing.
+    """
+
+    @abstractmethod
+    def current_processing_time(self) -> int:
+        """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+
+    @abstractmethod
+    def current_watermark(self) -> int:
+        """Return the operator's watermark, in milliseconds; -2**63 where there has been none yet."""
+
+    @abstractmethod
+    def register_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
+        """Have `on_timers` called for keys when the watermark reaches a time."""
+
+    @abstractmethod
+    def register_processing_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
+        """Have `on_timers` called for keys when the clock reaches a time."""
+
+    @abstractmethod
+    def delete_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
+        """Delete timers of event time; nothing happens where there is none."""
+
+    @abstractmethod
+    def delete_processing_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
+        """Delete timers by the clock; nothing happens where there is none."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
-from eventide.api.functions import Function, KeyedProcessFunction, ReduceFunction
+from eventide.api.functions import Function, KeyedProcessFunction, ReduceFunction, VectorizedKeyedProcessFunction
 from eventide.api.windows import (
     CountEvictor,
     CountTrigger,
@@ -25,9 +25,11 @@ from eventide.datastream.data_stream.connected import processed
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError, check_is
+from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
+from eventide.runtime.process.vectorized import VectorizedOperation
 from eventide.runtime.state.key_context import is_rich
 
 if TYPE_CHECKING:
@@ -45,15 +47,35 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     """
 
     def process(  # type: ignore[override]
-        self, func: KeyedProcessFunction[KEY_co, T_co, OUT], output_type: TypeInformation | None = None
+        self,
+        func: KeyedProcessFunction[KEY_co, T_co, OUT] | VectorizedKeyedProcessFunction,
+        output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """Hand each element to a function that has state and timers for each key.
+        """Hand each element to a function that has state and timers for each key; or many of them, as columns.
 
         Raises:
-            ProgramError: if it is no ``KeyedProcessFunction``.
+            ProgramError: if it is neither a ``KeyedProcessFunction`` nor a ``VectorizedKeyedProcessFunction``, or if
+                it is the latter and has no output type.
         """
+        if isinstance(func, VectorizedKeyedProcessFunction):
+            return self._on_columns(func, output_type)
         check_is(func, KeyedProcessFunction, "process on a keyed stream needs a KeyedProcessFunction")
         return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
+
+    def _on_columns(
+        self, function: VectorizedKeyedProcessFunction, output_type: TypeInformation | None
+    ) -> DataStream[Any]:
+        if output_type is None or output_type.is_pickled:
+            raise ProgramError(
+                f"{type(function).__name__} gives columns, so the type of its results must be declared: "
+                "process(function, output_type)"
+            )
+        node, operation = self._transformation, VectorizedOperation(self._env.own_function(function), output_type)
+        has_timestamps = node.has_timestamps
+        operator = OperationTransformation(
+            operation.kind, (node,), output_type, operation, has_timestamps=has_timestamps
+        )
+        return DataStream(self._env, operator)
 
     def broadcast(self, *args: object) -> NoReturn:
         """Refused, as all that would deal the elements of a keyed stream out otherwise.

@@ -14,6 +14,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Columns
+from eventide.runtime.elements.keys import numbers_of_columns
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -137,15 +138,9 @@ def slices_by(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
 
 def key_numbers(table: pa.Table, keys: Sequence[str]) -> Array:
     """Each key of a table as a number from 0; 0 throughout where there are no keys."""
-    numbers = np.zeros(len(table), np.int64)
-    for position, name in enumerate(keys):
-        encoded = pc.dictionary_encode(table.column(name).combine_chunks(), null_encoding="encode")
-        codes = encoded.indices.to_numpy().astype(np.int64)
-        if position == 0:
-            numbers = codes
-        else:
-            _, numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)
-    return numbers
+    if not keys:
+        return np.zeros(len(table), np.int64)
+    return numbers_of_columns([table.column(name).combine_chunks() for name in keys])
 
 
 def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> tuple[Array, Array]:

@@ -154,7 +154,10 @@ class Elements:
 
     def cut(self, begin: int, point: int) -> tuple[Elements | None, int | None]:
         """Return the elements from an index on up to a point, and the index of the rest (None: there is none)."""
-        end = bisect_right(self.sequence, point, begin)
+        if self._sequence is None:
+            end = int(np.searchsorted(self._of_columns().sequence.to_numpy(), point, "right"))
+        else:
+            end = bisect_right(self._sequence, point, begin)
         rest = None if end == len(self) else end
         if begin == 0 and rest is None:
             return self, None
@@ -162,6 +165,8 @@ class Elements:
 
     def between(self, begin: int, end: int) -> Elements:
         """The elements from one index up to another, which is exclusive."""
+        if self._values is None:
+            return self.slice(begin, end - begin)
         span = slice(begin, end)
         return Elements(self.values[span], self.timestamps[span], self.sequence[span], self.keys[span])
 
@@ -239,6 +244,31 @@ def _joined(parts: Sequence[Elements]) -> Elements:
     for part in parts:
         together.extend(part)
     return together
+
+
+def interleaved_columns(parts: Sequence[Elements], type_info: TypeInformation) -> Columns:
+    """Put elements of several channels into the one defined order, as :func:`interleave` does, in columns."""
+    together = Columns.joined([part.as_columns(type_info) for part in parts])
+    numbers = together.sequence.to_numpy()
+    if bool((numbers[1:] >= numbers[:-1]).all()):
+        return together
+    return together.at(pa.array(np.argsort(numbers, kind="stable")))
+
+
+def columns_in_time_order(
+    type_info: TypeInformation, inputs: Mapping[int, list[Elements]]
+) -> Iterator[tuple[int, Elements]]:
+    """Give the elements of each input, one input after the other, in the order of their timestamps, in columns.
+
+    Elements without a timestamp come first; those of one time stay in their order.
+    """
+    for number, parts in inputs.items():
+        columns = interleaved_columns(parts, type_info)
+        if columns.timestamps is not None:
+            times = columns.timestamps.fill_null(MIN_MS).to_numpy()
+            columns = columns.at(pa.array(np.argsort(times, kind="stable")))
+        columns.sequence = pa.array(np.arange(len(columns)))
+        yield number, Elements(columns=columns)
 
 
 def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, Elements]]:

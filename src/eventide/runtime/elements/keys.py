@@ -232,6 +232,28 @@ def key_column(array: Any) -> pa.Array:
     return array
 
 
+def has_nan(array: pa.Array) -> bool:
+    """Whether a column of a key has a NaN, which does not equal itself."""
+    return pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
+
+
+def numbers_of_columns(columns: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The key in each row, which consists of one column or of several, as a number from 0: equal ones for equal keys.
+
+    >>> numbers_of_columns([pa.array(["b", "a", "b"])]).tolist()
+    [1, 0, 1]
+    """
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for position, column in enumerate(columns):
+        encoded = pc.dictionary_encode(column, null_encoding="encode")
+        codes = encoded.indices.to_numpy().astype(np.int64)
+        if position == 0:
+            numbers = codes
+        else:
+            _, numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)
+    return numbers
+
+
 def hashes_of_columns(columns: Sequence[Any]) -> Hashes:
     """The hash of the key in each row, which consists of one column or of several.
 

@@ -16,7 +16,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
-from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
+from eventide.runtime.elements.keys import NoKey, has_nan, hashes_of, owners, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
@@ -194,7 +194,8 @@ class KeyGroupPartitioner:
     """Each element goes to the subtask of its key, which travels with it.
 
     ``key_columns`` are the fields that the key consists of, if it was given by them: then it is found in columns,
-    without a Python object for the element.
+    without a Python object for the element. With a ``codec`` that has no type of keys, no key travels, because the
+    receiver finds it in these columns, too; then there is no Python object for keys either.
     """
 
     codec: ElementCodec
@@ -205,7 +206,8 @@ class KeyGroupPartitioner:
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
-        return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
+        by = f"key ({self.codec.key_type})" if self.codec.key_type else f"column {', '.join(self.key_columns)}"
+        return f"by {by}, {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
         """The key selector, if it is an object."""
@@ -497,6 +499,9 @@ class _ByKey:
 
     def add(self, batch: Elements) -> str | None:
         self.size += len(batch)
+        if self._partitioner.codec.key_type is None:
+            self._deal_out_columns(batch)
+            return None
         guarded = None
         columns = batch.columns if batch.is_unread else None
         try:
@@ -524,6 +529,21 @@ class _ByKey:
         except NotTraceable:
             return None
         return kind.from_arrow(keys)
+
+    def _deal_out_columns(self, batch: Elements) -> None:
+        """Deal out by columns of the key, which does not travel beside its element."""
+        partitioner = self._partitioner
+        columns = batch.as_columns(partitioner.codec.value_type)
+        fields = [columns.field(name) for name in partitioner.key_columns]
+        if columns.values.null_count or any(map(has_nan, fields)):  # an element without a key: an error that names it
+            for _ in self._subtasks.dealt_out(extracted_keys(partitioner.select, batch), lambda: batch.values):
+                pass
+        batch = Elements(columns=columns)
+        owner = owners(fields, partitioner.max_parallelism, len(self._waiting))
+        for subtask, waiting in enumerate(self._waiting):
+            at = None if owner is None else np.flatnonzero(owner == subtask)
+            if at is None or len(at):
+                waiting.append((batch if at is None else batch.at(at), []))
 
     def _deal_out(self, batch: Elements, keys: list[Any]) -> None:
         for subtask, at in self._subtasks.dealt_out(keys, lambda: batch.values):

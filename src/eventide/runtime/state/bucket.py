@@ -25,7 +25,15 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.timers import NO_PLACE, Numbers, TimerColumns, Timers, TimersInOrder, count_of, earliest_of
+from eventide.runtime.state.timers import (
+    NO_PLACE,
+    Numbers,
+    StoredTimers,
+    TimerColumns,
+    TimersInOrder,
+    count_of,
+    earliest_of,
+)
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""
@@ -139,7 +147,7 @@ def buckets_of(
     numbers: Numbers,
     values: Mapping[str, Mapping[Any, Any]],
     spaces: Mapping[str, Mapping[Any, Any]],
-    timers: Sequence[Timers],
+    timers: Sequence[StoredTimers],
 ) -> dict[int, Bucket]:
     """Buckets by their numbers, given the number of each key at hand; keys of a bucket stay in their order.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from eventide.runtime.state.bucket import (
 )
 from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.timers import placed, timers_of_kinds
+from eventide.runtime.state.timers import StoredTimers, placed, timers_of_kinds
 
 _BUCKET_BYTES = 1_024
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
@@ -84,8 +84,9 @@ class KeyedState:
         self._stored: dict[int, _Stored] = {}
         self._looked_through: set[int] = set()
         self._types = DeclaredTypes(backend)
-        self._timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
-        self.event_timers, self.processing_timers = self._timers
+        timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
+        self.event_timers, self.processing_timers = timers
+        self._timers: Sequence[StoredTimers] = timers
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""

@@ -63,7 +63,25 @@ class Keys(Protocol):
         """The key group of a key at hand."""
 
 
-class Timers:
+class StoredTimers(Protocol):
+    """The timers of one kind, as they are read and stored; ``number`` is that of the last one that was set."""
+
+    number: int
+
+    def take_in(self, keys: list[Any], first: int, columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
+        """Take note of the timers of a bucket that was read: those without namespaces, and those with.
+
+        ``first`` is where the first of its keys stands among those at hand.
+        """
+
+    def in_order(self, places: Numbers) -> tuple[TimersInOrder, TimersInOrder]:
+        """The timers without namespaces, and those with, given the places of all keys at hand."""
+
+    def clear(self) -> None:
+        """Forget what is at hand."""
+
+
+class Timers(StoredTimers):
     """The timers of one kind, which event time or processing time fires.
 
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
@@ -345,10 +363,25 @@ class WaitingTimers:
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
         """Take out those at or before a time, with their numbers."""
+        for places, times, numbers in self.take(until_ms):
+            keys = map(self._keys.__getitem__, places.tolist())
+            yield from zip(times.tolist(), keys, numbers.tolist(), strict=True)
+
+    def take(self, until_ms: int) -> Iterator[Rows]:
+        """Take out those at or before a time, as columns; the rows of each run are in the order of time."""
         self._settle()
         while self._runs and self._runs[0][0] <= until_ms:
             _, _, run = heapq.heappop(self._runs)
-            yield from run.due(until_ms)
+            yield run.take(until_ms)
+            self._push(run, run.next_ms(()))
+
+    def delete(self, places: Numbers, times: Numbers) -> None:
+        """Take timers out, given the places of their keys and their times."""
+        self._settle()
+        runs = [run for _, _, run in self._runs]
+        self._runs.clear()
+        for run in runs:
+            run.delete(places, times)
             self._push(run, run.next_ms(()))
 
     def next_ms(self, deleted: Collection[Timer]) -> int | None:
@@ -388,12 +421,15 @@ class WaitingTimers:
 class TimersInOrder:
     """The timers of those keys that have a place, by place; those of a key in the order of time.
 
-    One beyond the end of time, or before its beginning, is set for there.
+    One beyond the end of time, or before its beginning, is set for there. Rows come in the order in which they were
+    set, or are put into it ``by_number``.
     """
 
-    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
+    def __init__(
+        self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False, by_number: bool = False
+    ) -> None:
         found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = np.lexsort((numbers, times, found) if has_namespaces else (times, found))
+        order = np.lexsort((numbers, times, found) if has_namespaces or by_number else (times, found))
         order = order[np.count_nonzero(found == NO_PLACE) :]
         if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
             places, at = found[order], times[order]
@@ -460,6 +496,17 @@ def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None
     return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
 
 
+def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Numbers) -> np.ndarray[Any, Any]:
+    """For each timer, by the place of its key and its time, whether it is among others.
+
+    >>> are_among(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([1, 0]), np.array([5, 6])).tolist()
+    [False, True, True]
+    """
+    _, moments = np.unique(np.concatenate([times, of_times]), return_inverse=True)
+    timers = (moments << 32) | np.concatenate([places, of_places])
+    return np.isin(timers[: len(times)], timers[len(times) :])
+
+
 class _Run:
     """The timers of the buckets that were read together, in the order of time."""
 
@@ -477,11 +524,22 @@ class _Run:
         self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)[order]
         self._at = 0
 
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
+    def take(self, until_ms: int) -> Rows:
         begin = self._at
         self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
-        keys = map(self._keys.__getitem__, self._owners[begin:end].tolist())
-        return zip(self._times[begin:end].tolist(), keys, self._numbers[begin:end].tolist(), strict=True)
+        return self._owners[begin:end], self._times[begin:end], self._numbers[begin:end]
+
+    def delete(self, places: Numbers, times: Numbers) -> None:
+        begin, end = self._at, len(self._times)
+        span = slice(
+            max(begin, int(np.searchsorted(self._times, times.min(), "left"))),
+            max(begin, int(np.searchsorted(self._times, times.max(), "right"))),
+        )
+        stays = np.ones(end, bool)
+        stays[:begin] = False
+        stays[span] = ~are_among(self._owners[span], self._times[span], places, times)
+        self._owners, self._times, self._numbers = self._owners[stays], self._times[stays], self._numbers[stays]
+        self._at = 0
 
     def next_ms(self, deleted: Collection[Timer]) -> int | None:
         while self._at < len(self._times):

@@ -14,7 +14,7 @@ from eventide.runtime.chain.chain import end_frames
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.elements import Columns, Elements, interleave
+from eventide.runtime.elements.elements import Elements, interleave, interleaved_columns
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
@@ -224,8 +224,7 @@ def _numbered_through(batches: list[Elements]) -> Elements:
     """Elements of one split that several tasks had, interleaved by their numbers, and numbered anew."""
     columns = [batch.columns for batch in batches if batch.columns is not None]
     if len(columns) == len(batches) and len({each.type_info for each in columns}) == 1:
-        together = Columns.joined(columns)
-        together = together.at(pa.array(np.argsort(together.sequence.to_numpy(), kind="stable")))
+        together = interleaved_columns(batches, columns[0].type_info)
         together.sequence = pa.array(np.arange(len(together)))
         return Elements(columns=together)
     elements = interleave(batches)
