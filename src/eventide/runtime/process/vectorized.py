@@ -21,7 +21,7 @@ from eventide.runtime.chain.batch_operators import values_of
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, columns_in_time_order, interleaved_columns
-from eventide.runtime.elements.keys import key_column, numbers_of_columns
+from eventide.runtime.elements.keys import hashes_of_columns, key_column, numbers_of_columns
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.invoke import calling
 from eventide.runtime.process.operation import identity_of
@@ -133,14 +133,18 @@ class _State(VectorizedValueState):
 
 
 class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
-    """One call of the function: the keys that it is for, and what it puts out."""
+    """One call of the function: the keys that it is for, and what it puts out.
+
+    Of timers, ``places`` are those of their keys, of which each is there once.
+    """
 
     def __init__(
         self,
         operator: VectorizedProcessOperator,
         keys: pa.Array,
         timestamps: pa.Array | None,
-        domain: TimeDomain | None,
+        domain: TimeDomain | None = None,
+        places: Numbers | None = None,
     ) -> None:
         self._operator = operator
         self._domain = domain
@@ -148,9 +152,16 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         self.keys = keys
         self.timestamps = pa.nulls(len(keys), pa.int64()) if timestamps is None else timestamps
         self.results: dict[str | None, list[tuple[TypeInformation, pa.Array, Numbers]]] = {}
-        self.distinct_keys, self.key_numbers = _distinct(keys)
-        self.python_keys: list[Any] = operator.spec.key.type_info.from_arrow(self.distinct_keys)
-        self.places = self.state.places_of(self.python_keys)
+        if places is None:
+            self.distinct_keys, numbers = _distinct(keys)
+            self.python_keys: list[Any] = operator.spec.key.type_info.from_arrow(self.distinct_keys)
+            self.places = self.state.places_of(self.python_keys, hashes_of_columns(_columns_of(self.distinct_keys)))
+        else:
+            self.distinct_keys, numbers = keys, np.arange(len(keys))
+            self.python_keys = self.state.keys_at(places)
+            self.places = places
+        numbers.flags.writeable = False
+        self.key_numbers = numbers
 
     def timer_service(self) -> VectorizedTimerService:
         return _Timers(self, self._operator.moment)
@@ -287,9 +298,7 @@ def _distinct(keys: pa.Array) -> tuple[pa.Array, Numbers]:
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    numbers = place[numbers]
-    numbers.flags.writeable = False
-    return keys.take(pa.array(first[order])), numbers
+    return keys.take(pa.array(first[order])), place[numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +408,7 @@ class VectorizedProcessOperator:
     def _receive(self, parts: list[Elements]) -> None:
         columns = interleaved_columns(parts, self.spec.value_type)
         fields = [columns.field(name) for name in self.spec.key.columns]
-        call = _Call(self, _keys(fields, self.spec.key.columns), columns.timestamps, None)
+        call = _Call(self, _keys(fields, self.spec.key.columns), columns.timestamps)
         with self._calling(call, "while it handled a batch"):
             self.spec.function.process_batch(columns.fields(), call)
         for tag, of_tag in call.results.items():
@@ -420,7 +429,7 @@ class VectorizedProcessOperator:
         for places, times, numbers in timers.due(until_ms):
             if not self.spec.has_timers:
                 continue
-            call = _Call(self, self._stored_keys(places), pa.array(times), domain)
+            call = _Call(self, self._keys_at(places), pa.array(times), domain, places)
             with self._calling(call, "when timers fired"):
                 self.spec.function.on_timers(call.timestamps, call)
             at = times
@@ -443,10 +452,10 @@ class VectorizedProcessOperator:
             stamps = pa.array(times[in_order]) if domain is TimeDomain.EVENT_TIME else None
             self._put(tag, kinds[-1], pa.concat_arrays(arrays).take(pa.array(in_order)), stamps)
 
-    def _stored_keys(self, places: Numbers) -> pa.Array:
+    def _keys_at(self, places: Numbers) -> pa.Array:
+        """The keys at some places, as the fields of elements have them."""
         key = self.spec.key
-        keys = list(map(self.state.keys.__getitem__, places.tolist()))
-        array = key.type_info.to_arrow(keys)
+        array = key.type_info.to_arrow(self.state.keys_at(places))
         fields = array.flatten() if len(key.columns) > 1 else [array]
         kinds = {part.name: part.type for part in self.spec.value_type.arrow_type()}
         return _keys([part.cast(kinds[name]) for part, name in zip(fields, key.columns, strict=True)], key.columns)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Pickled, live
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.bucket import Pickled, addresses, live
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import (
+    NO_PLACE,
     PLACES,
     Numbers,
     Rows,
@@ -48,10 +51,19 @@ class ColumnState(KeyedState):
                 of_kind.all_kinds = self.timers
         self._timers = self.timers
 
-    def places_of(self, keys: list[Any]) -> Numbers:
-        """Have keys at hand, and give their places."""
-        self.open_all(keys)
-        return np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
+    def places_of(self, keys: list[Any], hashes: Hashes) -> Numbers:
+        """Have keys at hand, each of which is given once, with its hash; and give their places."""
+        with without_collection():
+            self._have(np.flatnonzero(np.bincount(addresses(hashes, self._store.count))).tolist())
+            places = np.fromiter(map(self.index.get, keys, repeat(NO_PLACE)), np.int64, len(keys))
+            new = np.flatnonzero(places == NO_PLACE)
+            places[new] = np.arange(len(self.keys), len(self.keys) + len(new))
+            self._add(list(map(keys.__getitem__, new.tolist())), hashes[new].tolist())
+        return places
+
+    def keys_at(self, places: Numbers) -> list[Any]:
+        """The keys at some places."""
+        return list(map(self.keys.__getitem__, places.tolist()))
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""

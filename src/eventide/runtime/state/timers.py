@@ -368,7 +368,7 @@ class WaitingTimers:
             yield from zip(times.tolist(), keys, numbers.tolist(), strict=True)
 
     def take(self, until_ms: int) -> Iterator[Rows]:
-        """Take out those at or before a time, as columns; the rows of each run are in the order of time."""
+        """Take out those at or before a time, as columns, in no order."""
         self._settle()
         while self._runs and self._runs[0][0] <= until_ms:
             _, _, run = heapq.heappop(self._runs)
@@ -508,7 +508,168 @@ def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Num
 
 
 class _Run:
-    """The timers of the buckets that were read together, in the order of time."""
+    """The timers of the buckets that were read together."""
+
+    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
+        self._keys = keys
+        places = b"".join(columns[0] for _, columns in buckets)
+        times = b"".join(columns[1] for _, columns in buckets)
+        numbers = b"".join(columns[2] for _, columns in buckets)
+        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
+        self._owners: Numbers = np.frombuffer(places, PLACES) + np.repeat(
+            np.array([first for first, _ in buckets]), counts
+        )
+        self._times: Numbers = np.frombuffer(times, NUMBERS)
+        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)
+        self._takes = 0
+        self._is_sorted = False
+        self._at = 0
+
+    def take(self, until_ms: int) -> Rows:
+        """Take out those at or before a time.
+
+        All are sorted when some are taken for the second time; before that it is cheaper to look at each.
+        """
+        self._takes += 1
+        if self._takes > 1:
+            self._sort()
+        begin = self._at
+        if self._is_sorted:
+            self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
+            return self._owners[begin:end], self._times[begin:end], self._numbers[begin:end]
+        is_due = self._times <= until_ms
+        due = self._owners[is_due], self._times[is_due], self._numbers[is_due]
+        self._keep(~is_due)
+        return due
+
+    def delete(self, places: Numbers, times: Numbers) -> None:
+        """Take timers out, given the places of their keys and their times."""
+        stays = (self._times < times.min()) | (self._times > times.max())
+        found = np.flatnonzero(~stays)
+        stays[found] = ~are_among(self._owners[found], self._times[found], places, times)
+        stays[: self._at] = False
+        self._keep(stays)
+
+    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+        if not deleted and not self._is_sorted:
+            return int(self._times.min()) if len(self._times) else None
+        self._sort()
+        while self._at < len(self._times):
+            time_ms = int(self._times[self._at])
+            if (time_ms, self._keys[self._owners[self._at]]) not in deleted:
+                return time_ms
+            self._at += 1
+        return None
+
+    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
+        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
+        found = places[owners]
+        if deleted:
+            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
+            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
+        return found, times, numbers
+
+    def _sort(self) -> None:
+        if not self._is_sorted:
+            self._keep(np.argsort(self._times, kind="stable"))
+            self._is_sorted = True
+
+    def _keep(self, those: Any) -> None:
+        self._owners, self._times, self._numbers = self._owners[those], self._times[those], self._numbers[those]
+        self._at = 0
+
+
+class TimersInOrder:
+    """The timers of those keys that have a place, by place; those of a key in the order of time.
+
+    One beyond the end of time, or before its beginning, is set for there. Rows come in the order in which they were
+    set, or are put into it ``by_number``.
+    """
+
+    def __init__(
+        self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False, by_number: bool = False
+    ) -> None:
+        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        order = np.lexsort((numbers, times, found) if has_namespaces or by_number else (times, found))
+        order = order[np.count_nonzero(found == NO_PLACE) :]
+        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
+            places, at = found[order], times[order]
+            order = order[np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1]))]
+        self.places = found[order]
+        self._times = times[order]
+        self._numbers = numbers[order]
+        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
+        self._cuts: list[int] = []
+
+    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+        """Leave out some places, of which none has a timer."""
+        self.places = (np.cumsum(those) - 1)[self.places]
+
+    def cut(self, bounds: Numbers) -> None:
+        """Cut it where a bucket ends."""
+        self._cuts = np.searchsorted(self.places, bounds).tolist()
+
+    def between(self, i: int, first_place: int) -> TimerColumns | None:
+        """The columns of one bucket; None if it has no timers."""
+        begin, end = self._cuts[i], self._cuts[i + 1]
+        if begin == end:
+            return None
+        places = (self.places[begin:end] - first_place).astype(PLACES)
+        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
+        return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
+
+
+def rows_of(by_time: ByTime, places: Numbers) -> Rows:
+    """Timers that are at hand by time, given the places of their keys, one after the other."""
+    parts = by_time.values()
+    try:
+        times = np.fromiter(by_time, NUMBERS, len(by_time))
+    except OverflowError:
+        times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
+    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
+    return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
+
+
+def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
+    """The earliest time of some timers, in milliseconds; None if there are none."""
+    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
+    return min((int(part.min()) for part in times), default=None)
+
+
+def count_of(columns: Iterable[TimerColumns | None]) -> int:
+    """How many timers there are in some columns."""
+    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
+
+
+def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
+    """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
+    places, times, numbers, namespaces = columns
+    of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
+    owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
+    return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
+
+
+def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
+    """Return the timers with other places of their keys, each that of its number."""
+    if columns is None:
+        return None
+    found, times, numbers, namespaces = columns
+    return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
+
+
+def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Numbers) -> np.ndarray[Any, Any]:
+    """For each timer, by the place of its key and its time, whether it is among others.
+
+    >>> are_among(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([1, 0]), np.array([5, 6])).tolist()
+    [False, True, True]
+    """
+    _, moments = np.unique(np.concatenate([times, of_times]), return_inverse=True)
+    timers = (moments << 32) | np.concatenate([places, of_places])
+    return np.isin(timers[: len(times)], timers[len(times) :])
+
+
+class _Run:
+    """The timers of the buckets that were read together."""
 
     def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
         self._keys = keys
