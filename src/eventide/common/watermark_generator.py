@@ -9,6 +9,8 @@ from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import pyarrow as pa
 
@@ -97,8 +99,13 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
     Elements whose type is declared come as Arrow batches, without a Python object for each; for others `on_event` is
     called. Both must mean the same.
 
+    Attributes:
+        columns: The names of the fields that it looks at; None for all. A class that names them is shown these alone,
+            and where no one else needs the other fields, they are not read.
+
     >>> class Bounded(VectorizedWatermarkGenerator):
     ...     is_periodic = True
+    ...     columns = ()
     ...     highest = -(2**63)
     ...     def on_batch(self, events, timestamps, output):
     ...         import pyarrow.compute as pc
@@ -109,13 +116,15 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
     ...         output.emit_watermark(Watermark(self.highest - 3_500 - 1))
     """
 
+    columns: Sequence[str] | None = None
+
     @abstractmethod
     def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
         """Look at some elements of the split, in their order; how many come at once is not defined.
 
         Args:
-            events: A ``pyarrow.RecordBatch`` with a column for each field; a ``pyarrow.Array`` where the elements have
-                no fields.
+            events: A ``pyarrow.RecordBatch`` with a column for each field, or each of ``columns``; a ``pyarrow.Array``
+                where the elements have no fields.
             timestamps: Their event times, a ``pyarrow.Int64Array`` of milliseconds since the epoch (UTC).
             output: Where watermarks can be emitted, after the batch or within it.
         """

@@ -6,7 +6,7 @@ object of its own for each split; the checkpoint keeps what it has learnt.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -309,6 +309,11 @@ class SuppliedGenerator:
     def is_periodic(self) -> bool:
         """Whether watermarks come at the end of micro-batches only, as far as the supplier tells: a class does."""
         return isinstance(self.supplier, type) and bool(getattr(self.supplier, "is_periodic", False))
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """The fields that its generators look at, as far as the supplier tells: a class does; None stands for all."""
+        return getattr(self.supplier, "columns", None) if isinstance(self.supplier, type) else None
 
     def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
         """Return a new generator.

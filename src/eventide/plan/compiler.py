@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from eventide.common.accepted import has_no_effect, level_of_the_program
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.watermark_alignment import WatermarkAlignment
-from eventide.common.watermark_generators import BoundedOutOfOrderness
+from eventide.common.watermark_generators import BoundedOutOfOrderness, SuppliedGenerator
 from eventide.common.watermark_strategy import NullTimestamps
 from eventide.errors import ProgramError
 from eventide.plan.chains import Chains, IncomingEdge, Target, strategies_identity
@@ -388,9 +388,10 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
 
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
     strategy = node.strategy
-    if strategy.timestamp_assigner is not None or strategy.is_supplied:
+    seen = strategy.generator.columns if isinstance(strategy.generator, SuppliedGenerator) else ()
+    if strategy.timestamp_assigner is not None or seen is None:
         return None
-    return {strategy.timestamp_column} if isinstance(strategy.timestamp_column, str) else set()
+    return {*seen, *([strategy.timestamp_column] if isinstance(strategy.timestamp_column, str) else [])}
 
 
 @dataclass(frozen=True, slots=True)

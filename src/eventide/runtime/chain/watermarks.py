@@ -6,6 +6,8 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+import pyarrow as pa
+
 from eventide.common.learnt import Learnt, Snapshot
 from eventide.common.ms import MIN_MS
 from eventide.common.timestamp_assigner import FunctionAssigner, SuppliedAssigner, TimestampAssigner
@@ -155,7 +157,7 @@ class GeneratorRun:
         emitter.points = columns.sequence.to_numpy()
         emitter.point = int(emitter.points[-1])
         with calling(self.step.name, during="when the watermark generator looked at a batch"):
-            generator.on_batch(columns.fields(), columns.timestamps, emitter)
+            generator.on_batch(_seen(columns.fields(), generator.columns), columns.timestamps, emitter)
 
     def _see_each(self, elements: Elements) -> None:
         emitter, on_event = self.emitter, self.generator.on_event
@@ -178,6 +180,19 @@ class GeneratorRun:
     def reports(self) -> list[WatermarkReport]:
         """The channel's reports of this micro-batch."""
         return self.emitter.reports()
+
+
+def _seen(events: pa.RecordBatch | pa.Array, names: Sequence[str] | None) -> pa.RecordBatch | pa.Array:
+    """The fields that a generator looks at."""
+    if names is None or isinstance(events, pa.Array):
+        return events
+    missing = [name for name in names if name not in events.schema.names]
+    if missing:
+        raise ProgramError(
+            f"its columns name {', '.join(map(repr, missing))}, and the elements have the fields "
+            f"{', '.join(events.schema.names)}; name some of these"
+        )
+    return events.select(list(names))
 
 
 class Generators:

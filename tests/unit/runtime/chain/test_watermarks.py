@@ -167,6 +167,22 @@ def test_a_vectorised_generator_sees_columns_wherever_there_are_any(type_info, v
     assert run.generator.seen == [expected, expected, (value, 7)]
 
 
+def test_a_vectorised_generator_that_names_columns_is_shown_these_alone():
+    class SeesOne(SeesBatches):
+        columns = ("m",)
+
+    class SeesAnother(SeesBatches):
+        columns = ("x", "m")
+
+    pair = Types.ROW_NAMED(["n", "m"], [Types.LONG(), Types.LONG()])
+    columns = Elements(columns=Elements([Row(n=5, m=6)], [7], [0]).as_columns(pair))
+    run = Generators(MemoryBackend(), 0).run("s", step(SeesOne), "s", is_split=True)
+    run.see(columns)
+    assert run.generator.seen == [(pa.RecordBatch, [{"m": 6}], [7])]
+    with pytest.raises(ProgramError, match="columns name 'x', and the elements have the fields n, m"):
+        Generators(MemoryBackend(), 0).run("s", step(SeesAnother), "s", is_split=True).see(columns)
+
+
 def raising(where):
     def fail(*_):
         raise ValueError("no")
