@@ -21,6 +21,20 @@ P-2 is missed since day 1: it was last at the depot
 P-3 is missed since day 4: it was last at the depot
 P-2 is missed since day 4: it was last at the van
 """,
+    "deduplication_on_columns.py": """\
+ann on shoes after 0 minutes
+bob on shoes after 10 minutes
+ann on hats after 30 minutes
+bob on hats after 61 minutes
+ann on shoes after 65 minutes
+""",
+    "balance_on_columns.py": """\
+A +100: 100
+B +20: 20
+A -30: 70
+B +1: 21
+A +5: 75
+""",
     "state_access.py": """\
 north: 4.0
 south: 6.5
