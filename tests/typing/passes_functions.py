@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, assert_type
 
-import pyarrow as pa
 from orders import Event, Order, Payment, orders, payments
 
 from eventide.common import Time, Types
@@ -25,7 +24,6 @@ from eventide.datastream.functions import (
     ReduceFunction,
     RichMapFunction,
     RuntimeContext,
-    VectorizedKeyedProcessFunction,
     associative,
 )
 from eventide.datastream.state import (
@@ -39,7 +37,6 @@ from eventide.datastream.state import (
     ReducingStateDescriptor,
     ValueState,
     ValueStateDescriptor,
-    VectorizedValueState,
 )
 
 small = OutputTag[str]("small")
@@ -123,22 +120,6 @@ class Remembers(KeyedProcessFunction[str, Order, tuple[str, int]]):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[str]) -> Iterable[tuple[str, int]]:
         return [(ctx.get_current_key(), self.last.value() or 0)]
-
-
-class ForMany(VectorizedKeyedProcessFunction):
-    last: VectorizedValueState
-
-    def open(self, runtime_context: RuntimeContext) -> None:
-        self.last = runtime_context.get_vectorized_state(ValueStateDescriptor("last", Types.LONG()))
-
-    def process_batch(self, batch: pa.RecordBatch, ctx: VectorizedKeyedProcessFunction.Context) -> None:
-        self.last.put(ctx.keys, batch.column("amount"))
-        ctx.timer_service().register_event_time_timers(ctx.distinct_keys, 5)
-        ctx.collect(batch)
-        ctx.output(small, batch.column("user"), ctx.key_numbers == 0)
-
-    def on_timers(self, timestamps: pa.Array, ctx: VectorizedKeyedProcessFunction.OnTimersContext) -> None:
-        self.last.clear(ctx.keys)
 
 
 class Texts(CoMapFunction[Order, Payment, str]):

@@ -12,6 +12,7 @@ from eventide.datastream.functions import (
     MapFunction,
     ProcessWindowFunction,
     RuntimeContext,
+    VectorizedKeyedProcessFunction,
 )
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
@@ -50,6 +51,19 @@ class Sum(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: "KeyedProcessFunction.OnTimerContext"):
         yield ctx.get_current_key(), timestamp
+
+
+class SumOfMany(VectorizedKeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext):
+        self.state = runtime_context.get_vectorized_state(ValueStateDescriptor("sum", Types.INT()))
+
+    def process_batch(self, batch, ctx: VectorizedKeyedProcessFunction.Context):
+        self.state.put(ctx.keys, batch.column("f1"))
+        ctx.timer_service().register_event_time_timers(ctx.distinct_keys, 2000)
+        ctx.collect(batch, ctx.key_numbers >= 0)
+
+    def on_timers(self, timestamps, ctx: VectorizedKeyedProcessFunction.OnTimersContext):
+        self.state.clear(ctx.keys)
 
 
 class Average(AggregateFunction):
@@ -104,3 +118,5 @@ windows.aggregate(
 windows.process(Counts(), Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG(), Types.INT()])).print()
 windows.reduce(lambda a, b: (a[0], a[1] + b[1])).print()
 stream.key_by(lambda value: value[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).print()
+pairs = Types.TUPLE([Types.STRING(), Types.INT()])
+stream.key_by("f0").process(SumOfMany(), pairs).map(lambda value: value[1]).print()

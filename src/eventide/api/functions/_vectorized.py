@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from eventide.api.functions._basic import Function
 from eventide.api.functions.timers import TimeDomain, VectorizedTimerService
+from eventide.common.type_variables import OUT_co
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from eventide.api.functions.output_tag import OutputTag
 
 
-class VectorizedKeyedProcessFunction(Function):
+class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
     """Handles the elements of many keys at once, in Arrow columns, with state and timers for each key. Not in Flink.
 
     It means the `KeyedProcessFunction` that does the same for each element, and gives its results, as long as it treats

@@ -48,7 +48,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
 
     def process(  # type: ignore[override]
         self,
-        func: KeyedProcessFunction[KEY_co, T_co, OUT] | VectorizedKeyedProcessFunction,
+        func: KeyedProcessFunction[KEY_co, T_co, OUT] | VectorizedKeyedProcessFunction[OUT],
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
         """Hand each element to a function that has state and timers for each key; or many of them, as columns.
