@@ -166,7 +166,7 @@ def test_elements_without_timestamps_and_keys_that_are_null_are_handled():
     ],
 )
 def test_what_is_wrong_is_told_with_the_operator_and_what_to_do(on_batch, message):
-    with pytest.raises(EventideError, match=f"(?s)in operator 'keyed process', while it handled a batch: .*{message}"):
+    with pytest.raises(EventideError, match=rf"(?s)in operator 'keyed process', while it handled a batch: .*{message}"):
         results(function(on_batch))
 
 
@@ -183,6 +183,30 @@ def test_state_and_outputs_belong_to_a_call():
                 },
             )()
         )
+
+
+def test_the_context_of_a_call_that_is_over_takes_nothing():
+    kept = []
+
+    def fire(_, timestamps, ctx):
+        with pytest.raises(ProgramError, match="belong to a call"):
+            kept[0].timer_service().register_event_time_timers(kept[0].keys, 1)
+        kept[0].output(SIDE, ctx.keys)
+
+    def keep(_, batch, ctx):
+        kept.append(ctx)
+        ctx.timer_service().register_event_time_timers(ctx.keys, 1)
+
+    with pytest.raises(ProgramError, match=r"(?s)when timers fired: .*belong to a call"):
+        results(function(keep, fire))
+
+
+def test_a_function_that_yields_is_told_to_put_results_out():
+    def yields(_, batch, ctx):
+        yield batch
+
+    with pytest.raises(ProgramError, match=r"returned a generator; results are put out with ctx.collect"):
+        results(function(yields))
 
 
 def expiring():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
@@ -35,10 +35,14 @@ class _NoCall:
     """Stands where no call is under way."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise ProgramError(
-            "state, timers and outputs belong to a call, and there is none here; get state in open(), and use it in "
-            "process_batch() and on_timers()"
-        )
+        raise _no_call()
+
+
+def _no_call() -> ProgramError:
+    return ProgramError(
+        "state, timers and outputs belong to a call, and there is none here; get state in open(), and use it, and the "
+        "context of the call, in process_batch() and on_timers()"
+    )
 
 
 _NO_CALL: Any = _NoCall()
@@ -183,6 +187,7 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         self._put(output_tag.tag_id, output_tag.type_info, results, rows)
 
     def _put(self, tag: str | None, type_info: TypeInformation, results: Any, rows: Any) -> None:
+        self.check()
         values, count = values_of(results, type_info), len(self.keys)
         origins = np.arange(count) if rows is None else np.asarray(rows)
         if origins.dtype == bool and len(origins) == count:
@@ -199,6 +204,11 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         if len(origins) and not 0 <= origins.min() <= origins.max() < count:
             raise ProgramError(f"rows are from {origins.min()} to {origins.max()}, and the call has 0 to {count - 1}")
         self.results.setdefault(tag, []).append((type_info, values, origins.astype(np.int64)))
+
+    def check(self) -> None:
+        """Refuse what is done when the call is over."""
+        if self._operator.spec.state.call is not self:
+            raise _no_call()
 
     def keys_at(self, numbers: Numbers) -> list[Any]:
         """Some of the distinct keys, as they are stored."""
@@ -265,6 +275,7 @@ class _Timers(VectorizedTimerService):
 
     def _rows(self, what: str, keys: Any, timestamps: Any) -> tuple[Numbers, Numbers]:
         """The places of keys, and the time of each."""
+        self._call.check()
         numbers = self._call.numbers_of(keys, what)
         places = self._call.places if numbers is None else self._call.places[numbers]
         if isinstance(timestamps, pa.Array | pa.ChunkedArray):
@@ -409,8 +420,7 @@ class VectorizedProcessOperator:
         columns = interleaved_columns(parts, self.spec.value_type)
         fields = [columns.field(name) for name in self.spec.key.columns]
         call = _Call(self, _keys(fields, self.spec.key.columns), columns.timestamps)
-        with self._calling(call, "while it handled a batch"):
-            self.spec.function.process_batch(columns.fields(), call)
+        self._called(self.spec.function.process_batch, columns.fields(), call, "while it handled a batch")
         for tag, of_tag in call.results.items():
             kinds, values, rows = zip(*of_tag, strict=True)
             together = np.concatenate(rows)
@@ -430,8 +440,7 @@ class VectorizedProcessOperator:
             if not self.spec.has_timers:
                 continue
             call = _Call(self, self._keys_at(places), pa.array(times), domain, places)
-            with self._calling(call, "when timers fired"):
-                self.spec.function.on_timers(call.timestamps, call)
+            self._called(self.spec.function.on_timers, call.timestamps, call, "when timers fired")
             at = times
             if before is not None:
                 if reached is None:
@@ -466,24 +475,19 @@ class VectorizedProcessOperator:
                 Columns(type_info, values, times, pa.array(np.arange(len(values))))
             )
 
-    def _calling(self, call: _Call, during: str) -> Any:
+    def _called(self, function: Callable[[Any, Any], Any], argument: Any, call: _Call, during: str) -> None:
+        """Call a method of the function, for which the state is that of the call."""
         self.spec.state.call = call
-        return _During(self.spec, during)
-
-
-class _During:
-    """A call of the function, with the operator's name in its errors; then there is no call any more."""
-
-    def __init__(self, spec: VectorizedProcessSpec, during: str) -> None:
-        self._spec = spec
-        self._guard = calling(spec.name, during=during)
-
-    def __enter__(self) -> None:
-        self._guard.__enter__()
-
-    def __exit__(self, *of_error: Any) -> bool | None:
-        self._spec.state.call = _NO_CALL
-        return self._guard.__exit__(*of_error)
+        try:
+            with calling(self.spec.name, during=during):
+                returned = function(argument, call)
+                if returned is not None:
+                    raise ProgramError(
+                        f"the function returned a {type(returned).__name__}; results are put out with ctx.collect(...), "
+                        "and nothing is returned or yielded"
+                    )
+        finally:
+            self.spec.state.call = _NO_CALL
 
 
 def _keys(fields: Sequence[pa.Array], names: Sequence[str]) -> pa.Array:

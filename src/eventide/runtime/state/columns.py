@@ -185,7 +185,7 @@ class TimerArrays(StoredTimers):
         """The timers, and none with a namespace, given the places of all keys at hand."""
         nothing = [(_NOTHING, _NOTHING, _NOTHING)]
         rows = self._waiting.rows(places, ()) or nothing
-        return TimersInOrder((), rows, by_number=True), TimersInOrder((), nothing, has_namespaces=True)
+        return TimersInOrder((), rows), TimersInOrder((), nothing, has_namespaces=True)
 
     def clear(self) -> None:
         """Forget what is at hand."""

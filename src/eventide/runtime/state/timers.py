@@ -421,22 +421,19 @@ class WaitingTimers:
 class TimersInOrder:
     """The timers of those keys that have a place, by place; those of a key in the order of time.
 
-    One beyond the end of time, or before its beginning, is set for there. Rows come in the order in which they were
-    set, or are put into it ``by_number``.
+    One beyond the end of time, or before its beginning, is set for there.
     """
 
-    def __init__(
-        self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False, by_number: bool = False
-    ) -> None:
+    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
         found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = np.lexsort((numbers, times, found) if has_namespaces or by_number else (times, found))
+        order = np.lexsort((numbers, times, found) if has_namespaces else (times, found))
         order = order[np.count_nonzero(found == NO_PLACE) :]
+        self.places, self._times, self._numbers = found[order], times[order], numbers[order]
         if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
-            places, at = found[order], times[order]
-            order = order[np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1]))]
-        self.places = found[order]
-        self._times = times[order]
-        self._numbers = numbers[order]
+            places, at = self.places, self._times
+            first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1])))
+            self.places, self._times = places[first], at[first]
+            self._numbers = np.minimum.reduceat(self._numbers, first)
         self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
         self._cuts: list[int] = []
 
