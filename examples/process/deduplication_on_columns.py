@@ -1,8 +1,8 @@
 """A process function on columns: of the clicks of a user on an advertisement, one within an hour counts.
 
-What to see: the second click of "ann" on "shoes" comes 20 minutes after the first one and is left out. When the watermark
-has passed the hour, the first one is forgotten, so the third one counts. A click of "bob" on "shoes" has nothing to do
-with these.
+What to see: the second click of "ann" on "shoes" comes 20 minutes after the first one and is left out. When the
+watermark has passed the hour, the first one is forgotten, so the third one counts. A click of "bob" on "shoes" has
+nothing to do with these.
 """
 
 import numpy as np

@@ -483,8 +483,8 @@ class VectorizedProcessOperator:
                 returned = function(argument, call)
                 if returned is not None:
                     raise ProgramError(
-                        f"the function returned a {type(returned).__name__}; results are put out with ctx.collect(...), "
-                        "and nothing is returned or yielded"
+                        f"the function returned a {type(returned).__name__}; results are put out with "
+                        "ctx.collect(...), and nothing is returned or yielded"
                     )
         finally:
             self.spec.state.call = _NO_CALL
