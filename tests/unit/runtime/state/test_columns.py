@@ -1,0 +1,61 @@
+"""State of many keys at once lies where that of single keys does, whatever size their buckets have."""
+
+import numpy as np
+
+from eventide.common import Types
+from eventide.runtime.elements.keys import hashes_of
+from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.columns import ColumnState
+from eventide.runtime.state.keyed import KeyedState
+
+KEYS = [f"key-{number}" for number in range(5_000)]
+
+
+def in_columns(backend, keys=KEYS):
+    state = ColumnState(backend, 128)
+    return state, state.places_of(keys, hashes_of(keys))
+
+
+def test_single_keys_and_many_share_state_and_timers_while_buckets_change_their_number():
+    backend = MemoryBackend()
+    state, places = in_columns(backend)
+    state.put("n", KEYS, list(range(len(KEYS))))
+    event_timers, processing_timers = state.timers
+    event_timers.register(places, np.arange(len(KEYS)))
+    event_timers.register(places[:10], np.arange(10))
+    processing_timers.register(places[:1], np.array([7]))
+    event_timers.delete(places[5:], np.arange(5, len(KEYS)))
+    state.flush()
+    assert state.held() == {"numKeys": len(KEYS), "numTimers": 6}
+
+    single = KeyedState(backend, 128)
+    assert [single.read(key, None, "n") for key in KEYS] == list(range(len(KEYS)))
+    assert single.event_timers.all() == [(number, f"key-{number}", None) for number in range(5)]
+    single.take("key-0", None, "n")
+    single.event_timers.register(9, "key-1", None)
+    single.flush()
+
+    state, places = in_columns(backend, [*KEYS[1:], "new", KEYS[0]])
+    found = state.get("n", state.keys_at(places), Types.LONG()).to_pylist()
+    assert found == [*range(1, len(KEYS)), None, None]
+    rounds = [[column.tolist() for column in rows[:2]] for rows in state.timers[0].due(20)]
+    named = [sorted(zip(state.keys_at(np.array(at)), times, strict=True)) for at, times in rounds]
+    assert named == [[(f"key-{number}", number) for number in range(5)], [("key-1", 9)]]
+    assert (state.timers[0].next_ms(), state.timers[1].next_ms()) == (None, 7)
+
+
+def test_a_timer_that_is_deleted_or_set_again_while_others_fire_follows_that():
+    state, places = in_columns(MemoryBackend(), ["a", "b"])
+    timers, _ = state.timers
+    for time_ms in (1, 2, 3):
+        timers.register(places, np.full(2, time_ms))
+    fired = []
+    for at, times, _ in timers.due(10):
+        fired.append(sorted(zip(state.keys_at(at), times.tolist(), strict=True)))
+        if times[0] == 1:
+            timers.delete(places[:1], np.array([2]))
+            timers.register(places[1:], np.array([3]))
+            timers.register(places[1:], np.array([11]))
+            timers.register(places[:1], np.array([0]))
+    assert fired == [[("a", 1), ("b", 1)], [("a", 0), ("b", 2)], [("a", 3), ("b", 3)]]
+    assert timers.next_ms() == 11
