@@ -241,7 +241,7 @@ def numbers_of_columns(columns: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[
     """The key in each row, which consists of one column or of several, as a number from 0: equal ones for equal keys.
 
     >>> numbers_of_columns([pa.array(["b", "a", "b"])]).tolist()
-    [1, 0, 1]
+    [0, 1, 0]
     """
     numbers = np.zeros(len(columns[0]), np.int64)
     for position, column in enumerate(columns):
