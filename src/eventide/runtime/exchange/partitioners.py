@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.api.functions import KeySelector
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
-from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
+from eventide.runtime.elements.keys import NoKey, hashes_of, owners, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
@@ -191,7 +191,7 @@ class KeyGroupPartitioner:
     """Each element goes to the subtask of its key, which travels with it.
 
     ``key_columns`` are the fields that the key consists of, if it was given by them: then it is found in columns,
-    without a Python object for the element.
+    without a Python object for the element. Where the codec has no keys, the receiver finds them in columns, too.
     """
 
     codec: ElementCodec
@@ -202,7 +202,8 @@ class KeyGroupPartitioner:
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
-        return f"by key ({self.codec.key_type}), {self.codec.value_type} as {self.codec.describe()}"
+        key = "found in columns" if self.codec.key_type is None else self.codec.key_type
+        return f"by key ({key}), {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
         """The key selector, if it is an object."""
@@ -244,7 +245,7 @@ class SubtasksOfKeys(dict[Any, int]):
             if None in found:
                 self._find(keys)
                 found = list(map(self.get, keys))
-            owners = np.array(found)
+            owner = np.array(found)
         except (TypeError, DataError):
             for key, value in zip(keys, values(), strict=True):
                 self.check(key, value)
@@ -253,7 +254,7 @@ class SubtasksOfKeys(dict[Any, int]):
             yield 0, None
             return
         for subtask in range(self._subtasks):
-            at = np.flatnonzero(owners == subtask)
+            at = np.flatnonzero(owner == subtask)
             if len(at):
                 yield subtask, at
 
@@ -271,6 +272,21 @@ def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | 
     fields = [columns.field(name) for name in names]
     array = fields[0] if len(fields) == 1 else pa.StructArray.from_arrays(fields, names=list(names))
     return [] if key_type is None else key_type.from_arrow(array)
+
+
+def key_parts(columns: Columns, names: Sequence[str], select: Callable[[Any], Any]) -> list[pa.Array]:
+    """The parts of the keys, as columns: fields that have a name, or what the key selector gives.
+
+    Raises:
+        NotTraceable: if the selector stays Python.
+        Guard: if Python has to be called for one of these elements.
+    """
+    if columns.values.null_count:
+        raise Guard("an element that is None")
+    if names:
+        return [columns.field(name) for name in names]
+    keys, kind = mapped(select, columns, None)
+    return list(keys.flatten()) if isinstance(kind, CompositeTypeInfo) else [keys]
 
 
 def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
@@ -494,6 +510,8 @@ class _ByKey:
     def add(self, batch: Elements) -> None:
         self.size += len(batch)
         columns = batch.columns if batch.is_unread else None
+        if columns is not None and self._partitioner.codec.key_type is None and self._deal_out_columns(batch, columns):
+            return
         if columns is not None and (keys := self._keys_in(columns)) is not None:
             self._deal_out(batch, keys)
             return
@@ -511,6 +529,20 @@ class _ByKey:
         except (NotTraceable, Guard):
             return None
         return kind.from_arrow(keys)
+
+    def _deal_out_columns(self, batch: Elements, columns: Columns) -> bool:
+        """Deal elements out without a Python object for any key; False where Python has to be called."""
+        partitioner, subtasks = self._partitioner, len(self._waiting)
+        try:
+            parts = key_parts(columns, partitioner.key_columns, partitioner.select)
+        except (NotTraceable, Guard):
+            return False
+        owner = owners(parts, partitioner.max_parallelism, subtasks)
+        for subtask in range(subtasks):
+            mine = batch if owner is None else batch.at(np.flatnonzero(owner == subtask))
+            if len(mine):
+                self._waiting[subtask].append((mine, []))
+        return True
 
     def _deal_out(self, batch: Elements, keys: list[Any]) -> None:
         for subtask, at in self._subtasks.dealt_out(keys, lambda: batch.values):

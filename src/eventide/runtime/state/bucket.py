@@ -25,6 +25,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.pages import HASH, VALUE, is_page, read_page
 from eventide.runtime.state.timers import NO_PLACE, Numbers, TimerColumns, Timers, TimersInOrder, count_of, earliest_of
 
 KINDS_OF_TIME = 2
@@ -43,6 +44,9 @@ _HASHES = np.dtype("<u8")
 
 _PLAIN = frozenset({str, int, float, bool, bytes})
 """Values of these types cannot be changed, so that those of several keys are pickled together."""
+
+TIMES = ("event times", "clock times", "expiries")
+"""The names of the kinds of time in a store of buckets."""
 
 NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
 """The due time of an empty bucket."""
@@ -89,7 +93,13 @@ class Bucket:
 
     @staticmethod
     def from_bytes(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
-        """The inverse of :meth:`to_bytes`."""
+        """The inverse of :meth:`to_bytes`, which reads pages too: their values are objects then."""
+        if is_page(stored):
+            types, rows = read_page(stored)
+            keys, values = types.key.from_arrow(types.keys_of(rows)), types.value.from_arrow(rows.column(VALUE))
+            of_name: Column = (None, False, values)
+            no_timers = [(None, None)] * KINDS_OF_TIME
+            return Bucket(keys, rows.column(HASH).to_pylist(), {types.name: of_name}, timers=[*no_timers])
         keys, hashes, *rest = load(stored)
         return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
 
@@ -215,6 +225,7 @@ BUCKET = "bucket"
 _PREFIX = f"{BUCKET}/"
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
+_FINE = 4
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
 """Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
@@ -283,8 +294,20 @@ class BucketStore:
         self._entries += entries
         self._bytes += size
         before = self.count
-        self.count = max(before, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+        self.count = max(before, self._fitting())
         return parents(before, self.count)
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether buckets are much smaller than they should be, as they are where another operator has made them."""
+        return self.count > _FINE * self._fitting()
+
+    def fit(self) -> None:
+        """Have as few buckets as they need; all of them are to be put again, those that are no more as empty ones."""
+        self.count = self._fitting()
+
+    def _fitting(self) -> int:
+        return max(1, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
 
     def put(self, bucket: int, content: bytes | None) -> None:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""

@@ -20,6 +20,7 @@ from eventide.runtime.state.bucket import (
     EXPIRY,
     NO_BUCKET,
     NO_TIMES,
+    TIMES,
     Bucket,
     BucketStore,
     Pickled,
@@ -75,7 +76,7 @@ class KeyedState:
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
         self._max_parallelism = max_parallelism
-        self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
+        self._store = BucketStore(backend, bucket_bytes, TIMES)
         self.index: dict[Any, int] = {}
         self.keys: list[Any] = []
         self._hashes: list[int] = []
