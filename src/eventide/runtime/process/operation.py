@@ -8,6 +8,7 @@ from typing import Any
 
 from eventide.api.functions import ReduceFunction
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner, selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
@@ -58,7 +59,7 @@ class RollingOperation(ProcessOperation):
         if not isinstance(rolling, Rolling):
             raise TypeError(f"{rolling!r} is no rolling aggregation")
         key, obstacle = _key_on_columns(source)
-        if key is None or (obstacle := _obstacle(rolling.function, source)) is not None:
+        if key is None or (obstacle := _obstacle(rolling.function, source, key.type_info)) is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
             return replace(planned, speed=f"element by element, because {obstacle}")
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
@@ -70,13 +71,15 @@ class RollingOperation(ProcessOperation):
         )
 
 
-def _obstacle(function: ReduceFunction[Any], source: OperatorInput) -> str | None:
+def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInformation) -> str | None:
     """Why a rolling aggregation cannot run on columns, and what to change; None if it can."""
     kind = source.value_type
     if source.in_batch:
         return "batch mode has only the last result of each key, in the order of timestamps"
     if kind.has_exponents:
         return f"columns do not keep how many digits each number of {kind} has"
+    if any(type_of_text(str(one)) != one for one in (kind, key)):
+        return f"the name of the type {kind} does not say all of it"
     if isinstance(function, Accumulates | Chooses):
         return None if function.fold(kind) is not None else f"columns do not add up or compare that field of {kind}"
     reduce = function.reduce

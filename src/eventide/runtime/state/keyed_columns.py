@@ -105,13 +105,12 @@ class KeyedColumns:
         if store.is_fine and len(self._pages) == store.count:
             store.fit()
         while True:
-            rows = self._living()
-            encoded = self._encoded(rows, changed)
+            rows, encoded = self._encoded(changed)
             made = {number: encoded.get(number) for number in changed}
             contents |= made
             size = sum(len(content or b"") - sizes.get(number, 0) for number, content in made.items())
             sizes |= {number: len(content or b"") for number, content in made.items()}
-            entries, self._read_rows = len(rows) - self._read_rows, len(rows)
+            entries, self._read_rows = rows - self._read_rows, rows
             before = store.count
             moving = store.grow(entries, size)
             try:
@@ -132,18 +131,22 @@ class KeyedColumns:
         self._gone = np.zeros(0, bool)
         return self._rows
 
-    def _encoded(self, rows: pa.Table, wanted: Iterable[int]) -> dict[int, bytes]:
-        """Some pages, by their numbers, of the rows at hand."""
-        numbers = addresses(rows.column(HASH).to_numpy(), self._store.count)
-        order = np.argsort(numbers, kind="stable")
-        order = order[np.isin(numbers[order], np.array([*wanted], np.int64))]
+    def _encoded(self, wanted: Iterable[int]) -> tuple[int, dict[int, bytes]]:
+        """How many rows there are at hand, and some of their pages, by number."""
+        living = np.ones(len(self._rows), bool)
+        living[: len(self._gone)] = ~self._gone
+        rows = int(np.count_nonzero(living))
+        numbers = addresses(self._rows.column(HASH).to_numpy(), self._store.count)
+        living &= np.isin(numbers, np.array([*wanted], np.int64))
+        order = np.flatnonzero(living)
+        order = order[np.argsort(numbers[order], kind="stable")]
         if not len(order):
-            return {}
+            return rows, {}
         numbers = numbers[order]
-        (batch,) = rows.take(pa.array(order)).combine_chunks().to_batches()
+        (batch,) = self._rows.take(pa.array(order)).combine_chunks().to_batches()
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
         spans = zip(numbers[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(numbers)], strict=True)
-        return {number: self._types.page(batch.slice(start, end - start)) for number, start, end in spans}
+        return rows, {number: self._types.page(batch.slice(start, end - start)) for number, start, end in spans}
 
 
 def are_alike(ones: pa.Array, others: pa.Array) -> bool:
