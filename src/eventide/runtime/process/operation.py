@@ -10,7 +10,12 @@ from eventide.api.functions import ReduceFunction
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner, selector_of
+from eventide.runtime.exchange.partitioners import (
+    ForwardPartitioner,
+    KeyGroupPartitioner,
+    StreamPartitioner,
+    selector_of,
+)
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
@@ -58,14 +63,13 @@ class RollingOperation(ProcessOperation):
         rolling, value_type = self.processing, source.value_type
         if not isinstance(rolling, Rolling):
             raise TypeError(f"{rolling!r} is no rolling aggregation")
-        key, obstacle = _key_on_columns(source)
-        if key is None or (obstacle := _obstacle(rolling.function, source, key.type_info)) is not None:
+        key, why = _key_on_columns(source)
+        obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
+        if key is None or obstacle is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
             return replace(planned, speed=f"element by element, because {obstacle}")
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
-        partitioner = KeyGroupPartitioner(
-            ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names
-        )
+        partitioner = KeyGroupPartitioner(ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names)
         return PlannedOperator(
             spec, open_rolling, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
         )

@@ -19,7 +19,6 @@ from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.tasks.operator import is_exact
 from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How
 
-
 _NAME = "reduced"
 REDUCED = FUNCTION_STATE + _NAME
 """The name under which what a key has lies in its state."""
@@ -166,13 +165,17 @@ def _width(type_info: TypeInformation) -> int:
 
 def _place_and_type(field: int | str, type_info: TypeInformation) -> tuple[int, TypeInformation] | None:
     """The place and type of a field that columns compare and add up as Python does; None for any other."""
-    if not isinstance(type_info, CompositeTypeInfo):
-        found = (0, type_info) if field == 0 else None
+    if isinstance(type_info, CompositeTypeInfo):
+        names, kinds = type_info.field_names, type_info.types
+        place = names.index(field) if field in names else field
+        if not isinstance(place, int) or not 0 <= place < len(kinds):
+            return None
+        kind = kinds[place]
     else:
-        place = type_info.field_names.index(field) if field in type_info.field_names else field
-        is_place = isinstance(place, int) and 0 <= place < len(type_info.types)
-        found = (place, type_info.types[place]) if is_place else None
-    return found if found is not None and (is_exact(found[1]) or str(found[1]) in ("FLOAT", "DOUBLE")) else None
+        place, kind = 0, type_info
+        if field != 0:
+            return None
+    return (place, kind) if is_exact(kind) or str(kind) in ("FLOAT", "DOUBLE") else None
 
 
 def field_of(value: Any, field: int | str) -> Any:

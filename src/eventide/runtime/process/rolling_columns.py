@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import pyarrow.compute as pc
 from eventide.api.functions import ReduceFunction
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
 from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.exchange.partitioners import extracted_keys, key_parts
@@ -65,6 +65,11 @@ class RollingSpec(ProcessSpec):
         """On columns, and how."""
         how = "in one pass" if fold_or_none(self.function, self.output_type) else "the next element of all keys at once"
         return f"columns, {how}"
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        state = "one value for each key, in pages of Arrow columns that are read when one of their keys is touched"
+        return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
 
 
 def open_rolling(spec: RollingSpec, backend: Backend, context: OperatorContext) -> RollingOperator:
@@ -129,22 +134,25 @@ class RollingOperator(WithoutClock):
         return self._columns.held() if self._python is None else self._python.held()
 
     def _receive(self, parts: list[Elements]) -> None:
-        if self._python is None:
+        python = self._python
+        if python is None:
             try:
                 self._results.append(self._rolled(self._in_order(parts)))
                 return
             except (Guard, NotTraceable, NoColumns, pa.ArrowException):
                 self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
-                self._go_on_in_python()
+                python = self._go_on_in_python()
         elements = interleave(parts)
         elements.keys = extracted_keys(self._spec.key.select, elements)
-        self._python.inputs[0]([elements])
+        python.inputs[0]([elements])
 
-    def _go_on_in_python(self) -> None:
+    def _go_on_in_python(self) -> KeyedProcessOperator:
         spec, context = self._spec, self._context
         self._columns.flush()
         kind = KeyedState if spec.dead_letters is None else TransactionalState
-        self._python = KeyedProcessOperator(spec, kind(self._backend, context.max_parallelism, PAGE_BYTES), context)
+        keyed = kind(self._backend, context.max_parallelism, bucket_bytes=PAGE_BYTES)
+        self._python = KeyedProcessOperator(spec, keyed, context)
+        return self._python
 
     def _in_order(self, parts: list[Elements]) -> Columns:
         columns = Columns.joined([part.as_columns(self._spec.output_type) for part in parts])

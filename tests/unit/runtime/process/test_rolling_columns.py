@@ -1,8 +1,13 @@
 """Rolling aggregations on columns give what they give element by element, and both go on with the other's state."""
 
 import datetime
+import itertools
 import math
+import operator
+import struct
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -10,15 +15,20 @@ from hypothesis import strategies as st
 from eventide.api.functions import ReduceFunction, in_python
 from eventide.common import Row, Types
 from eventide.common.ms import MIN_MS
+from eventide.datastream import OutputTag
 from eventide.errors import EventideError
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, Metrics
+from eventide.runtime.metrics import Metrics
+from eventide.runtime.process import rolling_columns
 from eventide.runtime.process.operation import ProcessOperation, RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
-from eventide.runtime.process.rolling_columns import RollingSpec
+from eventide.runtime.process.rolling_columns import Groups, RollingSpec
+from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
+from eventide.testing import local_environment
+from support.counting_backend import CountingBackend
 
 NAMES = ["k", "g", "n", "i", "x", "t", "s"]
 KINDS = [
@@ -37,10 +47,6 @@ def order(one):
     return one[5], one[2], one[6]
 
 
-def plus(a, b):
-    return a + b
-
-
 REDUCES = [
     lambda a, b: b if b[5] >= a[5] else a,
     lambda a, b: max(a, b, key=order),
@@ -56,10 +62,11 @@ TUPLES = [
 ]
 ROWS = [*REDUCES, lambda a, b: Row(k=a.k, g=b.g, n=a.n + b.n, i=a.i, x=a.x * 1.5 + b.x, t=b.t, s=a.s)]
 FIELDS = [
-    *(Accumulates(how, field) for field in (2, 3, 4) for how in (__import__("operator").add, lower, higher)),
+    *(Accumulates(how, field) for field in (2, 3, 4) for how in (operator.add, lower, higher)),
     *(Accumulates(how, field) for field in (1, 5, 6) for how in (lower, higher)),
     *(Chooses(field, highest=h, first=f) for field in (1, 2, 4, 5, 6) for h in (True, False) for f in (True, False)),
 ]
+START = datetime.datetime.fromisoformat("2026-01-01")
 KEYS = [
     Key(lambda e: e[0], Types.PICKLED_BYTE_ARRAY()),
     Key(lambda e: (e[0], e[1]), Types.PICKLED_BYTE_ARRAY()),
@@ -76,7 +83,7 @@ element = st.tuples(
     st.one_of(few, few, few, st.sampled_from([2**62, -(2**63), 2**53 + 1])),
     st.one_of(few, few, st.just(2**31 - 1)),
     floats,
-    st.integers(0, 5).map(lambda day: datetime.datetime(2026, 1, 1 + day)),
+    st.integers(0, 5).map(lambda day: START + datetime.timedelta(day)),
     st.sampled_from(["x", "y", "z", "ß"]),
 )
 with_none = st.tuples(element, st.integers(1, 6)).map(lambda one: (*one[0][: one[1]], None, *one[0][one[1] + 1 :]))
@@ -94,8 +101,11 @@ def parts_of(splits, kind, first_ms):
     for values in splits:
         if values:
             times = [None if number % 3 == 2 else first_ms + number for number in range(len(values))]
-            elements = Elements(values if kind is TUPLE else [Row(**dict(zip(NAMES, v, strict=True))) for v in values],
-                                times, [*range(len(values))])
+            elements = Elements(
+                values if kind is TUPLE else [Row(**dict(zip(NAMES, v, strict=True))) for v in values],
+                times,
+                [*range(len(values))],
+            )
             parts.append(Elements(columns=elements.as_columns(kind)))
     return parts
 
@@ -103,18 +113,18 @@ def parts_of(splits, kind, first_ms):
 def run(planned, backend, parts, key):
     """One micro-batch: its results, or the type of the error that the program ends with."""
     metrics = Metrics(0)
-    operator = planned.open(planned.spec, backend, OperatorContext(128, metrics, MIN_MS, 0))
+    rolling = planned.open(planned.spec, backend, OperatorContext(128, metrics, MIN_MS, 0))
     planned.spec.user_functions()[0].open(_Context(planned.spec))
     out = []
     if parts:
         if not isinstance(planned.spec, RollingSpec):
             for part in parts:
                 part.keys = [key.select(value) for value in part.values]
-        operator.inputs[0](parts)
-        found = operator.take_outputs().get(None, Elements())
+        rolling.inputs[0](parts)
+        found = rolling.take_outputs().get(None, Elements())
         out = list(zip(map(shown, found.values), found.timestamps, found.sequence, strict=True))
-    operator.flush()
-    return out, operator.held(), metrics
+    rolling.flush()
+    return out, rolling.held(), metrics
 
 
 class _Context:
@@ -131,9 +141,7 @@ def planned(operation, function, kind, key):
 
 
 def all_state(backend):
-    return {
-        key: shown(values["global:reduced"]) for (key, _), values in KeyedState(backend, 128).all_entries().items()
-    }
+    return {key: shown(values["global:reduced"]) for (key, _), values in KeyedState(backend, 128).all_entries().items()}
 
 
 @settings(deadline=None, max_examples=300)
@@ -162,3 +170,96 @@ def test_columns_and_elements_give_the_same_and_read_the_same_state(data, batche
         assert two[:2] == one[:2] if speed == 0 else (two[0], two[1]["numKeys"]) == (one[0], one[1]["numKeys"])
         event(f"in Python: {bool(two[2].counters())}")
         assert all_state(found) == all_state(expected)
+
+
+def doubles(numbers):
+    return [struct.pack("d", number) for number in numbers]
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(floats, min_size=1, max_size=150), min_size=1, max_size=5))
+def test_floating_point_numbers_are_added_in_the_order_of_arrival(groups):
+    sizes = np.array([len(group) for group in groups])
+    in_groups = Groups(np.repeat(np.arange(len(groups)), sizes), sizes)
+    found = in_groups.rolled(Accumulates(operator.add, 0), pa.array(list(itertools.chain(*groups))), Types.DOUBLE())
+    expected = [total for group in groups for total in itertools.accumulate(group)]
+    assert doubles(0.5 if math.isnan(one) else one for one in found.to_pylist()) == doubles(
+        0.5 if math.isnan(one) else one for one in expected
+    )
+
+
+PAIR = Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.LONG()])
+BY_K = Key(lambda pair: pair.k, Types.LONG(), ("k",))
+
+
+def pairs(numbers, kind=PAIR):
+    values = [Row(k=number, n=1) for number in numbers]
+    columns = Elements(values, [0] * len(values), [*range(len(values))]).as_columns(kind)
+    return [Elements(columns=columns)]
+
+
+def test_the_small_buckets_of_an_earlier_program_become_pages():
+    backend, total = CountingBackend(), Accumulates(operator.add, "n")
+    run(planned(ProcessOperation, total, PAIR, BY_K), backend, pairs(range(4_000)), BY_K)
+    small = len([name for name in backend.values if name.startswith("bucket/")])
+    _, held, metrics = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(range(4_000)), BY_K)
+    assert len([name for name in backend.values if name.startswith("bucket/")]) < small / 8
+    assert (held, metrics.counters()) == ({"numKeys": 4_000}, {})
+    backend.calls.clear()
+    out, _, _ = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs([7]), BY_K)
+    assert [text for text, _, _ in out] == [shown(Row(k=7, n=3))]
+    assert len(backend.calls) < 8
+
+
+def test_a_wider_type_of_elements_takes_the_state_over():
+    backend, narrow = MemoryBackend(), Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.INT()])
+    total = Accumulates(operator.add, "n")
+    run(planned(RollingOperation, total, narrow, BY_K), backend, pairs([1, 2], narrow), BY_K)
+    for expected in (2, 3):
+        out, _, _ = run(
+            planned(RollingOperation, Accumulates(operator.add, "n"), PAIR, BY_K), backend, pairs([1]), BY_K
+        )
+        assert [text for text, _, _ in out] == [shown(Row(k=1, n=expected))]
+    assert all_state(backend) == {1: shown(Row(k=1, n=3)), 2: shown(Row(k=2, n=1))}
+
+
+def test_keys_of_one_hash_stay_apart(monkeypatch):
+    monkeypatch.setattr(rolling_columns, "hashes_of_columns", lambda parts: np.full(len(parts[0]), 7, np.uint64))
+    monkeypatch.setattr(keyed, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
+    monkeypatch.setattr(keyed, "stable_hash", lambda key: 7)
+    backend, total = MemoryBackend(), Accumulates(operator.add, "n")
+    for numbers in ([1], [2, 1, 2], [1]):
+        run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(numbers), BY_K)
+    assert all_state(backend) == {1: shown(Row(k=1, n=3)), 2: shown(Row(k=2, n=2))}
+
+
+def test_what_is_too_large_becomes_a_dead_letter_and_the_rest_goes_on(capsys):
+    narrow = Types.ROW_NAMED(["k", "n"], [Types.LONG(), Types.BYTE()])
+    rows = [Row(k=number % 3, n=120 if number == 4 else 20) for number in range(9)]
+    letters = OutputTag("letters")
+    env = local_environment()
+    env.set_parallelism(1)
+    sums = env.from_collection(rows, narrow).key_by("k").sum("n").side_output_dead_letters(letters)
+    sums.explain()
+    assert "columns, in one pass" in capsys.readouterr().out
+    expected = [20, 20, 20, 40, 40, 60, 40, 60]
+    assert [row.n for row in sums.execute_and_collect()] == expected
+    assert [letter.element for letter in sums.get_side_output(letters).execute_and_collect()] == [rows[4]]
+
+
+@pytest.mark.parametrize(
+    ("reason", "roll"),
+    [
+        ("the type of its elements is not declared", lambda env: env.from_collection([(1, 2)]).key_by("f0").sum(1)),
+        ("is Python: it uses id", lambda env: env.from_collection([(1,)], ONE).key_by(lambda e: id(e) % 2).sum(0)),
+        ("it uses print", lambda env: env.from_collection([(1,)], ONE).key_by("f0").reduce(lambda a, b: print(a))),
+        ("in_python", lambda env: env.from_collection([(1,)], ONE).key_by("f0").reduce(in_python(lambda a, b: b))),
+        ("do not add up or compare that field", lambda env: env.from_collection([("a",)], TEXT).key_by("f0").sum(0)),
+    ],
+)
+def test_explain_says_why_a_rolling_aggregation_is_python(reason, roll, capsys):
+    roll(local_environment()).explain()
+    assert reason in capsys.readouterr().out
+
+
+ONE, TEXT = Types.TUPLE([Types.LONG()]), Types.TUPLE([Types.STRING()])
