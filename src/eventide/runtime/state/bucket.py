@@ -225,7 +225,6 @@ BUCKET = "bucket"
 _PREFIX = f"{BUCKET}/"
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
-_FINE = 4
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
 """Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
@@ -242,7 +241,7 @@ _TIMES = np.dtype("<i8")
 class BucketStore:
     """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
 
-    ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
+    ``size`` is the number of bytes that a bucket should have before it is compressed; it may change. ``times`` names the kinds of time
     at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
     :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
     empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the index for as long as
@@ -252,7 +251,7 @@ class BucketStore:
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
         self._backend = backend
-        self._size = size
+        self.size = size
         stored = backend.get(_INDEX)
         self._stored = stored
         content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
@@ -285,8 +284,10 @@ class BucketStore:
                 found[bucket] = decompressed(stored)
         return found
 
-    def grow(self, entries: int, size: int) -> list[int]:
+    def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
         """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
+
+        With ``most``, there are at most so many buckets more.
 
         Returns:
             The buckets of which entries move to new buckets, to be put again.
@@ -294,20 +295,13 @@ class BucketStore:
         self._entries += entries
         self._bytes += size
         before = self.count
-        self.count = max(before, self._fitting())
+        self.count = max(before, min(self.fitting, before + most))
         return parents(before, self.count)
 
     @property
-    def is_fine(self) -> bool:
-        """Whether buckets are much smaller than they should be, as they are where another operator has made them."""
-        return self.count > _FINE * self._fitting()
-
-    def fit(self) -> None:
-        """Have as few buckets as they need; all of them are to be put again, those that are no more as empty ones."""
-        self.count = self._fitting()
-
-    def _fitting(self) -> int:
-        return max(1, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+    def fitting(self) -> int:
+        """How many buckets would have the size that they should have."""
+        return max(1, min(self._bytes // self.size, self._entries, MOST_BUCKETS))
 
     def put(self, bucket: int, content: bytes | None) -> None:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""

@@ -15,11 +15,14 @@ from eventide.runtime.elements.elements import Numbers
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.metrics import KEYS
 from eventide.runtime.state.backend import Backend, without_collection
-from eventide.runtime.state.bucket import TIMES, Bucket, BucketStore, addresses
+from eventide.runtime.state.bucket import MOST_BUCKETS, TIMES, Bucket, BucketStore, addresses
 from eventide.runtime.state.pages import HASH, VALUE, PageTypes, is_page, read_page
 
-PAGE_BYTES = 32_768
-"""A call to the store costs as much as some 25 kB: so pages do well where few rows of each are touched, and many."""
+PAGE_BYTES = 65_536
+"""The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
+
+_SMALL_PAGE_BYTES = 4_096
+"""The size of a page of which one row is touched: it costs less than the call, and its neighbours are written, too."""
 
 
 class NoColumns(Exception):
@@ -31,13 +34,16 @@ class KeyedColumns:
 
     Pages and buckets of objects lie in one store (:class:`~eventide.runtime.state.keyed.KeyedState` has the other
     view of it); a bucket of objects becomes a page when one of its keys is touched.
+
+    The size of pages follows how densely they are touched (decision 49): where a micro-batch touches one row of each
+    that it reads, they are split, as many at a time as it has read; where it reads most of them, they are put together.
     """
 
     def __init__(self, backend: Backend, types: PageTypes) -> None:
         self._store = BucketStore(backend, PAGE_BYTES, TIMES)
         self._types = types
         self._pages: dict[int, int] = {}  # the bytes of each page that was read
-        self._read_rows = 0
+        self._read_rows = self._touched = 0
         self._rows: pa.Table = types.schema.empty_table()
         self._gone = np.zeros(0, bool)  # which rows were replaced; none, where it is empty
 
@@ -47,8 +53,13 @@ class KeyedColumns:
         Raises:
             NoColumns: if the rows of their pages are not as columns hold them, or another key has the hash of one.
         """
+        store = self._store
+        wanted = np.unique(addresses(hashes, store.count)).tolist()
+        self._touched += len(hashes)
+        store.size = PAGE_BYTES if self._touched >= 2 * len({*wanted, *self._pages}) else _SMALL_PAGE_BYTES
+        is_most = 2 * len(wanted) > store.count > 2 * store.fitting
         with without_collection():
-            self._have(np.unique(addresses(hashes, self._store.count)).tolist())
+            self._have(range(store.count) if is_most else wanted)
         self._rows = self._living().combine_chunks()
         found = pc.index_in(pa.array(hashes), value_set=self._rows.column(HASH)).fill_null(-1)
         places: Numbers = found.to_numpy().astype(np.int64)
@@ -80,8 +91,6 @@ class KeyedColumns:
     def _have(self, numbers: Iterable[int]) -> None:
         """Have the rows of some pages at hand."""
         new = [number for number in numbers if number not in self._pages]
-        if self._store.is_fine and 2 * len(new) > self._store.count:
-            new = [number for number in range(self._store.count) if number not in self._pages]
         read = self._store.get_many(new)
         found = [self._batch(content) for content in read.values() if content is not None]
         self._pages.update((number, len(content or b"")) for number, content in read.items())
@@ -102,8 +111,9 @@ class KeyedColumns:
         store, sizes = self._store, dict(self._pages)
         contents: dict[int, bytes | None] = {}
         changed: Iterable[int] = [*self._pages]
-        if store.is_fine and len(self._pages) == store.count:
-            store.fit()
+        if len(self._pages) == store.count > 2 * store.fitting:
+            store.count = store.fitting
+        most = store.count + (len(self._pages) if store.size < PAGE_BYTES else MOST_BUCKETS)
         while True:
             rows, encoded = self._encoded(changed)
             made = {number: encoded.get(number) for number in changed}
@@ -112,7 +122,7 @@ class KeyedColumns:
             sizes |= {number: len(content or b"") for number, content in made.items()}
             entries, self._read_rows = rows - self._read_rows, rows
             before = store.count
-            moving = store.grow(entries, size)
+            moving = store.grow(entries, size, most - before)
             try:
                 self._have(moving)
             except NoColumns:
