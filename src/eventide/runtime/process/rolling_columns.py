@@ -93,6 +93,7 @@ class RollingOperator(WithoutClock):
         self._columns = KeyedColumns(backend, self._types)
         self._python: KeyedProcessOperator | None = None
         self._results: list[Columns] = []
+        self._has_fold = fold_or_none(spec.function, spec.output_type) is not None
         if self._declared.declare(REDUCED, spec.output_type) is not None:
             self._go_on_in_python()  # which brings what is stored to the type
 
@@ -174,6 +175,9 @@ class RollingOperator(WithoutClock):
             for part, of_group in zip(parts, keys, strict=True):
                 if not are_alike(part, of_group.take(pa.array(groups))):
                     raise NoColumns("two keys have one hash")
+        most = int(np.bincount(groups).max())
+        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(groups) and not self._has_fold:
+            raise Guard("few keys with many elements each")
         places, stored = self._columns.find(distinct, keys)
         known = np.flatnonzero(places >= 0)
         values = columns.values
@@ -288,9 +292,6 @@ class Groups:
         return sums
 
     def _step_by_step(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
-        most = int(self._sizes.max())
-        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(values):
-            raise Guard("few keys with many elements each")
         by_size = np.argsort(-self._sizes, kind="stable")
         made = [values.take(pa.array(self._starts[by_size]))]
         places = [self._starts[by_size]]

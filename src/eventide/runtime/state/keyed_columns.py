@@ -24,6 +24,8 @@ PAGE_BYTES = 65_536
 _SMALL_PAGE_BYTES = 4_096
 """The size of a page of which one row is touched: it costs less than the call, and its neighbours are written, too."""
 
+_ROWS_AT_ONCE = 1 << 20
+
 
 class NoColumns(Exception):
     """Columns cannot hold what is stored, or cannot tell its keys apart: it has to be used as objects."""
@@ -44,6 +46,7 @@ class KeyedColumns:
         self._types = types
         self._pages: dict[int, int] = {}  # the bytes of each page that was read
         self._read_rows = self._touched = 0
+        self._has_changed = False
         self._rows: pa.Table = types.schema.empty_table()
         self._gone = np.zeros(0, bool)  # which rows were replaced; none, where it is empty
 
@@ -76,11 +79,12 @@ class KeyedColumns:
         gone[: len(self._gone)] = self._gone
         gone[places[places >= 0]] = True
         self._rows, self._gone = pa.concat_tables([self._rows, pa.Table.from_batches([rows])]), gone
+        self._has_changed = True
 
     def flush(self) -> None:
         """Write back the pages that were read; call it once, when nothing more will be put."""
         with without_collection():
-            if self._pages:
+            if self._has_changed:
                 self._write()
         self._store.flush()
 
@@ -130,6 +134,7 @@ class KeyedColumns:
                 break
             if not moving:
                 break
+            sizes = self._pages | sizes
             changed = [*moving, *range(before, store.count)]
         for number in sorted(contents):
             store.put(number, contents[number])
@@ -152,11 +157,16 @@ class KeyedColumns:
         order = order[np.argsort(numbers[order], kind="stable")]
         if not len(order):
             return rows, {}
-        numbers = numbers[order]
-        (batch,) = self._rows.take(pa.array(order)).combine_chunks().to_batches()
+        numbers, all_rows = numbers[order], self._rows.combine_chunks()
         starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        spans = zip(numbers[starts].tolist(), starts.tolist(), [*starts[1:].tolist(), len(numbers)], strict=True)
-        return rows, {number: self._types.page(batch.slice(start, end - start)) for number, start, end in spans}
+        ends = np.append(starts[1:], len(numbers))
+        found = {}
+        for some in np.split(np.arange(len(starts)), np.flatnonzero(np.diff(starts // _ROWS_AT_ONCE)) + 1):
+            first = int(starts[some[0]])
+            (batch,) = all_rows.take(pa.array(order[first : ends[some[-1]]])).combine_chunks().to_batches()
+            for number, start, end in zip(numbers[starts[some]].tolist(), starts[some], ends[some], strict=True):
+                found[number] = self._types.page(batch.slice(start - first, end - start))
+        return rows, found
 
 
 def are_alike(ones: pa.Array, others: pa.Array) -> bool:

@@ -2,9 +2,11 @@
 
 import datetime
 import itertools
+import json
 import math
 import operator
 import struct
+from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, high
 from eventide.runtime.process.rolling_columns import Groups, RollingSpec
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.bucket import Bucket, decompressed
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
 from eventide.testing import local_environment
@@ -196,6 +199,29 @@ def pairs(numbers, kind=PAIR):
     values = [Row(k=number, n=1) for number in numbers]
     columns = Elements(values, [0] * len(values), [*range(len(values))]).as_columns(kind)
     return [Elements(columns=columns)]
+
+
+def sizes(backend):
+    """How many entries and bytes the index counts, and how many there are."""
+    index = json.loads(backend.values["buckets"])
+    contents = [decompressed(stored) for name, stored in backend.values.items() if name.startswith("bucket/")]
+    entries = sum(len(Bucket.from_bytes(content).keys) for content in contents)
+    return (index["entries"], index["bytes"]), (entries, sum(map(len, contents)))
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.tuples(st.integers(1, 9_000), st.integers(1, 4_000), st.booleans()), min_size=1, max_size=8))
+def test_pages_grow_and_shrink_and_lose_no_key(batches):
+    backend, total, expected = MemoryBackend(), Accumulates(operator.add, "n"), Counter()
+    for first, many, is_sparse in batches:
+        numbers = [number * 7_919 % 9_001 for number in range(first, first + (9 if is_sparse else many))]
+        expected.update(numbers)
+        out, held, _ = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(numbers), BY_K)
+        assert [text for text, _, _ in out[-1:]] == [shown(Row(k=numbers[-1], n=expected[numbers[-1]]))]
+        counted, found = sizes(backend)
+        assert counted == found
+        assert held == {"numKeys": len(expected)}
+    assert all_state(backend) == {number: shown(Row(k=number, n=n)) for number, n in expected.items()}
 
 
 def test_the_small_buckets_of_an_earlier_program_become_pages():
