@@ -11,7 +11,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from eventide.api.functions import ReduceFunction, in_python
@@ -211,10 +211,11 @@ def sizes(backend):
 
 @settings(deadline=None, max_examples=20)
 @given(st.lists(st.tuples(st.integers(1, 9_000), st.integers(1, 4_000), st.booleans()), min_size=1, max_size=8))
+@example([(1, 4_000, False), (4_001, 4_000, False), *((first, 1, True) for first in range(1, 8_000, 500))])
 def test_pages_grow_and_shrink_and_lose_no_key(batches):
     backend, total, expected = MemoryBackend(), Accumulates(operator.add, "n"), Counter()
     for first, many, is_sparse in batches:
-        numbers = [number * 7_919 % 9_001 for number in range(first, first + (9 if is_sparse else many))]
+        numbers = [number * 7_919 % 9_001 for number in range(first, first + (2 if is_sparse else many))]
         expected.update(numbers)
         out, held, _ = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(numbers), BY_K)
         assert [text for text, _, _ in out[-1:]] == [shown(Row(k=numbers[-1], n=expected[numbers[-1]]))]
