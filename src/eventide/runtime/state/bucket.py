@@ -243,9 +243,9 @@ class BucketStore:
 
     ``size`` is the number of bytes that a bucket should have before it is compressed; it may change. ``times`` names
     the kinds of time at which a bucket may be due. A small index has the number of buckets and the earliest time of
-    each page of a :class:`Schedule`; buckets without content take no place. Their number does not go down by itself before
-    nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the index
-    for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
+    each page of a :class:`Schedule`; buckets without content take no place. Their number does not go down by itself
+    before nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the
+    index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
     version wrote the buckets that did not count them.
     """
 
