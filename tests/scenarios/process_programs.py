@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, joined_text, sources, with_text
 
-from eventide.common import Types
+from eventide.common import Row, Types
 from eventide.datastream import (
     DataStream,
     KeyedBroadcastProcessFunction,
@@ -177,10 +177,17 @@ def _process(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
     return keyed.process(_Ids(op["timer"], only_last=only_last))
 
 
+_ROLLED = Types.ROW_NAMED(["k", "id", "v"], [Types.STRING(), Types.LONG(), Types.LONG()])
+
+
+def _as_row(element: dict[str, Any]) -> Row:
+    return Row(k=element["k"], id=element["id"], v=element["v"])
+
+
 def _rolling(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
     function = op["f"]
     if function == "reduce":
-        rolled = keyed.reduce(lambda a, b: {**b, "v": a["v"] + b["v"]})
+        rolled = keyed.reduce(lambda a, b: Row(k=b["k"], id=b["id"], v=a["v"] + b["v"]))
     elif function == "text":
         rolled = keyed.reduce(joined_text)
     elif function in ("min_by", "max_by"):
@@ -205,8 +212,9 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
         return results, results.get_side_output(LATE)
     stream = events(env, script)
     if kind == "rolling":
-        keyed = stream.map(with_text).key_by(_key)
-        results, shown = _rolling(keyed, op).name(FIRST), "t" if op["f"] == "text" else "v"
+        is_text = op["f"] == "text"  # the others run on columns
+        typed = stream.map(with_text) if is_text else stream.map(_as_row, output_type=_ROLLED)
+        results, shown = _rolling(typed.key_by(_key), op).name(FIRST), "t" if is_text else "v"
         return results.map(lambda e: {"k": e["k"], "id": e["id"], shown: e[shown]}), None
     keyed = stream.key_by(_key)
     if kind == "process_between":

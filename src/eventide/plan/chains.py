@@ -29,7 +29,8 @@ from eventide.runtime.chain.chained_operators import (
     type_after,
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
-from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
+from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.exchange.selected_keys import selector_of
 
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
 

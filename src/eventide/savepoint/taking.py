@@ -18,6 +18,7 @@ from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.operators import HEAD, small_values
+from eventide.runtime.state.pages import is_page
 from eventide.savepoint import tables
 from eventide.savepoint.directory import NAME, Directory, Header
 from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, KeyRows, Row, Small, rows_of_buckets, rows_of_windows
@@ -171,4 +172,4 @@ def _bucket_stores(own: dict[str, bytes]) -> Iterator[tuple[str, BucketStore, bo
     for part in _parts(own, _BUCKETS):
         store = BucketStore(PartOfState(MemoryBackend(own), part), 1, (tables.TIMES,))
         content = next((content for content in map(store.get, range(store.count)) if content is not None), b"")
-        yield part, store, is_pickle(content)
+        yield part, store, is_pickle(content) or is_page(content)

@@ -17,7 +17,7 @@ from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
 from eventide.plan.graph import KeyTransformation, OperationTransformation
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.partitioners import selectors
+from eventide.runtime.exchange.selected_keys import selectors
 from eventide.runtime.metrics import LATE_DROPPED, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext

@@ -196,9 +196,10 @@ def processed(
     processing: Processing,
     env: StreamExecutionEnvironment,
     output_type: TypeInformation | None,
+    kind: type[ProcessOperation] = ProcessOperation,
 ) -> DataStream[Any]:
     """The stream of what a function makes of the elements of some streams."""
-    operation = ProcessOperation(processing, output_type or Types.PICKLED_BYTE_ARRAY())
+    operation = kind(processing, output_type or Types.PICKLED_BYTE_ARRAY())
     has_timestamps = all(node.has_timestamps for node in inputs)
     operator = OperationTransformation(processing.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
     return DataStream(env, operator)

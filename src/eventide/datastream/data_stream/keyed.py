@@ -28,6 +28,7 @@ from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
+from eventide.runtime.process.operation import RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.process.vectorized import VectorizedOperation
 from eventide.runtime.state.key_context import is_rich
@@ -121,7 +122,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         Raises:
             ProgramError: if it is no function of two values.
         """
-        return self._rolling("reduce", ReduceFunction.of(func))
+        return self._rolling("reduce", ReduceFunction.of(self._env.as_configured(func)))
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream[T_co]:
         """Add up one field of all elements of a key so far; the other fields stay those of its first element.
@@ -166,7 +167,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:
         rolling = Rolling(function, f"rolling {kind}", self.get_type())
-        return processed((self._transformation,), rolling, self._env, self.get_type())
+        return processed((self._transformation,), rolling, self._env, self.get_type(), RollingOperation)
 
     def _field(self, method: str, field: int | str) -> int | str:
         if isinstance(field, bool) or not isinstance(field, int | str):

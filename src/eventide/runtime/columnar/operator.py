@@ -46,7 +46,7 @@ from eventide.runtime.columnar.layout import (
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
-from eventide.runtime.exchange.partitioners import extracted_keys
+from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
 from eventide.runtime.tasks.operator import OnColumns, Receive, SortInputs, WithoutClock

@@ -9,15 +9,14 @@ from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
-import pyarrow as pa
 
-from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
-from eventide.runtime.elements.keys import NoKey, has_nan, hashes_of, owners, subtasks_of_hashes, unhashable
-from eventide.runtime.elements.ownership import only_looks, own_each
+from eventide.runtime.elements.keys import has_nan, owners
+from eventide.runtime.elements.ownership import own_each
+from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, key_parts, keys_in, selectors
 from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
@@ -195,7 +194,7 @@ class KeyGroupPartitioner:
 
     ``key_columns`` are the fields that the key consists of, if it was given by them: then it is found in columns,
     without a Python object for the element. With a ``codec`` that has no type of keys, no key travels, because the
-    receiver finds it in these columns, too; then there is no Python object for keys either.
+    receiver finds it in columns, too; then there is no Python object for keys either.
     """
 
     codec: ElementCodec
@@ -206,8 +205,8 @@ class KeyGroupPartitioner:
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
-        by = f"key ({self.codec.key_type})" if self.codec.key_type else f"column {', '.join(self.key_columns)}"
-        return f"by {by}, {self.codec.value_type} as {self.codec.describe()}"
+        key = "found in columns" if self.codec.key_type is None else self.codec.key_type
+        return f"by key ({key}), {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
         """The key selector, if it is an object."""
@@ -216,94 +215,6 @@ class KeyGroupPartitioner:
     def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
         """An empty writer of the task with a slot."""
         return _ByKey(self, producer, subtasks)
-
-
-class SubtasksOfKeys(dict[Any, int]):
-    """The subtask of each key, worked out when a key is seen for the first time, for all that are new together."""
-
-    def __init__(self, max_parallelism: int, subtasks: int) -> None:
-        super().__init__()
-        self._max_parallelism = max_parallelism
-        self._subtasks = subtasks
-
-    def _find(self, keys: list[Any]) -> None:
-        new = [key for key in dict.fromkeys(keys) if key not in self]
-        if new:
-            found = subtasks_of_hashes(hashes_of(new), self._max_parallelism, self._subtasks)
-            self.update(zip(new, found.tolist(), strict=True))
-
-    def dealt_out(
-        self, keys: list[Any], values: Callable[[], list[Any]]
-    ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
-        """Which indices of some keys go to which subtask; None stands for all indices.
-
-        Args:
-            keys: the keys.
-            values: gives the elements that they belong to, for a message.
-
-        Raises:
-            NoKey: for a key that has no hash, or none that is the same in every process, naming its element.
-        """
-        try:
-            found = list(map(self.get, keys))
-            if None in found:
-                self._find(keys)
-                found = list(map(self.get, keys))
-            owners = np.array(found)
-        except (TypeError, DataError):
-            for key, value in zip(keys, values(), strict=True):
-                self.check(key, value)
-            raise
-        if self._subtasks == 1:
-            yield 0, None
-            return
-        for subtask in range(self._subtasks):
-            at = np.flatnonzero(owners == subtask)
-            if len(at):
-                yield subtask, at
-
-    def check(self, key: Any, value: Any) -> None:
-        """Refuse a key that cannot be one, naming its element."""
-        try:
-            self._find([key])
-        except (TypeError, DataError) as error:
-            reason = error if isinstance(error, DataError) else unhashable(key)
-            raise NoKey(reason, element=value) from error
-
-
-def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | None) -> list[Any]:
-    """The key of each element, given by one field of it, or by several, whose values make a tuple."""
-    fields = [columns.field(name) for name in names]
-    array = fields[0] if len(fields) == 1 else pa.StructArray.from_arrays(fields, names=list(names))
-    return [] if key_type is None else key_type.from_arrow(array)
-
-
-def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
-    """The user-defined key selectors that a function calls, which are objects: to be opened and closed.
-
-    A function that finds keys in several ways names them in ``selects``.
-    """
-    owners = map(selector_of, getattr(select, "selects", (select,)))
-    return [("key selector", owner) for owner in owners if owner is not None]
-
-
-def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
-    """The user-defined key selector that a function is the method of; None where it is none."""
-    owner = getattr(select, "__self__", None)
-    return owner if isinstance(owner, KeySelector) else None
-
-
-def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any]:
-    """The key of each element; a selector that may keep what it sees, or change it, is shown copies.
-
-    Raises:
-        NoKey: if the selector raised, naming the element.
-    """
-    values = iter(elements.values if only_looks(select) else own_each(elements.values))
-    try:
-        return [select(value) for value in values]
-    except Exception as error:
-        raise NoKey(error, element=last_of(elements.values, values)) from error
 
 
 class Dealing(Protocol):
@@ -499,13 +410,15 @@ class _ByKey:
 
     def add(self, batch: Elements) -> str | None:
         self.size += len(batch)
-        if self._partitioner.codec.key_type is None:
-            self._deal_out_columns(batch)
-            return None
-        guarded = None
+        codec, guarded = self._partitioner.codec, None
         columns = batch.columns if batch.is_unread else None
         try:
-            if columns is not None and (keys := self._keys_in(columns)) is not None:
+            if codec.key_type is None:
+                if columns is None and self._partitioner.key_columns and not codec.value_type.has_exponents:
+                    columns = batch.as_columns(codec.value_type)
+                if columns is not None and self._deal_out_columns(columns):
+                    return None
+            elif columns is not None and (keys := self._keys_in(columns)) is not None:
                 self._deal_out(batch, keys)
                 return None
         except Guard:
@@ -530,20 +443,25 @@ class _ByKey:
             return None
         return kind.from_arrow(keys)
 
-    def _deal_out_columns(self, batch: Elements) -> None:
-        """Deal out by columns of the key, which does not travel beside its element."""
-        partitioner = self._partitioner
-        columns = batch.as_columns(partitioner.codec.value_type)
-        fields = [columns.field(name) for name in partitioner.key_columns]
-        if columns.values.null_count or any(map(has_nan, fields)):  # an element without a key: an error that names it
-            for _ in self._subtasks.dealt_out(extracted_keys(partitioner.select, batch), lambda: batch.values):
-                pass
-        batch = Elements(columns=columns)
-        owner = owners(fields, partitioner.max_parallelism, len(self._waiting))
-        for subtask, waiting in enumerate(self._waiting):
-            at = None if owner is None else np.flatnonzero(owner == subtask)
-            if at is None or len(at):
-                waiting.append((batch if at is None else batch.at(at), []))
+    def _deal_out_columns(self, columns: Columns) -> bool:
+        """Deal elements out without a Python object for any key; False where Python has to be called.
+
+        Raises:
+            Guard: if it has to be called because of what is in these columns.
+        """
+        partitioner, subtasks = self._partitioner, len(self._waiting)
+        try:
+            parts = key_parts(columns, partitioner.key_columns, partitioner.select)
+        except NotTraceable:
+            return False
+        if columns.values.null_count or any(map(has_nan, parts)):  # an element without a key: Python names it
+            return False
+        batch, owner = Elements(columns=columns), owners(parts, partitioner.max_parallelism, subtasks)
+        for subtask in range(subtasks):
+            mine = batch if owner is None else batch.at(np.flatnonzero(owner == subtask))
+            if len(mine):
+                self._waiting[subtask].append((mine, []))
+        return True
 
     def _deal_out(self, batch: Elements, keys: list[Any]) -> None:
         for subtask, at in self._subtasks.dealt_out(keys, lambda: batch.values):

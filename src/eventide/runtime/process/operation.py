@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.api.functions import ReduceFunction
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
+from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
+from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
+from eventide.runtime.process.rolling_columns import KeyOnColumns, RollingSpec, open_rolling
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce, why_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,64 @@ class ProcessOperation:
         return PlannedOperator(
             spec, open_process, partitioners, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class RollingOperation(ProcessOperation):
+    """Description of a rolling aggregation, which runs on columns where they give the same."""
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """Choose the speed; the results are the same at both."""
+        (source,) = inputs
+        rolling, value_type = self.processing, source.value_type
+        if not isinstance(rolling, Rolling):
+            raise TypeError(f"{rolling!r} is no rolling aggregation")
+        key, why = _key_on_columns(source)
+        obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
+        if key is None or obstacle is not None:
+            planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
+            return replace(planned, speed=f"element by element, because {obstacle}")
+        spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
+        partitioner = KeyGroupPartitioner(ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names)
+        return PlannedOperator(
+            spec, open_rolling, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
+        )
+
+
+def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInformation) -> str | None:
+    """Why a rolling aggregation cannot run on columns, and what to change; None if it can."""
+    kind = source.value_type
+    if source.in_batch:
+        return "batch mode has only the last result of each key, in the order of timestamps"
+    if kind.has_exponents:
+        return f"columns do not keep how many digits each number of {kind} has"
+    if any(type_of_text(str(one)) != one for one in (kind, key)):
+        return f"the name of the type {kind} does not say all of it"
+    if isinstance(function, Accumulates | Chooses):
+        return None if function.fold(kind) is not None else f"columns do not add up or compare that field of {kind}"
+    reduce = function.reduce
+    return why_python(lambda: traced_reduce(reduce, kind), reduce)
+
+
+def _key_on_columns(source: OperatorInput) -> tuple[KeyOnColumns | None, str]:
+    """How keys are found on columns; None, and why, if columns do not have them, or do not tell them apart."""
+    key, kind = source.key, source.value_type
+    if kind.is_pickled:
+        return None, "the type of its elements is not declared"
+    if key is None or selector_of(key.select) is not None:
+        return None, "the key selector is an object"
+    names, found = key.columns, key.type_info
+    if not names:
+        try:
+            found = result_type(traced(key.select, kind), None)
+        except NotTraceable as reason:
+            return None, f"the key selector is Python: {reason}"
+        if key.type_info != found and not key.type_info.is_pickled:
+            return None, f"the key selector gives {found}, and {key.type_info} is declared"
+    parts = found.types if isinstance(found, CompositeTypeInfo) else [found]
+    if not all(map(is_exact, parts)):
+        return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
+    return KeyOnColumns(key.select, names, found), ""
 
 
 def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) -> Operator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
@@ -10,29 +11,36 @@ from typing import Any
 from eventide.api.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
 from eventide.api.state import ReducingStateDescriptor
 from eventide.common.ms import MAX_MS
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import ProgramError
 from eventide.runtime.process.functions import Handle, Results
+from eventide.runtime.state.key_context import FUNCTION_STATE
+from eventide.runtime.tasks.operator import is_exact
+from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How
+
+_NAME = "reduced"
+REDUCED = FUNCTION_STATE + _NAME
+"""The name under which what a key has lies in its state."""
 
 
 class _Reduces(KeyedProcessFunction):
     """Keeps the result of each key; in batch execution it comes out at the end, as in Flink."""
 
     def __init__(self, function: ReduceFunction, element_type: TypeInformation) -> None:
-        self._function = function
+        self.function = function
         self._element_type = element_type
         self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""
-        self._function.open(runtime_context)
-        descriptor = ReducingStateDescriptor("reduced", self._function, self._element_type)
+        self.function.open(runtime_context)
+        descriptor = ReducingStateDescriptor(_NAME, self.function, self._element_type)
         self._state = runtime_context.get_reducing_state(descriptor)
 
     def close(self) -> None:
         """Close the user's function."""
-        self._function.close()
+        self.function.close()
 
     def process_element(self, value: Any, ctx: Any) -> Results:
         """Add an element, and give what the key has with it."""
@@ -57,6 +65,11 @@ class Rolling:
     def __init__(self, function: ReduceFunction, kind: str, element_type: TypeInformation) -> None:
         object.__setattr__(self, "user_function", _Reduces(function, element_type))
         object.__setattr__(self, "kind", kind)
+
+    @property
+    def function(self) -> ReduceFunction:
+        """The function itself."""
+        return self.user_function.function
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
@@ -106,6 +119,17 @@ class Accumulates(ReduceFunction):
         field = self._field
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
 
+    def fold(self, type_info: TypeInformation) -> Fold | None:
+        """The fold that it is for elements of a type; None where it has to be called."""
+        found = _place_and_type(self._field, type_info)
+        if found is None or (self._combine is operator.add and str(found[1]) not in _ADDED):
+            return None
+        place, _ = found
+        fields: list[FieldFold] = [How.FIRST] * _width(type_info)
+        is_sum = self._combine is operator.add
+        fields[place] = How.SUM if is_sum else Extreme(place, self._combine is higher, last_of_equal=False)
+        return Fold(type_info, tuple(fields))
+
 
 class Chooses(ReduceFunction):
     """The element with the extreme value of a field; of equal ones the first, or the last."""
@@ -123,6 +147,35 @@ class Chooses(ReduceFunction):
         if _is_lower(other, one):
             return value1 if self._highest else value2
         return value1 if self._first else value2
+
+    def fold(self, type_info: TypeInformation) -> Fold | None:
+        """The fold that it is for elements of a type; None where it has to be called."""
+        found = _place_and_type(self._field, type_info)
+        if found is None:
+            return None
+        return Fold(type_info, (Extreme(found[0], self._highest, not self._first),) * _width(type_info))
+
+
+_ADDED = ("BYTE", "SHORT", "INT", "LONG", "DOUBLE")
+
+
+def _width(type_info: TypeInformation) -> int:
+    return len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
+
+
+def _place_and_type(field: int | str, type_info: TypeInformation) -> tuple[int, TypeInformation] | None:
+    """The place and type of a field that columns compare and add up as Python does; None for any other."""
+    if isinstance(type_info, CompositeTypeInfo):
+        names, kinds = type_info.field_names, type_info.types
+        place = names.index(field) if field in names else field
+        if not isinstance(place, int) or not 0 <= place < len(kinds):
+            return None
+        kind = kinds[place]
+    else:
+        place, kind = 0, type_info
+        if field != 0:
+            return None
+    return (place, kind) if is_exact(kind) or str(kind) in ("FLOAT", "DOUBLE") else None
 
 
 def field_of(value: Any, field: int | str) -> Any:

@@ -25,6 +25,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.pages import HASH, VALUE, is_page, read_page
 from eventide.runtime.state.timers import (
     NO_PLACE,
     Numbers,
@@ -51,6 +52,9 @@ _HASHES = np.dtype("<u8")
 
 _PLAIN = frozenset({str, int, float, bool, bytes})
 """Values of these types cannot be changed, so that those of several keys are pickled together."""
+
+TIMES = ("event times", "clock times", "expiries")
+"""The names of the kinds of time in a store of buckets."""
 
 NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
 """The due time of an empty bucket."""
@@ -97,7 +101,13 @@ class Bucket:
 
     @staticmethod
     def from_bytes(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
-        """The inverse of :meth:`to_bytes`."""
+        """The inverse of :meth:`to_bytes`, which reads pages too: their values are objects then."""
+        if is_page(stored):
+            types, rows = read_page(stored)
+            keys, values = types.key.from_arrow(types.keys_of(rows)), types.value.from_arrow(rows.column(VALUE))
+            of_name: Column = (None, False, values)
+            no_timers = [(None, None)] * KINDS_OF_TIME
+            return Bucket(keys, rows.column(HASH).to_pylist(), {types.name: of_name}, timers=[*no_timers])
         keys, hashes, *rest = load(stored)
         return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
 
@@ -239,17 +249,17 @@ _TIMES = np.dtype("<i8")
 class BucketStore:
     """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
 
-    ``size`` is the number of bytes that a bucket should have before it is compressed, ``times`` names the kinds of time
-    at which a bucket may be due. A small index has the number of buckets and the earliest time of each page of a
-    :class:`Schedule`; buckets without content take no place. Their number never goes down before nothing is left: an
-    empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the index for as long as
-    anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
-    buckets that did not count them.
+    ``size`` is the number of bytes that a bucket should have before it is compressed; it may change. ``times`` names
+    the kinds of time at which a bucket may be due. A small index has the number of buckets and the earliest time of
+    each page of a :class:`Schedule`; buckets without content take no place. Their number does not go down by itself
+    before nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the
+    index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
+    version wrote the buckets that did not count them.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
         self._backend = backend
-        self._size = size
+        self.size = size
         stored = backend.get(_INDEX)
         self._stored = stored
         content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
@@ -282,8 +292,10 @@ class BucketStore:
                 found[bucket] = decompressed(stored)
         return found
 
-    def grow(self, entries: int, size: int) -> list[int]:
+    def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
         """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
+
+        With ``most``, there are at most so many buckets more.
 
         Returns:
             The buckets of which entries move to new buckets, to be put again.
@@ -291,8 +303,13 @@ class BucketStore:
         self._entries += entries
         self._bytes += size
         before = self.count
-        self.count = max(before, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+        self.count = max(before, min(self.fitting, before + most))
         return parents(before, self.count)
+
+    @property
+    def fitting(self) -> int:
+        """How many buckets would have the size that they should have."""
+        return max(1, min(self._bytes // self.size, self._entries, MOST_BUCKETS))
 
     def put(self, bucket: int, content: bytes | None) -> None:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""

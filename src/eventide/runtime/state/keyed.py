@@ -20,6 +20,7 @@ from eventide.runtime.state.bucket import (
     EXPIRY,
     NO_BUCKET,
     NO_TIMES,
+    TIMES,
     Bucket,
     BucketStore,
     Pickled,
@@ -34,7 +35,9 @@ from eventide.runtime.state.declared import DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, unexpired
 from eventide.runtime.state.timers import StoredTimers, placed, timers_of_kinds
 
-_BUCKET_BYTES = 1_024
+BUCKET_BYTES = 1_024
+"""The size of a bucket of objects: all of its keys are brought up when one is touched."""
+
 _PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
 """Keys of these types have the same hash for ever."""
 
@@ -72,10 +75,10 @@ class KeyedState:
     """
 
     def __init__(
-        self, backend: Backend, max_parallelism: int, bucket_bytes: int = _BUCKET_BYTES, *, in_batch: bool = False
+        self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
         self._max_parallelism = max_parallelism
-        self._store = BucketStore(backend, bucket_bytes, ("event times", "clock times", "expiries"))
+        self._store = BucketStore(backend, bucket_bytes, TIMES)
         self.index: dict[Any, int] = {}
         self.keys: list[Any] = []
         self._hashes: list[int] = []

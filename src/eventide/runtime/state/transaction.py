@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import Pickled, live
-from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.keyed import BUCKET_BYTES, KeyedState
 from eventide.runtime.state.timers import BatchTimers
 
 _UNCHANGING = frozenset({str, int, float, bool, bytes, type(None), Pickled})
@@ -55,9 +55,10 @@ class TransactionalState(KeyedState):
         max_parallelism: int,
         growing: frozenset[str] = frozenset(),
         *,
+        bucket_bytes: int = BUCKET_BYTES,
         in_batch: bool = False,
     ) -> None:
-        super().__init__(backend, max_parallelism, in_batch=in_batch)
+        super().__init__(backend, max_parallelism, bucket_bytes, in_batch=in_batch)
         self._growing = growing
         self._transactions: list[_Transaction] = []
         self._touched: _Touched | None = None

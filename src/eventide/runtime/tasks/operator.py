@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.partitioners import StreamPartitioner, selector_of
+from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tracing.tracing import key_fields

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
+from eventide.runtime.tracing.evaluation import WHOLE, Arguments, evaluated, fits, flattened, truths
 from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
@@ -64,6 +64,41 @@ def mapped(
     kind = result_type(found, declared)
     with guarded():
         return evaluated(found.tree, _arguments(found, columns), kind), kind
+
+
+def combined(function: Callable[..., Any], kind: TypeInformation, ones: pa.Array, others: pa.Array) -> pa.Array:
+    """What a reduce function of elements of a type gives for pairs of them.
+
+    Raises:
+        NotTraceable: if it stays Python, or gives values of another type.
+        Guard: if Python might give something else for one of these pairs.
+    """
+    found = traced_reduce(function, kind)
+    for column in (ones, others):
+        check_none(found, column, kind)
+    with guarded():
+        return evaluated(found.tree, Arguments([ones, others]), kind)
+
+
+def traced_reduce(function: Callable[..., Any], kind: TypeInformation) -> Trace:
+    """The trace of a function that makes one element of two, of a type.
+
+    Raises:
+        NotTraceable: if it stays Python, or gives values of another type.
+    """
+    found = traced(function, kind, kind)
+    if not _stays(found.result_type(), kind):
+        raise NotTraceable(f"it returns {found.result_type()}, and its elements are {kind}")
+    return found
+
+
+def _stays(given: TypeInformation, kind: TypeInformation) -> bool:
+    """Whether values of a type that a trace gives are the same values as those of a type, where they fit it."""
+    if isinstance(given, CompositeTypeInfo) and isinstance(kind, CompositeTypeInfo):
+        are_alike = type(given) is type(kind) and len(given.types) == len(kind.types)
+        names_fit = isinstance(kind, TupleTypeInfo) or given.field_names == kind.field_names
+        return are_alike and names_fit and all(map(_stays, given.types, kind.types))
+    return given == kind or (str(given) in WHOLE and str(kind) in WHOLE)
 
 
 def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeInformation | None) -> Columns:

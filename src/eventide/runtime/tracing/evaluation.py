@@ -324,6 +324,8 @@ def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
     return str(declared) in _WIDER.get(str(inferred), ())
 
 
-_WHOLE = ("BYTE", "SHORT", "INT", "LONG")
-_WIDER = {**dict.fromkeys(_WHOLE, (*_WHOLE, "DOUBLE")), "FLOAT": ("DOUBLE",)}
+WHOLE = ("BYTE", "SHORT", "INT", "LONG")
+"""The types of whole numbers."""
+
+_WIDER = {**dict.fromkeys(WHOLE, (*WHOLE, "DOUBLE")), "FLOAT": ("DOUBLE",)}
 """The types that values of a type may be declared as, so that a cast that refuses gives what Python does."""

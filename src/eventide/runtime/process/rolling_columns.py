@@ -1,0 +1,326 @@
+"""Rolling aggregation on columns: the elements of each key are combined in their order, those of all keys together.
+
+There are two ways to do it. A sum, an extreme, a first or last field (a *fold*) is found in one pass over elements that
+lie side by side by key. Any other function that can be traced is called with the first elements of all keys and their
+second ones, with what comes of that and the third ones, and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.api.functions import ReduceFunction
+from eventide.common.ms import MIN_MS
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.runtime.chain.outputs import described
+from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
+from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
+from eventide.runtime.metrics import BATCHES_IN_PYTHON
+from eventide.runtime.process.functions import ProcessSpec
+from eventide.runtime.process.operator import KeyedProcessOperator
+from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.declared import DeclaredTypes
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, NoColumns, are_alike
+from eventide.runtime.state.pages import PageTypes
+from eventide.runtime.state.transaction import TransactionalState
+from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import combined
+from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How, fold_of
+from eventide.runtime.tracing.kernels import Guard
+
+_MOST = 2**63
+_FEW_STEPS = 64
+_WORTH_A_STEP = 32
+"""So many elements take in Python the time of one step of all keys on columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOnColumns:
+    """How keys are found: by fields that have names, or by what a function gives that can be traced."""
+
+    select: Callable[[Any], Any]
+    names: tuple[str, ...]
+    type_info: TypeInformation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingSpec(ProcessSpec):
+    """All that describes a rolling aggregation that works on columns, and on objects where it has to."""
+
+    function: ReduceFunction
+    key: KeyOnColumns
+
+    @property
+    def speed(self) -> str:
+        """On columns, and how."""
+        how = "in one pass" if fold_or_none(self.function, self.output_type) else "the next element of all keys at once"
+        return f"columns, {how}"
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        state = "one value for each key, in pages of Arrow columns that are read when one of their keys is touched"
+        return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
+
+
+def open_rolling(spec: RollingSpec, backend: Backend, context: OperatorContext) -> RollingOperator:
+    """The operator of a rolling aggregation on columns, on its state."""
+    return RollingOperator(spec, backend, context)
+
+
+class RollingOperator(WithoutClock):
+    """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
+
+    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: both
+    find their state in one place.
+    """
+
+    def __init__(self, spec: RollingSpec, backend: Backend, context: OperatorContext) -> None:
+        self._spec = spec
+        self._backend = backend
+        self._context = context
+        self._types = PageTypes(REDUCED, spec.key.type_info, spec.output_type)
+        self._declared = DeclaredTypes(backend)
+        self._columns = KeyedColumns(backend, self._types)
+        self._python: KeyedProcessOperator | None = None
+        self._results: list[Columns] = []
+        self._has_fold = fold_or_none(spec.function, spec.output_type) is not None
+        if self._declared.declare(REDUCED, spec.output_type) is not None:
+            self._go_on_in_python()  # which brings what is stored to the type
+
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        """Its one input."""
+        return (self._receive,)
+
+    @property
+    def late_until(self) -> int:
+        """``MIN_MS``: nothing is late."""
+        return MIN_MS
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """False: no watermark changes anything."""
+        return False
+
+    def advance(self, watermark_ms: int) -> None:
+        """Nothing happens: there are no timers."""
+
+    def take_outputs(self) -> Mapping[str | None, Elements]:
+        """Give away what came out since the last call."""
+        results, self._results = self._results, []
+        outputs = {} if self._python is None else dict(self._python.take_outputs())
+        if results:
+            outputs[None] = Elements(columns=Columns.joined(results))
+        return outputs
+
+    def flush(self) -> None:
+        """Store the state."""
+        if self._python is None:
+            self._columns.flush()
+            self._declared.flush()
+        else:
+            self._python.flush()
+
+    def held(self) -> Mapping[str, int]:
+        """How many keys there are."""
+        return self._columns.held() if self._python is None else self._python.held()
+
+    def _receive(self, parts: list[Elements]) -> None:
+        python = self._python
+        if python is None:
+            try:
+                self._results.append(self._rolled(self._in_order(parts)))
+                return
+            except (Guard, NotTraceable, NoColumns, pa.ArrowException):
+                self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
+                python = self._go_on_in_python()
+        elements = interleave(parts)
+        elements.keys = extracted_keys(self._spec.key.select, elements)
+        python.inputs[0]([elements])
+
+    def _go_on_in_python(self) -> KeyedProcessOperator:
+        spec, context = self._spec, self._context
+        self._columns.flush()
+        kind = KeyedState if spec.dead_letters is None else TransactionalState
+        keyed = kind(self._backend, context.max_parallelism, bucket_bytes=PAGE_BYTES)
+        self._python = KeyedProcessOperator(spec, keyed, context)
+        return self._python
+
+    def _in_order(self, parts: list[Elements]) -> Columns:
+        columns = Columns.joined([part.as_columns(self._spec.output_type) for part in parts])
+        if len(parts) > 1:
+            columns = columns.at(pa.array(np.argsort(columns.sequence.to_numpy(), kind="stable")))
+        return columns
+
+    def _rolled(self, columns: Columns) -> Columns:
+        """The results for some elements, after which the state is that of the last of each key."""
+        key = self._spec.key
+        parts = key_parts(columns, key.names, key.select)
+        hashes = hashes_of_columns(parts)
+        encoded = pc.dictionary_encode(pa.array(hashes))
+        groups, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+        firsts = np.empty(len(distinct), np.int64)
+        firsts[groups[::-1]] = np.arange(len(groups))[::-1]
+        keys = [part.take(pa.array(firsts)) for part in parts]
+        if len(distinct) < len(groups):
+            for part, of_group in zip(parts, keys, strict=True):
+                if not are_alike(part, of_group.take(pa.array(groups))):
+                    raise NoColumns("two keys have one hash")
+        most = int(np.bincount(groups).max())
+        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(groups) and not self._has_fold:
+            raise Guard("few keys with many elements each")
+        places, stored = self._columns.find(distinct, keys)
+        known = np.flatnonzero(places >= 0)
+        values = columns.values
+        if len(known):
+            before = stored.take(pa.array(places[known])).combine_chunks()
+            values, groups = pa.concat_arrays([before, values]), np.concatenate([known, groups])
+        order = np.argsort(groups, kind="stable")
+        sizes = np.bincount(groups, minlength=len(distinct))
+        if len(distinct) == len(values):
+            results = values  # nothing is combined with anything
+            ends = order
+        else:
+            in_groups = Groups(groups[order], sizes)
+            place_of = np.empty(len(order), np.int64)
+            place_of[order] = np.arange(len(order))
+            rolled = in_groups.rolled(self._spec.function, values.take(pa.array(order)), self._spec.output_type)
+            results, ends = rolled.take(pa.array(place_of)), order[np.cumsum(sizes) - 1]
+        self._columns.put(places, self._types.rows(keys, distinct, results.take(pa.array(ends))))
+        out = results.slice(len(known))
+        number = sum(map(len, self._results))
+        return Columns(columns.type_info, out, columns.timestamps, pa.array(np.arange(number, number + len(out))))
+
+
+def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:
+    """The fold that a rolling aggregation is; None for any other function, which is called step by step."""
+    if isinstance(function, Accumulates | Chooses):
+        return function.fold(kind)
+    try:
+        return fold_of(function.reduce, kind)
+    except NotTraceable:
+        return None
+
+
+class Groups:
+    """Elements side by side by their group, in each in their order.
+
+    Args:
+        numbers: the group of each element, which never goes down.
+        sizes: how many elements each group has, at least one.
+    """
+
+    def __init__(self, numbers: Numbers, sizes: Numbers) -> None:
+        self._numbers = numbers
+        self._sizes = sizes
+        self._starts = np.cumsum(sizes) - sizes
+
+    def rolled(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
+        """For each element, what a function makes of those of its group up to it.
+
+        Raises:
+            NotTraceable: if columns might not give what the function gives.
+            Guard: if they might not for these elements.
+        """
+        fold = fold_or_none(function, kind)
+        if fold is None:
+            return self._step_by_step(function, values, kind)
+        if values.null_count:
+            raise Guard("an element that is None")
+        if not isinstance(kind, CompositeTypeInfo):
+            return self._folded(fold.fields[0], [values], 0)
+        chosen = set(fold.fields)
+        fields = values.flatten()
+        if len(chosen) == 1 and not chosen & {How.SUM}:
+            return values.take(pa.array(self._choices(fold.fields[0], fields)))
+        rolled = [self._folded(how, fields, place) for place, how in enumerate(fold.fields)]
+        return pa.StructArray.from_arrays(rolled, fields=list(values.type))
+
+    def _folded(self, how: FieldFold, fields: Sequence[pa.Array], place: int) -> pa.Array:
+        if how is not How.SUM:
+            return fields[place].take(pa.array(self._choices(how, fields)))
+        column = fields[place]
+        if column.null_count:
+            raise Guard("a field that is None, and is added up")
+        sums = self._float_sums if pa.types.is_floating(column.type) else self._sums
+        return pa.array(sums(column.to_numpy())).cast(column.type)
+
+    def _choices(self, how: FieldFold, fields: Sequence[pa.Array]) -> Numbers:
+        """Which element the result of each comes from."""
+        places = np.arange(len(self._numbers))
+        if how is How.LAST:
+            return places
+        first = self._starts[self._numbers]
+        if not isinstance(how, Extreme):
+            return first
+        ranks = _ranks(fields[how.by])
+        span = int(ranks.max(initial=0)) + 1
+        ranks = ranks if how.is_highest else span - 1 - ranks
+        best = np.maximum.accumulate(self._numbers * span + ranks) - self._numbers * span
+        takes = ranks == best
+        if not how.last_of_equal:
+            takes[1:] &= (best[1:] != best[:-1]) | (first[1:] == places[1:])
+        choices: Numbers = np.maximum.accumulate(np.where(takes, places, 0))
+        return choices
+
+    def _sums(self, numbers: Numbers) -> Numbers:
+        highest = max(abs(int(numbers.max())), abs(int(numbers.min())))
+        if highest * int(self._sizes.max()) >= _MOST:
+            raise Guard("a sum with more than 64 bits")
+        total = np.cumsum(numbers, dtype=np.int64)  # what is too large in the whole comes out right in the difference
+        sums: Numbers = total - (total - numbers)[self._starts][self._numbers]
+        return sums
+
+    def _float_sums(self, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Sums in the order of the elements, each added to those before it: the result of another order is another."""
+        sums = numbers.copy()
+        with np.errstate(all="ignore"):
+            for group in np.flatnonzero(self._sizes > _FEW_STEPS).tolist():
+                span = slice(self._starts[group], self._starts[group] + self._sizes[group])
+                np.add.accumulate(numbers[span], out=sums[span])
+            for at in self._steps(self._sizes <= _FEW_STEPS):
+                sums[at] += sums[at - 1]
+        return sums
+
+    def _step_by_step(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
+        by_size = np.argsort(-self._sizes, kind="stable")
+        made = [values.take(pa.array(self._starts[by_size]))]
+        places = [self._starts[by_size]]
+        for at in self._steps(np.ones(len(self._sizes), bool)):
+            before = made[-1].slice(0, len(at))
+            made.append(combined(function.reduce, kind, before, values.take(pa.array(at))))
+            places.append(at)
+        of_each = np.empty(len(values), np.int64)
+        of_each[np.concatenate(places)] = np.arange(len(values))
+        return pa.concat_arrays(made).take(pa.array(of_each))
+
+    def _steps(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Numbers]:
+        """The second elements of some groups, their third ones, and so on; those of the largest groups first."""
+        groups = np.flatnonzero(those)
+        groups = groups[np.argsort(-self._sizes[groups], kind="stable")]
+        starts, sizes = self._starts[groups], self._sizes[groups]
+        for step in range(1, int(sizes.max(initial=0))):
+            yield starts[: np.searchsorted(-sizes, -step, side="left")] + step
+
+
+def _ranks(column: pa.Array) -> Numbers:
+    """Numbers in the order of the values of a column, equal ones for equal values; all NaN are equal, and highest."""
+    if column.null_count:
+        raise Guard("a field that is None, and is compared")
+    if pa.types.is_floating(column.type):
+        ranks: Numbers = np.unique(column.to_numpy(), return_inverse=True)[1]
+        return ranks
+    encoded = pc.dictionary_encode(column)
+    rank_of = np.empty(len(encoded.dictionary), np.int64)
+    rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank_of))
+    found: Numbers = rank_of[encoded.indices.to_numpy()]
+    return found
