@@ -250,9 +250,18 @@ def _drawn(numbers: np.ndarray, what: str) -> np.ndarray:
 _LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)[_below(np.arange(100_000), "letters", 26)]
 _DIGITS = pa.array([f"{i:04}" for i in range(10_000)])
 _CHANNEL_NAMES = pa.array(_HOT_CHANNELS + [f"channel-{i}" for i in range(_CHANNELS)])
-_URLS = pc.binary_join_element_wise(
-    "https://www.nexmark.com", _text(np.arange(len(_CHANNEL_NAMES)), "url", 15), "item.htm?query=1", "/"
-)
+
+
+def _urls(channels: np.ndarray) -> pa.Array:
+    """An address in three directories for each channel; nine of ten say the id of a channel that is not hot."""
+    site, directories = "https://www.nexmark.com", [_text(channels, f"directory {i}", 5) for i in range(3)]
+    items = pc.binary_join_element_wise(site, *directories, "item.htm?query=1", "/")
+    named = (channels >= len(_HOT_CHANNELS)) & (_below(channels, "names its channel", 10) > 0)
+    ids = pa.array(_below(channels, "channel id", 2**31)).cast(pa.string())
+    return pc.if_else(pa.array(named), pc.binary_join_element_wise(items, ids, "&channel_id="), items)
+
+
+_URLS = _urls(np.arange(len(_CHANNEL_NAMES)))
 
 PERSONS = Kind("person", _PERSONS, 0, _persons)
 AUCTIONS = Kind("auction", _AUCTIONS, _PERSONS, _auctions)

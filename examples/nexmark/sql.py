@@ -19,12 +19,24 @@ def _of_each_rank(what: str, name: str) -> str:
     return ", ".join(f"count({what}) FILTER (WHERE {rank}) AS {of}_{name}" for of, rank in counts)
 
 
+_COUNTS = f"""{_of_each_rank("*", "bids")},
+               {_of_each_rank("DISTINCT bidder", "bidders")},
+               {_of_each_rank("DISTINCT auction", "auctions")}"""
 _PRICES = "min(price) AS min_price, max(price) AS max_price, avg(price) AS avg_price, sum(price) AS sum_price"
 
 _WINNERS = """
     SELECT a.*, b.auction, b.bidder, b.price, b.dateTime AS bid_dateTime, b.extra AS bid_extra,
            row_number() OVER (PARTITION BY a.id ORDER BY b.price DESC, b.dateTime, b.extra) AS place
     FROM auction a JOIN bid b ON a.id = b.auction AND b.dateTime BETWEEN a.dateTime AND a.expires
+"""
+
+_PRICE_IN_EUROS = "CAST(0.908 * price AS DECIMAL(23, 3))"
+
+_ID_IN_URL = "nullif(regexp_extract(url, '(?:&|^)channel_id=([^&]*)', 1), '')"
+_CHANNEL_ID = f"""
+    CASE lower(channel)
+        WHEN 'apple' THEN '0' WHEN 'google' THEN '1' WHEN 'facebook' THEN '2' WHEN 'baidu' THEN '3' ELSE {_ID_IN_URL}
+    END
 """
 
 _WITH_AUCTION = """
@@ -37,7 +49,7 @@ _WITH_AUCTION = """
 
 BATCH: dict[int, str] = {
     0: "SELECT * FROM bid",
-    1: "SELECT auction, bidder, CAST(0.908 * price AS DECIMAL(23, 3)) AS price, dateTime, extra FROM bid",
+    1: f"SELECT auction, bidder, {_PRICE_IN_EUROS} AS price, dateTime, extra FROM bid",
     2: "SELECT auction, price FROM bid WHERE auction % 123 = 0",
     3: """
         SELECT p.name, p.city, p.state, a.id
@@ -53,6 +65,12 @@ BATCH: dict[int, str] = {
             )
         ) WHERE place = 1
     """,
+    6: f"""
+        SELECT seller, sum(price) DIV count(*) AS final FROM (
+            SELECT *, row_number() OVER (PARTITION BY seller ORDER BY expires DESC, id DESC) AS last
+            FROM ({_WINNERS}) WHERE place = 1
+        ) WHERE last <= 10 GROUP BY seller
+    """,
     7: f"""
         SELECT auction, bidder, price, channel, url, dateTime, extra FROM (
             SELECT *, rank() OVER (PARTITION BY {_TEN_SECONDS} ORDER BY price DESC) AS place FROM bid
@@ -63,6 +81,11 @@ BATCH: dict[int, str] = {
         JOIN (SELECT DISTINCT seller, {_TEN_SECONDS} FROM auction) USING (window) WHERE id = seller
     """,
     9: f"SELECT * EXCEPT (place) FROM ({_WINNERS}) WHERE place = 1",
+    10: """
+        SELECT auction, bidder, price, dateTime, extra,
+               date_format(dateTime, 'yyyy-MM-dd') AS dt, date_format(dateTime, 'HH:mm') AS hm
+        FROM bid
+    """,
     11: """
         SELECT bidder,
                named_struct('start', min(dateTime), 'end', max(dateTime) + INTERVAL 10 SECONDS) AS window,
@@ -77,11 +100,18 @@ BATCH: dict[int, str] = {
     """,
     12: "SELECT bidder, count(*) AS bid_count FROM bid GROUP BY bidder",
     13: "SELECT auction, bidder, price, dateTime, value FROM bid JOIN side_input ON auction % 10000 = key",
+    14: f"""
+        SELECT auction, bidder, {_PRICE_IN_EUROS} AS price,
+               CASE WHEN hour(dateTime) BETWEEN 8 AND 18 THEN 'dayTime'
+                    WHEN hour(dateTime) <= 6 OR hour(dateTime) >= 20 THEN 'nightTime'
+                    ELSE 'otherTime' END AS bidTimeType,
+               dateTime, extra, length(extra) - length(replace(extra, 'c', '')) AS c_counts
+        FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000
+    """,
+    15: f"SELECT window, {_COUNTS} FROM bid GROUP BY window(dateTime, '1 day')",
     16: f"""
         SELECT channel, date_format(dateTime, 'yyyy-MM-dd') AS day, max(date_format(dateTime, 'HH:mm')) AS minute,
-               {_of_each_rank("*", "bids")},
-               {_of_each_rank("DISTINCT bidder", "bidders")},
-               {_of_each_rank("DISTINCT auction", "auctions")}
+               {_COUNTS}
         FROM bid GROUP BY channel, day
     """,
     17: f"""
@@ -95,7 +125,23 @@ BATCH: dict[int, str] = {
             FROM bid
         ) WHERE place = 1
     """,
+    19: """
+        SELECT * FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY auction ORDER BY price DESC, dateTime, extra) AS rank_number
+            FROM bid
+        ) WHERE rank_number <= 10
+    """,
     20: _WITH_AUCTION,
+    21: f"""
+        SELECT auction, bidder, price, channel, {_CHANNEL_ID} AS channel_id FROM bid
+        WHERE lower(channel) IN ('apple', 'google', 'facebook', 'baidu') OR {_ID_IN_URL} IS NOT NULL
+    """,
+    22: """
+        SELECT auction, bidder, price, channel,
+               split_part(url, '/', 4) AS dir1, split_part(url, '/', 5) AS dir2, split_part(url, '/', 6) AS dir3
+        FROM bid
+    """,
 }
 """Final results of each query. For query 12, which goes by the clock: the sum over all windows."""
 
@@ -107,10 +153,12 @@ class Streaming:
     Attributes:
         sql: its text; in braces are attributes of the recipe.
         mode: the output mode.
+        partition_by: columns that name the folders of files, where the query is about those.
     """
 
     sql: str
     mode: str = "append"
+    partition_by: tuple[str, ...] = ()
 
     def text(self, recipe: Recipe) -> str:
         """The text for the events of a recipe."""
@@ -118,7 +166,8 @@ class Streaming:
 
 
 STREAMING: dict[int, Streaming] = {
-    **{number: Streaming(BATCH[number]) for number in (0, 1, 2, 3, 13)},
+    **{number: Streaming(BATCH[number]) for number in (0, 1, 2, 3, 13, 14, 21, 22)},
+    10: Streaming(BATCH[10], partition_by=("dt", "hm")),
     5: Streaming("""
         SELECT auction.auction, window, auction.num FROM (
             SELECT window, explode(filter(auctions, one -> one.num = most)) AS auction FROM (
@@ -164,6 +213,15 @@ STREAMING: dict[int, Streaming] = {
         """,
         "update",
     ),
+    19: Streaming(
+        """
+        SELECT top.*, place + 1 AS rank_number FROM (
+            SELECT posexplode(max_by(struct(*), struct(price, -unix_micros(dateTime)), 10)) AS (place, top)
+            FROM bid GROUP BY auction
+        )
+        """,
+        "update",
+    ),
     20: Streaming(
         _WITH_AUCTION
         + """
@@ -176,7 +234,9 @@ STREAMING: dict[int, Streaming] = {
 
 NOT_ON_SPARK: dict[int, str] = {
     4: "two aggregations without windows, one after the other",
+    6: "an aggregation after a join without a known interval",
     9: "an aggregation after a join without a known interval",
+    15: "distinct counts of a stream",
     16: "distinct counts of a stream",
 }
 """Reasons why it cannot say the others."""

@@ -17,9 +17,15 @@ RANKED = Types.ROW_NAMED(
 )
 Ranked = Row(*RANKED.field_names)
 
-COUNTS = ["total_bids", "rank1_bids", "rank2_bids", "rank3_bids"]
-COUNTS += ["total_bidders", "rank1_bidders", "rank2_bidders", "rank3_bidders"]
-COUNTS += ["total_auctions", "rank1_auctions", "rank2_auctions", "rank3_auctions"]
+OF_EACH_RANK = [
+    count().alias("total_bids"),
+    *(count(f"auction{rank}").alias(f"rank{rank}_bids") for rank in RANKS),
+    count_distinct("bidder").alias("total_bidders"),
+    *(count_distinct(f"bidder{rank}").alias(f"rank{rank}_bidders") for rank in RANKS),
+    count_distinct("auction").alias("total_auctions"),
+    *(count_distinct(f"auction{rank}").alias(f"rank{rank}_auctions") for rank in RANKS),
+]
+COUNTS = tuple(one.output_name for one in OF_EACH_RANK)
 OF_A_DAY = Types.ROW_NAMED(
     ["channel", "day", "minute", *COUNTS], [*[Types.STRING()] * 3, *[Types.LONG()] * len(COUNTS)]
 )
@@ -45,12 +51,4 @@ def of_a_day(row: Row) -> Row:
 
 def channels_by_day(streams: Streams) -> DataStream:
     days = streams.bids.map(ranked, RANKED).key_by("channel").window(TumblingEventTimeWindows.of(Time.days(1)))
-    return days.aggregate(
-        max_("dateTime").alias("last"),
-        count().alias("total_bids"),
-        *(count(f"auction{rank}").alias(f"rank{rank}_bids") for rank in RANKS),
-        count_distinct("bidder").alias("total_bidders"),
-        *(count_distinct(f"bidder{rank}").alias(f"rank{rank}_bidders") for rank in RANKS),
-        count_distinct("auction").alias("total_auctions"),
-        *(count_distinct(f"auction{rank}").alias(f"rank{rank}_auctions") for rank in RANKS),
-    ).map(of_a_day, OF_A_DAY)
+    return days.aggregate(max_("dateTime").alias("last"), *OF_EACH_RANK).map(of_a_day, OF_A_DAY)

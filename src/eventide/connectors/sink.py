@@ -49,12 +49,18 @@ class FormatSink(Sink):
     Files are written exactly once, as :class:`FileSink` says. Anything else is written as Spark's sink does it, if it
     is the only sink of the job; beside others, a micro-batch that is repeated is added once more.
 
-    >>> FormatSink("parquet", {"path": "out"})
-    FormatSink(format='parquet', options={'path': 'out'})
+    Args:
+        format: The name of the format.
+        options: Options of Spark's writer, ``path`` among them.
+        partition_by: Fields whose values name subdirectories, ``day=2026-05-01/hour=9``; files hold the other fields.
+
+    >>> FormatSink("parquet", {"path": "out"}, ("day",))
+    FormatSink(format='parquet', options={'path': 'out'}, partition_by=('day',))
     """
 
     format: str
     options: dict[str, str] = field(default_factory=dict)
+    partition_by: tuple[str, ...] = ()
 
 
 class DeliveryGuarantee(Enum):

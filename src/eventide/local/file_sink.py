@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
-from eventide.connectors.file_system.sink import PartFiles, new_stage, used_by_another, used_twice
+from eventide.connectors.file_system.sink import PartFiles, bucket_of, new_stage, used_by_another, used_twice
 from eventide.connectors.formats.csv import CsvRowSerializationSchema
 from eventide.connectors.formats.csv_rows import Dialect
 from eventide.connectors.formats.json import JsonRowSerializationSchema
@@ -107,14 +107,30 @@ class LocalFiles:
     def write(self, values: Sequence[Any], batch_id: int) -> None:
         """Write the elements of a micro-batch; a repeated micro-batch replaces its files."""
         kind = _FORMATS[_sink(self._spec).format]
-        name = f"0{kind.ending}"
-        stage = f"{self._parts.path}/{self._stage}"
-        self._parts.file_system.create_dir(stage, recursive=True)
-        with self._parts.file_system.open_output_stream(f"{stage}/{name}", compression=None) as file:
-            kind.write(self._spec, values, file)
-        written = {name: kind.ending}
+        written = {}
+        for bucket, (spec, elements) in _by_bucket(self._spec, values).items():
+            stage = f"{self._parts.path}/{self._stage}/{bucket}"
+            self._parts.file_system.create_dir(stage, recursive=True)
+            with self._parts.file_system.open_output_stream(f"{stage}0{kind.ending}", compression=None) as file:
+                kind.write(spec, elements, file)
+            written[f"{bucket}0{kind.ending}"] = kind.ending
         self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
         self._may_hold_leftovers = False
+
+
+def _by_bucket(spec: SinkSpec, values: Sequence[Any]) -> dict[str, tuple[SinkSpec, Sequence[Any]]]:
+    """The elements by the folders in which they are written, without the fields that name these."""
+    buckets, row_type = _sink(spec).partition_by, spec.type_info
+    if not buckets or not isinstance(row_type, CompositeTypeInfo):
+        return {"": (spec, values)}
+    names = row_type.field_names
+    kept = [i for i, name in enumerate(names) if name not in buckets]
+    rest = replace(spec, type_info=Types.ROW_NAMED([names[i] for i in kept], [row_type.field_types[i] for i in kept]))
+    found: dict[str, list[Any]] = {}
+    for value in values:
+        bucket = bucket_of({name: value[names.index(name)] for name in buckets})
+        found.setdefault(f"{bucket}/", []).append(Row(*(value[i] for i in kept)))
+    return {bucket: (rest, found[bucket]) for bucket in sorted(found)}
 
 
 def is_of_files(spec: SinkSpec) -> bool:

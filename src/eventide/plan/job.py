@@ -10,8 +10,8 @@ from typing import Any
 
 from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.sink import Sink
+from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TypeInformation
+from eventide.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
@@ -19,6 +19,10 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
+
+
+_OF_BUCKETS = frozenset({"STRING", "BYTE", "SHORT", "INT", "LONG", "SQL_DATE"})
+"""Types of fields whose values may name directories: those of one text each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,28 @@ class SinkSpec:
         return ElementCodec(self.type_info)
 
     def check_columns(self) -> None:
-        """Check that what is written as columns has some.
+        """Check that what is written as columns has some, and those that name directories.
 
         Raises:
-            ProgramError: if the type of the elements is not declared.
+            ProgramError: if the type of the elements is not declared, or has no such fields.
         """
         if self.type_info.is_pickled:
             raise ProgramError(
                 f"the elements of {self.name!r} have no declared type, so they have no columns; declare "
                 "output_type=Types.… where they are made"
+            )
+        if isinstance(self.sink, FormatSink) and self.sink.partition_by:
+            self._check_buckets(self.sink.partition_by)
+
+    def _check_buckets(self, names: tuple[str, ...]) -> None:
+        row = self.type_info if isinstance(self.type_info, CompositeTypeInfo) else None
+        fields = {} if row is None else dict(zip(row.field_names, row.field_types, strict=True))
+        fit = {name for name, of in fields.items() if isinstance(of, BasicTypeInfo) and of.name in _OF_BUCKETS}
+        # Directories "batch=…" are those of a layout that is no longer written.
+        if not {*names} <= fit or len({*names}) == len(fields) or names[0] == "batch":
+            raise ProgramError(
+                f"the directories of {self.name!r} are named by {names!r}, and its elements are {self.type_info!r}: name "
+                "them by fields that are text, whole numbers or dates, but not by all fields, and not by 'batch' first"
             )
 
 

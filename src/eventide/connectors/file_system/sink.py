@@ -6,6 +6,7 @@ The description is for programs. ``PartFiles`` is for hosts, which write the fil
 from __future__ import annotations
 
 import codecs
+import re
 import uuid
 import warnings
 from collections.abc import Mapping
@@ -108,23 +109,40 @@ class RollingPolicy:
 
 @dataclass(frozen=True)
 class BucketAssigner:
-    """In which subdirectory an element is written. Taken for PyFlink's sake: Spark writes all into one directory.
+    """In which subdirectory an element is written: in none, or in one for the values of some of its fields.
 
-    >>> BucketAssigner.base_path_bucket_assigner() == BucketAssigner()
-    True
+    >>> BucketAssigner.field_bucket_assigner("day", "hour").fields
+    ('day', 'hour')
     """
 
     format_str: str | None = None
     timezone_id: str | None = None
+    fields: tuple[str, ...] = ()
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner:
-        """Write all into the directory itself, which is what Spark does."""
+        """Write all into the directory itself."""
         return BucketAssigner()
 
     @staticmethod
+    def field_bucket_assigner(*fields: str) -> BucketAssigner:
+        """Write into a subdirectory for the values of fields, such as ``day=2026-05-01/hour=9``.
+
+        The files hold the other fields; Spark, Arrow and Polars read those of the names of directories as columns.
+        Fields are text, whole numbers or dates. None, and the empty text, are ``__HIVE_DEFAULT_PARTITION__``.
+
+        Flink: ``PARTITIONED BY`` of Flink SQL's file system connector; PyFlink's ``FileSink`` cannot say it.
+
+        Raises:
+            ProgramError: Without a field.
+        """
+        if not fields:
+            raise ProgramError("field_bucket_assigner needs the name of a field; for none, use the base path")
+        return BucketAssigner(fields=fields)
+
+    @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Write into a subdirectory for the time at which an element comes."""
+        """Write into a subdirectory for the time at which an element comes. Taken for PyFlink's sake, without effect."""
         return BucketAssigner(format_str, timezone_id)
 
 
@@ -185,7 +203,7 @@ class FileSink(Sink):
         >>> from eventide.connectors.formats.parquet import ParquetBulkWriters
         >>> rows = Types.ROW_NAMED(["user", "visits"], [Types.STRING(), Types.LONG()])
         >>> FileSink.for_bulk_format("out", ParquetBulkWriters.for_row_type(rows)).build().format_sink()
-        FormatSink(format='parquet', options={'path': 'out'})
+        FormatSink(format='parquet', options={'path': 'out'}, partition_by=())
         """
         if not isinstance(writer_factory, BulkWriterFactory):
             raise ProgramError(
@@ -214,7 +232,8 @@ class FileSink(Sink):
         """Return the sink of a Spark format that writes the files."""
         if isinstance(self.writer, Encoder):
             return FormatSink("text", {"path": self.base_path})
-        return FormatSink(self.writer.format, {**self.writer.options, "path": self.base_path})
+        options = {**self.writer.options, "path": self.base_path}
+        return FormatSink(self.writer.format, options, self.bucket_assigner.fields)
 
     @says_what_is_absent
     @dataclass
@@ -234,7 +253,13 @@ class FileSink(Sink):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
-            """Ask for subdirectories, which Spark does not make."""
+            """Set which subdirectories there are.
+
+            Raises:
+                ProgramError: It goes by fields, and lines of text have none.
+            """
+            if bucket_assigner.fields and self.sink.has_lines:
+                raise ProgramError("lines of text have no fields to name directories by; use for_bulk_format for rows")
             self.sink = replace(self.sink, bucket_assigner=bucket_assigner)
             return self
 
@@ -250,8 +275,10 @@ class FileSink(Sink):
                 asked.append(f"{self.sink.output_file_config!r}: files are named part-<micro-batch>-<number>")
             if self.sink.rolling_policy not in (RollingPolicy.default_rolling_policy(), RollingPolicy()):
                 asked.append(f"{self.sink.rolling_policy!r}: Spark closes all files at the end of a micro-batch")
-            if self.sink.bucket_assigner != BucketAssigner():
-                asked.append(f"{self.sink.bucket_assigner!r}: all files are in one directory")
+            if self.sink.bucket_assigner.format_str is not None:
+                asked.append(
+                    f"{self.sink.bucket_assigner!r}: all files are in one directory; field_bucket_assigner makes others"
+                )
             if asked:
                 warnings.warn(f"the file sink {self.sink.base_path!r} ignores " + "; ".join(asked), stacklevel=2)
             return self.sink
@@ -284,6 +311,26 @@ def prefix_of(batch_id: int) -> str:
     'part-00000007-'
     """
     return f"part-{batch_id:08d}-"
+
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+_ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+
+
+def bucket_of(values: Mapping[str, object]) -> str:
+    """The subdirectory for the values of some fields, as Spark and Hive name it.
+
+    >>> bucket_of({"day": datetime.date(2026, 5, 1), "at": "09:30", "shop": None})
+    'day=2026-05-01/at=09%3A30/shop=__HIVE_DEFAULT_PARTITION__'
+    """
+    return "/".join(
+        f"{_escaped(name)}={_NO_VALUE if value in (None, '') else _escaped(str(value))}"
+        for name, value in values.items()
+    )
+
+
+def _escaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: f"%{ord(found.group()):02X}", text)
 
 
 def used_by_another(path: str) -> ProgramError:
@@ -329,7 +376,8 @@ class PartFiles:
         Args:
             batch_id: its number.
             stage: the hidden directory.
-            written: the files in it that count, in their order, each with the ending that it keeps.
+            written: the files in it that count, in their order, each with the ending that it keeps; each stays in the
+                bucket whose folder is before its name.
             after_another_run: whether a run that was killed may have left something of this micro-batch.
 
         Returns:
@@ -340,10 +388,15 @@ class PartFiles:
             FileExistsError: if another run has written files of this micro-batch.
         """
         prefix = prefix_of(batch_id)
-        names = {f"{stage}/{name}": f"{prefix}{n:05d}{ending}" for n, (name, ending) in enumerate(written.items())}
+        names = {
+            f"{stage}/{name}": f"{name[: name.rfind('/') + 1]}{prefix}{n:05d}{ending}"
+            for n, (name, ending) in enumerate(written.items())
+        }
         gone = {*written} - {*self.names(stage)} if after_another_run else set()
         if gone:
             raise FileNotFoundError(f"{stage}/{min(gone)} has been deleted")
+        for bucket in {here.rpartition("/")[0] for here in names.values()} - {""}:
+            self.file_system.create_dir(f"{self.path}/{bucket}", recursive=True)
         for there, here in names.items():
             self.move(there, here, may_replace=after_another_run)
         if after_another_run:  # a run that was taken over has stopped above, and deletes nothing of its successor
@@ -354,7 +407,7 @@ class PartFiles:
     def _delete_leftovers(self, prefix: str, stage: str, names: set[str]) -> None:
         """Delete the files of a run that was killed: it can have written only in this micro-batch."""
         for name in self.names():
-            if name.startswith(prefix) and name not in names:
+            if name.rpartition("/")[2].startswith(prefix) and name not in names:
                 self.delete(name)
         for name in self.folders():
             if name.startswith(_STAGE) and name != stage:
@@ -362,11 +415,20 @@ class PartFiles:
 
     def has_files_of(self, batch_id: int) -> bool:
         """Whether there is anything of a micro-batch."""
-        return any(name.startswith(prefix_of(batch_id)) for name in self.names())
+        return any(name.rpartition("/")[2].startswith(prefix_of(batch_id)) for name in self.names())
 
     def names(self, below: str = "") -> list[str]:
-        """The names of the files in it, or in a directory below; none where there is no such directory."""
-        return sorted(info.base_name for info in self._infos(below) if info.is_file)
+        """The names of the files in it, or in a directory below, those in buckets after the names of their folders.
+
+        There are none where there is no such directory; other folders than those of buckets are passed over.
+        """
+        names: list[str] = []
+        for info in self._infos(below):
+            if info.is_file:
+                names.append(info.base_name)
+            elif "=" in info.base_name:
+                names += [f"{info.base_name}/{name}" for name in self.names(f"{below}/{info.base_name}".lstrip("/"))]
+        return sorted(names)
 
     def folders(self) -> list[str]:
         """The names of the directories in it."""

@@ -21,7 +21,7 @@ _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
 """Hadoop need not mark the hidden directory as complete, nor have files appear there all at once."""
-_WRITTEN = re.compile(r"part-(?P<task>\d+)-.*-c\d+(?P<ending>\..*)?")
+_WRITTEN = re.compile(r"(?:.*/)?part-(?P<task>\d+)-.*[-.]c\d+(?P<ending>\..*)?")
 
 
 class FileDirectory:
@@ -33,13 +33,15 @@ class FileDirectory:
         path: the directory, as Spark takes it.
         file_format: one of `SPARKS_FILES`.
         options: those of Spark's writer.
+        buckets: the fields whose values name subdirectories.
     """
 
-    def __init__(self, path: str, file_format: str, options: dict[str, str]) -> None:
+    def __init__(self, path: str, file_format: str, options: dict[str, str], buckets: tuple[str, ...] = ()) -> None:
         self._path = path.rstrip("/")
         self._stage = new_stage()
         self._format = file_format
         self._options = options
+        self._buckets = buckets
         self._parts: PartFiles | None = None
         self._is_quiet = False
 
@@ -100,7 +102,8 @@ class FileDirectory:
         numbered = rows.withColumn(_TASK, F.spark_partition_id())
         observed = numbered.observe(observation, F.collect_set(_TASK).alias("tasks")).drop(_TASK)
         options = _WHERE_NOBODY_LOOKS | self._options
-        observed.write.format(self._format).options(**options).mode("overwrite").save(f"{self._path}/{self._stage}")
+        writer = observed.write.format(self._format).options(**options).partitionBy(*self._buckets).mode("overwrite")
+        writer.save(f"{self._path}/{self._stage}")
         return set(observation.get["tasks"])
 
 

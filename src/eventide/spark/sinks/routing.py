@@ -44,7 +44,7 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
         rows = typed_rows(frames, only).writeStream.outputMode("append")
         if _is_of_files(sink):
             return rows.foreachBatch(_directory(sink).write)
-        return rows.format(sink.format).options(**sink.options)
+        return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
 
@@ -185,7 +185,7 @@ def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
 
 def _directory(sink: FormatSink) -> FileDirectory:
     options = {name: value for name, value in sink.options.items() if name != "path"}
-    return FileDirectory(sink.options["path"], sink.format, options)
+    return FileDirectory(sink.options["path"], sink.format, options, sink.partition_by)
 
 
 def _targets_of_elements(frames: DataFrame) -> set[int]:
@@ -202,4 +202,5 @@ def _write(rows: DataFrame, sink: SinkSpec, batch_id: int) -> None:
     if isinstance(description, DataFrameSink):
         description.function(rows, batch_id)
     elif isinstance(description, FormatSink):
-        rows.write.format(description.format).options(**description.options).mode("append").save()
+        writer = rows.write.format(description.format).options(**description.options)
+        writer.partitionBy(*description.partition_by).mode("append").save()
