@@ -45,7 +45,7 @@ FULL = Sizes(
     kafka_rows=1_000_000,
     latency_s=45,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
-    nexmark_events=2_000_000,
+    nexmark_events=10_000_000,
 )
 QUICK = Sizes(
     rows_per_batch=200_000,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
@@ -28,7 +29,7 @@ from examples.nexmark.sql import BATCH, NOT_ON_SPARK, STREAMING
 RECIPE = Recipe(events=20_000, rate=400)
 """50 seconds of event time, so that windows of ten seconds follow each other and sessions end."""
 
-BY_THE_CLOCK = 12
+BY_THE_CLOCK, IN_FILES = 12, 10
 OF_EVENT_TIME = [number for number in QUERIES if number != BY_THE_CLOCK]
 ON_SPARK = (4, 5, 8, 11, 18, 20)
 
@@ -152,6 +153,20 @@ def test_the_program_prints_the_first_results_and_counts_them(
     assert last.split(" in ")[0] == "438 results of 20,000 events"
 
 
+def test_the_bids_of_each_minute_are_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    query = QUERIES[IN_FILES]
+    assert query.sink is not None
+    env = twin(max_rows=5_000)
+    query.program(generated(env, RECIPE, splits=3)).sink_to(query.sink(str(tmp_path)))
+    env.execute()
+    folders = sorted(tmp_path.glob("dt=*/hm=*"))
+    assert len(folders) == 2
+    for folder in folders:
+        times = pa.concat_tables(pq.ParquetFile(file).read() for file in folder.iterdir())["dateTime"].to_pylist()
+        found = {(f"dt={time:%Y-%m-%d}", f"hm={time:%H%%3A%M}") for time in times}
+        assert found == {(folder.parent.name, folder.name)}
+
+
 # --- the queries beside Spark ---
 
 
@@ -189,6 +204,20 @@ def test_every_query_gives_what_batch_sql_gives(spark: Any, tmp_path: Path, pyte
                 env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / f"checkpoint-{number}"))
                 env.set_max_rows_per_batch(10_000)
                 assert run(query, generated(env, RECIPE, splits=3)) == expected, number
+        check_files(spark, tmp_path)
+
+
+def check_files(spark: Any, place: Path) -> None:
+    """The rows that query 10 has written, in several micro-batches, are those of its SQL."""
+    query = QUERIES[IN_FILES]
+    assert query.sink is not None
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(5_000)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(place / "checkpoint-files"))
+    query.program(generated(env, RECIPE, splits=3)).sink_to(query.sink(str(place / "files")))
+    env.execute()
+    written = spark.read.schema(spark.sql(BATCH[IN_FILES]).schema).parquet(str(place / "files"))
+    assert result(written.toArrow()) == result(spark.sql(BATCH[IN_FILES]).toArrow())
+    assert len({*(place / "files").glob("dt=*/hm=*/part-00000001-*")}) > 1
 
 
 @pytest.mark.spark
@@ -203,7 +232,7 @@ def test_the_streaming_sql_that_is_measured_beside_them_says_the_same(spark: Any
         rows = spark.readStream.schema(schemas[kind]).parquet(str(tmp_path / "events" / kind.name))
         return rows.withWatermark("dateTime", f"{RECIPE.disorder_ms} milliseconds")
 
-    for number in (5, 7, 8, 11, 17, 18, 20):
+    for number in (5, 7, 8, 11, 17, 18, 19, 20):
         said = STREAMING[number]
         query = QUERIES[number]
         expected = run(query, generated(twin(None), RECIPE, splits=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from eventide.common import Duration, Encoder, TypeInformation, Types, WatermarkStrategy
 from eventide.datastream import DataStream, RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSink, FileSource, FormatSink
+from eventide.datastream.connectors.file_system import BucketAssigner
+from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.sinks.files import FileDirectory
@@ -186,6 +189,44 @@ def test_a_data_frame_that_goes_to_one_sink_comes_back_as_it_was(spark: SparkSes
     env.execute()
     written = spark.read.parquet(str(tmp_path / "out"))
     assert sorted(written.collect()) == sorted(rows.collect())
+
+
+SALES = Types.ROW_NAMED(["shop", "price", "day"], [Types.STRING(), Types.LONG(), Types.SQL_DATE()])
+STRANGE = ["", *map(chr, range(1, 256)), "a b", "€"]
+
+
+@pytest.mark.parametrize("sinks", [1, 2])
+@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+def test_fields_name_the_same_folders_as_without_spark(
+    spark: SparkSession, tmp_path: Path, sinks: int, mode: RuntimeExecutionMode
+) -> None:
+    """None, the empty text, and characters that a file system or Hive does not like among them."""
+    shops = STRANGE if (sinks, mode) == (1, RuntimeExecutionMode.BATCH) else STRANGE[::29]
+    sales = [(shop, 3, date(2026, 5, 1)) for shop in shops] + [(None, 3, None), (None, 4, None)]
+    writer = FileSink.for_bulk_format(str(tmp_path / "spark"), ParquetBulkWriters.for_row_type(SALES))
+    by_fields = writer.with_bucket_assigner(BucketAssigner.field_bucket_assigner("day", "shop")).build()
+    env = again(tmp_path / "checkpoint").set_runtime_mode(mode)
+    stream = env.from_collection(sales, SALES)
+    for sink in [by_fields, lines(tmp_path / "other")][:sinks]:
+        stream.sink_to(sink)
+    env.execute()
+    local = local_environment()
+    local.from_collection(sales, SALES).sink_to(replace(by_fields, base_path=str(tmp_path / "local")))
+    local.execute()
+    written = {name.rpartition("/")[0] for name in names(tmp_path / "spark")}
+    assert written == {name.rpartition("/")[0] for name in names(tmp_path / "local")}
+    read = spark.read.schema("price LONG, day DATE, shop STRING").parquet(str(tmp_path / "spark"))
+    found = sorted(map(tuple, read.select("shop", "price", "day").collect()), key=repr)
+    assert found == sorted(((shop or None, *rest) for shop, *rest in sales), key=repr)
+
+
+def test_a_micro_batch_that_is_repeated_replaces_its_files_in_all_folders(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame([(1, "a"), (2, "b")], "n INT, shop STRING").coalesce(1)
+    for shops in (["a", "b"], ["b"]):
+        directory = FileDirectory(str(tmp_path / "out"), "json", {}, ("shop",))
+        directory.write(rows.where(rows.shop.isin(shops)), 7)
+        assert names(tmp_path / "out") == [f"shop={shop}/part-00000007-{n:05d}.json" for n, shop in enumerate(shops)]
+    assert spark.read.json(str(tmp_path / "out")).collect() == [(2, "b")]
 
 
 def test_options_of_the_format_are_taken(spark: SparkSession, tmp_path: Path) -> None:

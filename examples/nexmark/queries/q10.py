@@ -1,4 +1,4 @@
-"""Query 10: every bid, in files by the day and the minute of its time. A file sink with a directory for each of them."""
+"""Query 10: every bid, in files by the day and the minute of its time. A file sink that makes directories."""
 
 from eventide.common import Row, Types
 from eventide.connectors.formats.parquet import ParquetBulkWriters

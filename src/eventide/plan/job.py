@@ -20,7 +20,6 @@ from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 
-
 _OF_BUCKETS = frozenset({"STRING", "BYTE", "SHORT", "INT", "LONG", "SQL_DATE"})
 """Types of fields whose values may name directories: those of one text each."""
 
@@ -85,8 +84,8 @@ class SinkSpec:
         # Directories "batch=…" are those of a layout that is no longer written.
         if not {*names} <= fit or len({*names}) == len(fields) or names[0] == "batch":
             raise ProgramError(
-                f"the directories of {self.name!r} are named by {names!r}, and its elements are {self.type_info!r}: name "
-                "them by fields that are text, whole numbers or dates, but not by all fields, and not by 'batch' first"
+                f"the directories of {self.name!r} are named by {names!r}, and its elements are {self.type_info!r}; "
+                "name them by fields that are text, whole numbers or dates, but not by all fields, nor by 'batch' first"
             )
 
 

@@ -1,13 +1,17 @@
 """FileSink without Spark: the same names, whole files, nothing over what another job wrote."""
 
+from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from eventide.common import Encoder, Row, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
-from eventide.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from eventide.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters
 from eventide.datastream.formats.orc import OrcBulkWriters
@@ -58,8 +62,6 @@ def test_rows_are_written_in_every_format(tmp_path, writer, ending, text):
     if text is not None:
         assert file.read_text().startswith(text)
         return
-    import pyarrow.dataset as ds
-
     table = ds.dataset(file, format=ending.partition(".")[2]).to_table()
     assert table.to_pylist() == [{"user": row[0], "visits": row[1]} for row in ROWS]
 
@@ -143,3 +145,75 @@ def test_what_only_spark_can_write_is_refused(tmp_path, file_format, options):
     numbers.sink_to(FormatSink(file_format, {"path": str(tmp_path / "out"), **options}))
     with pytest.raises(ProgramError, match="needs Spark; in the local environment use print"):
         env.execute()
+
+
+SALES = Types.ROW_NAMED(["day", "price", "shop"], [Types.SQL_DATE(), Types.LONG(), Types.STRING()])
+
+
+def by_fields(path: Path, *fields: str) -> FileSink:
+    builder = FileSink.for_bulk_format(str(path), ParquetBulkWriters.for_row_type(SALES))
+    return builder.with_bucket_assigner(BucketAssigner.field_bucket_assigner(*fields)).build()
+
+
+def test_fields_name_the_folders_in_which_the_others_are_written(tmp_path):
+    env = local_environment()
+    day = date(2026, 5, 1)
+    sales = [Row(day, 1, "a=b/ü"), Row(day, 2, None), Row(None, 3, ""), Row(day, 4, "a=b/ü")]
+    env.from_collection(sales, SALES).sink_to(by_fields(tmp_path / "out", "day", "shop"))
+    env.execute()
+    assert names(tmp_path / "out") == [
+        "day=2026-05-01/shop=__HIVE_DEFAULT_PARTITION__/part-00000000-00000.snappy.parquet",
+        "day=2026-05-01/shop=a%3Db%2Fü/part-00000000-00001.snappy.parquet",
+        "day=__HIVE_DEFAULT_PARTITION__/shop=__HIVE_DEFAULT_PARTITION__/part-00000000-00002.snappy.parquet",
+    ]
+    columns = pa.schema([("price", pa.int64()), ("day", pa.date32()), ("shop", pa.string())])
+    partitioning = ds.partitioning(pa.schema([columns.field("day"), columns.field("shop")]), flavor="hive")
+    read = ds.dataset(tmp_path / "out", schema=columns, partitioning=partitioning).to_table().to_pylist()
+    rows = {row["price"]: (row["day"], row["shop"]) for row in read}
+    assert rows == {1: (day, "a=b/ü"), 2: (day, None), 3: (None, None), 4: (day, "a=b/ü")}
+
+
+def test_a_repeated_micro_batch_replaces_its_files_in_all_folders(tmp_path):
+    env = StreamExecutionEnvironment(LocalHost()).set_parallelism(1)
+    source = ScriptedSource(["s"], [[("s", Row(None, 1, "a"))]], SALES)
+    sales = env.from_source(source, WatermarkStrategy.no_watermarks(), "sales")
+    sales.sink_to(by_fields(tmp_path / "out", "shop"))
+    plan, checkpoint = env.get_plan(), LocalCheckpoint()
+    list(LocalRunner(plan, checkpoint=checkpoint).batches())
+    [name] = names(tmp_path / "out")
+    (tmp_path / "out" / name).write_text("half")
+    (tmp_path / "out" / "shop=b").mkdir()
+    (tmp_path / "out" / "shop=b" / name.rpartition("/")[2]).write_text("half")
+    list(LocalRunner(plan, checkpoint=LocalCheckpoint()).batches())
+    assert names(tmp_path / "out") == [name]
+    assert pq.ParquetFile(tmp_path / "out" / name).read().to_pylist() == [{"day": None, "price": 1}]
+
+
+def test_a_directory_with_folders_of_another_job_is_refused(tmp_path):
+    def job() -> StreamExecutionEnvironment:
+        env = local_environment()
+        env.from_collection([Row(None, 1, "a")], SALES).sink_to(by_fields(tmp_path / "out", "shop"))
+        return env
+
+    job().execute()
+    with pytest.raises(ProgramError, match=r"out holds the output of another job"):
+        job().execute()
+
+
+@pytest.mark.parametrize("fields", [("city",), ("amount",), ("shop", "price", "day")])
+def test_fields_that_cannot_name_folders_are_refused(tmp_path, fields):
+    row = Types.ROW_NAMED(["shop", "price", "day"], [Types.STRING(), Types.LONG(), Types.SQL_DATE()])
+    if "amount" in fields:
+        row = Types.ROW_NAMED(["amount", "shop"], [Types.DOUBLE(), Types.STRING()])
+    env = local_environment()
+    env.from_collection([], row).sink_to(FormatSink("parquet", {"path": str(tmp_path / "out")}, fields))
+    with pytest.raises(ProgramError, match="name them by fields that are text, whole numbers or dates"):
+        env.execute()
+
+
+def test_lines_and_no_fields_cannot_name_folders():
+    lines = FileSink.for_row_format("out", Encoder.simple_string_encoder())
+    with pytest.raises(ProgramError, match="lines of text have no fields"):
+        lines.with_bucket_assigner(BucketAssigner.field_bucket_assigner("shop"))
+    with pytest.raises(ProgramError, match="needs the name of a field"):
+        BucketAssigner.field_bucket_assigner()

@@ -142,7 +142,7 @@ class BucketAssigner:
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Write into a subdirectory for the time at which an element comes. Taken for PyFlink's sake, without effect."""
+        """Write into a subdirectory for the time of the clock. Taken for PyFlink's sake: without effect."""
         return BucketAssigner(format_str, timezone_id)
 
 
@@ -320,8 +320,8 @@ _ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 def bucket_of(values: Mapping[str, object]) -> str:
     """The subdirectory for the values of some fields, as Spark and Hive name it.
 
-    >>> bucket_of({"day": datetime.date(2026, 5, 1), "at": "09:30", "shop": None})
-    'day=2026-05-01/at=09%3A30/shop=__HIVE_DEFAULT_PARTITION__'
+    >>> bucket_of({"number": 7, "at": "09:30", "shop": None})
+    'number=7/at=09%3A30/shop=__HIVE_DEFAULT_PARTITION__'
     """
     return "/".join(
         f"{_escaped(name)}={_NO_VALUE if value in (None, '') else _escaped(str(value))}"
