@@ -31,6 +31,8 @@ class Sizes:
     """How many keys there is state of, where a micro-batch touches few of them."""
     nexmark_events: int
     """In all micro-batches together."""
+    nexmark_batches: int
+    """How many micro-batches these come in; the first is not counted."""
 
 
 FULL = Sizes(
@@ -46,6 +48,7 @@ FULL = Sizes(
     latency_s=45,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
     nexmark_events=10_000_000,
+    nexmark_batches=5,
 )
 QUICK = Sizes(
     rows_per_batch=200_000,
@@ -60,4 +63,5 @@ QUICK = Sizes(
     latency_s=15,
     growth=(1_000, 10_000),
     nexmark_events=100_000,
+    nexmark_batches=2,
 )

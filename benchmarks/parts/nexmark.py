@@ -26,7 +26,6 @@ from examples.nexmark.sql import NOT_ON_SPARK, STREAMING
 FLINK = "EVENTIDE_FLINK_PYTHON"
 """The variable that says which Python has `apache-flink`."""
 
-_CHUNKS = 5
 _ON_FLINK = {
     6: "as the ten last of each seller, because OVER takes no rows that change",
     13: "as a plain join, because it cannot look up in files",
@@ -40,7 +39,7 @@ def nexmark(bench: Bench) -> list[Race]:
     recipe = Recipe(bench.sizes.nexmark_events)
     chunks = bench.place / "data" / "nexmark"
     bench.say("writing the data nexmark")
-    files.write(recipe, chunks, _CHUNKS, PARALLELISM)
+    files.write(recipe, chunks, bench.sizes.nexmark_batches, PARALLELISM)
     spark = _spark(bench, recipe, chunks)
     rates: dict[str, dict[int, float]] = {"eventide": {}, "Spark": {}}
     for number in QUERIES:  # one side after the other for each, so that both meet the machine in the same mood
@@ -103,7 +102,8 @@ def _rate(bench: Bench, recipe: Recipe, number: int, engine: str, start: Start) 
     """Rows a second from the second micro-batch to the end, with all that the end brings."""
     run = bench.run(f"Nexmark {number}, {engine}", lambda place: start(number, place))
     bench.clear(run)
-    rate = _rows(recipe, number) * (_CHUNKS - 1) / _CHUNKS / sum(run.seconds[1:])
+    batches = bench.sizes.nexmark_batches
+    rate = _rows(recipe, number) * (batches - 1) / batches / sum(run.seconds[1:])
     bench.say(f"  {shown(rate, 'rows/s')}")
     return rate
 

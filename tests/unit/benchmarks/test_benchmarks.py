@@ -69,6 +69,7 @@ def test_a_race_has_a_column_for_each_engine_that_was_there_and_says_which_can_n
 
 def test_flink_is_asked_all_queries_and_its_one_reserved_word_is_quoted() -> None:
     assert nexmark_flink.QUERIES.keys() == QUERIES.keys()
+    assert nexmark_flink.PARTITIONED_BY.keys() == {number for number, query in QUERIES.items() if query.sink}
     assert nexmark_flink.quoted("dateTime, b.dateTime AS bid_dateTime") == "`dateTime`, b.`dateTime` AS bid_dateTime"
 
 
