@@ -270,7 +270,7 @@ def test_explain_says_that_it_runs_on_columns(capsys):
     readings().key_by("name").process(function(), RESULT).explain()
     said = capsys.readouterr().out
     assert "'keyed process': on columns, because Given is called with batches" in said
-    assert "by column name" in said
+    assert "by key (found in columns)" in said
 
 
 def test_state_that_had_a_time_to_live_is_found_without_one():
