@@ -288,14 +288,14 @@ class _Admission:
         """The globals of a code, all of whose instructions only compute."""
         itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
         loads_none = is_itself = False
-        before, calls, makes_dict = "", 0, False
+        before, calls, makes_dict = None, 0, False
         for instruction, is_nested in instructions(code):
             name, value = instruction.opname, instruction.argval
             if name == "CACHE":
                 continue
             calls += name in _CALLS
             calls -= _is_callee(instruction, before)
-            before = name
+            before = instruction
             if makes_dict and name != "PRECALL" and not (name == "CALL" and not instruction.arg):
                 raise NotTraceable("it calls as_dict() with arguments")
             makes_dict = value == "as_dict" or (makes_dict and name == "PRECALL")
@@ -347,17 +347,19 @@ def _calls(instruction: dis.Instruction) -> bool:
     return instruction.opname == "LOAD_METHOD" or "NULL" in instruction.argrepr
 
 
-def _is_callee(instruction: dis.Instruction, before: str) -> bool:
+def _is_callee(instruction: dis.Instruction, before: dis.Instruction | None) -> bool:
     """Whether an instruction loads what is called: a known method, a name from outside, or a comprehension."""
     name, value = instruction.opname, instruction.argval
+    last = "" if before is None else before.opname
     if name in ("LOAD_ATTR", "LOAD_METHOD"):
         return _calls(instruction)
     if name == "LOAD_GLOBAL" and (instruction.arg or 0) & 1:
         return True
     if name in ("LOAD_GLOBAL", "LOAD_DEREF"):
-        return before == "PUSH_NULL"
+        return last == "PUSH_NULL"
     if name == "PUSH_NULL":  # of Python 3.13, after what is called
-        return before in ("LOAD_GLOBAL", "LOAD_DEREF")
+        of_module = last == "LOAD_ATTR" and before is not None and before.argval in _PURE_METHODS
+        return of_module or last in ("LOAD_GLOBAL", "LOAD_DEREF")
     return name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in COMPREHENSIONS
 
 
