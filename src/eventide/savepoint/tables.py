@@ -33,7 +33,7 @@ TIMES = "times"
 
 
 def form_of(task: TaskSpec) -> OnColumns | ElementTables | None:
-    """What says which columns the tables of an operator have; None where it keeps none."""
+    """The description of the columns that the tables of an operator have; None where it keeps none."""
     spec = task.operator if isinstance(task, OperatorTaskSpec) else None
     if isinstance(spec, WindowSpec):
         return spec.tables

@@ -25,7 +25,6 @@ from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, KeyRows, Row,
 from eventide.savepoint.tasks import SAVED
 
 _BUCKETS, _CHUNKS = "buckets", "chunks"
-"""The beginning of a pickle, which no table has."""
 _ROWS = 65_536
 _FILE = ""
 """An id that no operator has."""

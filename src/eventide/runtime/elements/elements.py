@@ -322,7 +322,7 @@ _SMALL_BYTES = 1 << 30
 
 
 def is_small(size: int) -> bool:
-    """Whether so many bytes fit into one array of Arrow, which has 2 GB of text at most, with room for more."""
+    """Whether a number of bytes fits into one array of Arrow, which has 2 GB of text at most, with room for more."""
     return size < _SMALL_BYTES
 
 

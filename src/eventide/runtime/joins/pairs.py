@@ -91,7 +91,7 @@ class PairFunction:
 
     @property
     def traced(self) -> Trace:
-        """What it does on columns.
+        """Its work on columns.
 
         Raises:
             NotTraceable: if it stays Python.

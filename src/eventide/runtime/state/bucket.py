@@ -295,7 +295,7 @@ class BucketStore:
     def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
         """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
 
-        With ``most``, there are at most so many buckets more.
+        ``most`` is the largest number of buckets that it adds.
 
         Returns:
             The buckets of which entries move to new buckets, to be put again.

@@ -71,7 +71,7 @@ class ColumnState(KeyedState):
         return ((hashes >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(np.int64)
 
     def get(self, name: str, keys: list[Any], type_info: TypeInformation) -> pa.Array:
-        """What keys at hand have under a name, as a column of its type.
+        """The values of keys at hand under a name, as a column of its type.
 
         Raises:
             StateError: if a value that is stored is of another type.
@@ -96,7 +96,7 @@ class ColumnState(KeyedState):
                 of_name.pop(key, None)
 
     def _of_name(self, name: str) -> dict[Any, Any]:
-        """What all keys at hand have under a name; what an earlier program gave a time to live has none any more."""
+        """The values of all keys at hand under a name; a time to live that an earlier program gave them is gone."""
         values, expiring = self.values[name], self.values.get(name + SUFFIX)
         if expiring:
             for key, stored in expiring.items():

@@ -67,7 +67,7 @@ def mapped(
 
 
 def combined(function: Callable[..., Any], kind: TypeInformation, ones: pa.Array, others: pa.Array) -> pa.Array:
-    """What a reduce function of elements of a type gives for pairs of them.
+    """The results of a reduce function for pairs of elements of a type.
 
     Raises:
         NotTraceable: if it stays Python, or gives values of another type.
@@ -192,7 +192,7 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
 
 
 def accumulated(function: Callable[..., Any], columns: Columns, start: Any, kind: TypeInformation) -> pa.Array:
-    """What an aggregate function's ``add`` makes of each element and an accumulator, the same each time.
+    """The results of an aggregate function's ``add`` for each element and one and the same accumulator.
 
     Raises:
         NotTraceable: if it stays Python.

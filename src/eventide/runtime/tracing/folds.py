@@ -196,7 +196,7 @@ def _growth(place: int, ways: _Ways, start: Any) -> FieldFold:
 
 
 def _added(result: Any, before: _Place) -> Expression | None:
-    """What is added to a whole number of the accumulator; None if a result is no sum of it and something else."""
+    """The term added to a whole number of the accumulator; None if a result is no sum of it and something else."""
     match result:
         case Operation(kind, "add", (left, right)) if kind is int:
             for one, other in ((left, right), (right, left)):

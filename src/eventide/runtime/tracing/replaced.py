@@ -1,4 +1,4 @@
-"""What traced functions have in place of builtins and constants, where Python would ask a symbol for its value."""
+"""Replacements of builtins and constants in traced functions, where Python would ask a symbol for its value."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _text(*values: Any) -> Any:
 
 
 def formatted(value: Any, spec: Any = "") -> Any:
-    """What ``format`` gives, of which ``str`` gives the same where nothing is specified.
+    """The text that ``format`` gives; ``str`` gives the same where nothing is specified.
 
     Raises:
         NotTraceable: for values of which columns make no text, or that are specified by other values.
@@ -79,7 +79,7 @@ def _floating(*values: Any) -> Any:
 
 
 def _sum(values: Any, start: Any = 0) -> Any:
-    """What ``sum`` gives; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
+    """The result of ``sum``; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
     items = [*values]
     symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
     if symbols and not all(operand_of(one).kind in WHOLE for one in (start, *items)):
@@ -104,7 +104,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     **{getattr(math, name): _of_math(name, kind) for name, kind in MATH.items()},
     **{len: _length, str: _text, format: formatted, int: _whole, float: _floating, round: _rounded, sum: _sum},
 }
-"""What traced functions call in place of builtins whose result Python forces to be a value, or computes by itself."""
+"""Functions that traced ones call in place of builtins whose result Python computes, or forces to be a value."""
 
 
 class _Tuple(tuple[Any, ...]):
@@ -134,11 +134,11 @@ def _is_in(values: Collection[Any], symbol: Symbol) -> bool:
 
 
 CONTAINERS: dict[type, Callable[[Any], Any]] = {tuple: _Tuple, frozenset: _Set, str: Text}
-"""What traced functions have in place of constant tuples, sets and texts."""
+"""Replacements of constant tuples, sets and texts in traced functions."""
 
 
 class _Operator:
-    """What stands right of ``@`` in place of an instruction that makes text."""
+    """The right side of ``@`` in place of an instruction that makes text."""
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
         self._compute = compute
@@ -159,4 +159,4 @@ TEXT_MAKERS: dict[str, Callable[[int], Any]] = {
     "FORMAT_VALUE": _of_values,
     "BUILD_STRING": lambda _: _Operator(lambda parts: Text("").join(parts)),
 }
-"""What is put right of ``@`` in place of the instructions of an f-string, by the number that they have."""
+"""Makers of the right side of ``@`` in place of the instructions of an f-string, by the names of these."""

@@ -111,7 +111,7 @@ class _RecordWriter:
         return None
 
     def _reduced_columns(self, columns: Columns) -> ReducedColumns:
-        """What elements became on columns.
+        """The form that elements took on columns.
 
         Raises:
             NotTraceable: if the function is none that is known to have the same result there.
@@ -126,7 +126,7 @@ class _RecordWriter:
         return reduced_columns(fold, partitioner.panes, partitioner.select, columns, values)
 
     def _parts(self, values: list[Any]) -> list[Any]:
-        """What was made of elements, as it is put together with what was made of others."""
+        """The parts made of elements, as they are put together with those made of others."""
         aggregate = self._partitioner.aggregate
         if aggregate is None:
             return values

@@ -133,7 +133,7 @@ class RowsOfSink:
 
 
 def batches_of(frames: Iterable[Frame], ids: Sequence[int], rows: RowsOfSink | None) -> Iterator[pa.RecordBatch]:
-    """What a source gives to Spark: frames, or the rows of its one sink in columns of their own."""
+    """The record batches of a source for Spark: frames, or the rows of its one sink in columns of their own."""
     return frame_batches(frames, ids) if rows is None else rows.batches(frames, ids)
 
 
