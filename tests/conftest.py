@@ -19,9 +19,11 @@ from eventide.testing.kafka_broker import kafka_jars
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-# How long an example takes says something about the machine, not about eventide.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long an example takes says something about the machine, not about eventide. The suite tries the same examples each
+# time, so that a change fails by what it did; `./run nightly` tries others: `--hypothesis-profile=random`.
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("random", deadline=None)
+settings.load_profile("same")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
