@@ -6,16 +6,23 @@ object of its own for each split; the checkpoint keeps what it has learnt.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eventide.common.generator_code import class_of, emits_at_the_end_only, ignores_elements
 from eventide.common.learnt import Learnt
 from eventide.common.ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.timestamp_assigner import TimestampAssigner
 from eventide.common.type_variables import T_contra
 from eventide.common.watermark import Watermark
-from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
+from eventide.common.watermark_generator import (
+    VectorizedWatermarkGenerator,
+    WatermarkGenerator,
+    WatermarkGeneratorContext,
+    WatermarkOutput,
+)
 from eventide.errors import ProgramError
 
 __all__ = [
@@ -283,12 +290,35 @@ class SuppliedGenerator:
             has an argument without a default.
         name: What to call it in plans and logs; by default, the supplier's own name.
 
+    Attributes:
+        is_periodic: Whether watermarks come at the end of micro-batches only: the class says so, or its code shows it.
+        columns: The fields that its generators look at; None stands for all. A class may name them, or its code show
+            that it looks at none.
+        ignores_elements: Whether the code shows that timestamps are all that is looked at.
+        is_assigner: Whether its generators may give timestamps as well.
+
+    What is not known of the class, where a supplier is no class and does not just call one, is the opposite of that.
+
     Raises:
         ProgramError: The supplier cannot be called in one of the two ways.
+
+    >>> class Highest(WatermarkGenerator):
+    ...     highest = MIN_MS
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         self.highest = max(self.highest, event_timestamp)
+    ...     def on_periodic_emit(self, output):
+    ...         output.emit_watermark(Watermark(self.highest))
+    >>> supplied = SuppliedGenerator(lambda: Highest())
+    >>> supplied.is_periodic, supplied.columns
+    (True, ())
     """
 
     supplier: Callable[..., WatermarkGenerator]
     name: str = ""
+    is_periodic: bool = field(init=False, repr=False, compare=False)
+    columns: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
+    ignores_elements: bool = field(init=False, repr=False, compare=False)
+    is_assigner: bool = field(init=False, repr=False, compare=False)
     _takes_context: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -303,17 +333,18 @@ class SuppliedGenerator:
                 f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, "
                 "or none: wrap it in a lambda"
             )
-        object.__setattr__(self, "_takes_context", bool(self._required()))
-
-    @property
-    def is_periodic(self) -> bool:
-        """Whether watermarks come at the end of micro-batches only, as far as the supplier tells: a class does."""
-        return isinstance(self.supplier, type) and bool(getattr(self.supplier, "is_periodic", False))
-
-    @property
-    def columns(self) -> Sequence[str] | None:
-        """The fields that its generators look at, as far as the supplier tells: a class does; None stands for all."""
-        return getattr(self.supplier, "columns", None) if isinstance(self.supplier, type) else None
+        kind = class_of(self.supplier)
+        ignores = kind is not None and ignores_elements(kind)
+        named = kind.columns if kind is not None and issubclass(kind, VectorizedWatermarkGenerator) else None
+        shown = {
+            "_takes_context": bool(self._required()),
+            "is_periodic": kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind)),
+            "columns": tuple(named) if named is not None else () if ignores else None,
+            "ignores_elements": ignores,
+            "is_assigner": kind is None or issubclass(kind, TimestampAssigner),
+        }
+        for name, value in shown.items():
+            object.__setattr__(self, name, value)
 
     def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator:
         """Return a new generator.

@@ -7,14 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
-from eventide.common.typeinfo import TupleTypeInfo, TypeInformation, Types
+from eventide.common.timestamp_assigner import SuppliedAssigner
+from eventide.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.watermark_generators import SuppliedGenerator
+from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.plan.graph import (
     AssignTransformation,
     FunctionTransformation,
     InputTransformation,
     KeyTransformation,
+    OperationTransformation,
     SideOutputTransformation,
     SinkTransformation,
+    SourceTransformation,
     Transformation,
     UnionTransformation,
     advice_on_key,
@@ -29,7 +34,7 @@ from eventide.runtime.chain.chained_operators import (
     type_after,
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
-from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
 from eventide.runtime.exchange.selected_keys import selector_of
 
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
@@ -75,7 +80,8 @@ class IncomingEdge:
 class _Path:
     """How a stream got from its task's head to where the walk stands.
 
-    ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's.
+    ``assigner`` is the last one on the way, if any; ``is_supplied`` says that its generator is the user's, and
+    ``marked_by`` is the assigner whose tasks have it, where only what it looks at goes there.
     ``advice_on_type`` tells of the last on the way that declared a type of its elements. ``type_info`` is the type of
     the elements as far as it is known here, declared or found by a trace.
     """
@@ -84,6 +90,7 @@ class _Path:
     producer: str
     assigner: int | None = None
     is_supplied: bool = False
+    marked_by: AssignTransformation | None = None
     advice_on_type: str = ""
     type_info: TypeInformation = _UNDECLARED
 
@@ -124,6 +131,7 @@ class Chains:
             for source in dict.fromkeys(node.inputs):
                 self._consumers[source.number].append(node)
         self._arrivals: dict[int, list[IncomingEdge]] = defaultdict(list)
+        self._reported: dict[int, list[Edge]] = defaultdict(list)
         self._strategies = {node.number: node.strategy for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
@@ -140,22 +148,60 @@ class Chains:
         name = self._names[head.number]
         path = _Path(head, name, advice_on_type=advice_on_type(head, name))
         path = replace(path, type_info=head.known_type(for_good=False))
-        if isinstance(head, AssignTransformation):
+        if isinstance(head, AssignTransformation) and self.looks_at(head) is not None:
+            step = self._step(head)
+            strategy = WatermarkSpec(head.strategy.generator)  # the elements have their timestamps
+            edges = sorted(self._reported[head.number], key=lambda edge: edge.address)
+            root.nodes.append(_Growing(replace(step, strategy=strategy, place=None, dead_letters=None), edges=edges))
+        elif isinstance(head, AssignTransformation):
             self._assign(head, root, path)
         else:
             self._follow(head, root, path)
         return root.finished()
 
-    def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
-        name = self._names[node.number]
+    def looks_at(self, node: AssignTransformation) -> TimesAndFields | None:
+        """What alone goes to the tasks of a user-defined generator, past which elements go; None if elements go there.
+
+        They go past it where they come from one source, have their timestamps without it, and the plan knows which of
+        their fields it looks at (decision 57).
+        """
+        strategy, generator = node.strategy, node.strategy.generator
+        if not node.begins_task or not isinstance(generator, SuppliedGenerator) or generator.is_assigner:
+            return None
+        if isinstance(strategy.timestamp_assigner, SuppliedAssigner) or self._assigns_again(node):
+            return None
+        source = _only_source(node)
+        if source is None or not (strategy.is_periodic or isinstance(source, SourceTransformation)):
+            return None  # several tasks may have elements of one split of a DataFrame, so these have no one order
+        kind, names = node.type_info, generator.columns
+        if names is None or not (generator.ignores_elements or isinstance(kind, RowTypeInfo)):
+            return None
+        types = dict(zip(kind.field_names, kind.field_types, strict=True)) if isinstance(kind, RowTypeInfo) else {}
+        if any(name not in types or types[name].has_exponents for name in names):
+            return None
+        return TimesAndFields(kind, names)
+
+    def _assigns_again(self, node: Transformation) -> bool:
+        """Whether another strategy follows in the same tasks."""
+        return any(
+            isinstance(consumer, AssignTransformation) or (not consumer.begins_task and self._assigns_again(consumer))
+            for consumer in self._consumers[node.number]
+        )
+
+    def _step(self, node: AssignTransformation) -> AssignTimestamps:
         kind, column = node.type_info, node.strategy.timestamp_column
         place = kind.field_names.index(column) if isinstance(kind, TupleTypeInfo) and isinstance(column, str) else None
-        step = AssignTimestamps(
-            name, node.number, node.strategy, self._ids.get(node.number, ""), place, node.dead_letters
-        )
+        name, id_ = self._names[node.number], self._ids.get(node.number, "")
+        return AssignTimestamps(name, node.number, node.strategy, id_, place, node.dead_letters)
+
+    def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
+        step = self._step(node)
         child = _Growing(step, speed=_speed(step, path.type_info))
         grown.nodes.append(child)
-        assigned = replace(path, producer=name, assigner=node.number, is_supplied=node.strategy.is_supplied)
+        assigned = replace(path, producer=step.name, assigner=node.number, is_supplied=node.strategy.is_supplied)
+        if _needs_tasks(node, path.head) and path.marked_by is None:
+            child.edges.append(self._edge(node, 0, path))
+            assigned = replace(assigned, marked_by=node)
         self._follow(node, child, assigned)
 
     def _follow(self, node: Transformation, grown: _Growing, path: _Path) -> None:
@@ -176,7 +222,7 @@ class Chains:
                 advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
                 known = type_after(step, path.type_info, consumer.type_info)
                 self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice, type_info=known))
-            case AssignTransformation() if not _needs_tasks(consumer, path.head):
+            case AssignTransformation() if not _needs_tasks(consumer, path.head) or self.looks_at(consumer):
                 self._assign(consumer, grown, path)
             case SideOutputTransformation():
                 child = _Growing(tag=consumer.tag)
@@ -190,6 +236,12 @@ class Chains:
                 self._follow(consumer, child, replace(path, producer=name))
             case KeyTransformation() | UnionTransformation():
                 self._follow(consumer, grown, path)
+            case _ if path.marked_by is not None:
+                edge = self._edge(consumer, input_number, path)
+                if edge.has_watermarks:
+                    self._reported[path.marked_by.number].append(replace(edge, partitioner=ReportsAlone()))
+                if edge.takes_elements:
+                    grown.edges.append(replace(edge, has_watermarks=False))
             case _:
                 grown.edges.append(self._edge(consumer, input_number, path))
 
@@ -208,7 +260,8 @@ class Chains:
             advice_on_key=advice_on_key(consumer.inputs[input_number]),
             advice_on_type=path.advice_on_type,
         )
-        arrival = IncomingEdge(edge, path.head, input_number, self._ids[path.head.number], self._strategy(path))
+        head = path.marked_by or path.head
+        arrival = IncomingEdge(edge, head, input_number, self._ids[head.number], self._strategy(path))
         self._arrivals[consumer.number].append(arrival)
         return edge
 
@@ -232,6 +285,13 @@ def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
     undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
     reason = undeclared or step.why_in_python(type_info)
     return "on columns, where its elements come so" if reason is None else f"in Python, because {reason}"
+
+
+def _only_source(node: Transformation) -> InputTransformation | None:
+    """The source of a stream, if all of its elements come from one, and no operator is on the way."""
+    while len(node.inputs) == 1 and not isinstance(node, OperationTransformation):
+        (node,) = node.inputs
+    return node if isinstance(node, InputTransformation) else None
 
 
 def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:

@@ -161,6 +161,8 @@ class _Compiler:
         if consumer.number in self._operators:
             partitioner = self._operators[consumer.number].partitioners[input_number]
             return Target(number, self._subtasks_of(consumer), partitioner)
+        if isinstance(consumer, AssignTransformation) and (seen := self._chains.looks_at(consumer)) is not None:
+            return Target(number, self._subtasks_of(consumer), seen)
         subtasks = self._parallelism if isinstance(consumer, SinkTransformation) else self._subtasks_of(consumer)
         return Target(number, subtasks, ForwardPartitioner(ElementCodec(consumer.inputs[input_number].type_info)))
 
@@ -225,12 +227,13 @@ class _Compiler:
         )
 
     def _split_task(self, node: AssignTransformation, edges: tuple[ValveEdge, ...]) -> SplitTaskSpec:
+        seen = self._chains.looks_at(node)
         spec = SplitTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
             name=self._names[node.number],
             edges=edges,
-            codec=ElementCodec(node.inputs[0].type_info),
+            codec=ElementCodec(node.inputs[0].type_info) if seen is None else seen.codec,
             of_source=node.of_source,
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),

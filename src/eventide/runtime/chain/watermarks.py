@@ -91,6 +91,26 @@ class HighestTimestamp:
         return WatermarkReport(self._channel, point, generator.watermark_for(self._highest), spoke=True)
 
 
+class MadeElsewhere:
+    """Stands for the generator of a split where its elements are: what it looks at goes to tasks of its own."""
+
+    takes_columns = True
+
+    def __init__(self, step: AssignTimestamps, channel: str) -> None:
+        self.step = step
+        self._channel = channel
+
+    def see(self, batch: Elements) -> None:
+        """Look at nothing."""
+
+    def end_batch(self, *, is_asked: bool) -> None:
+        """Say nothing."""
+
+    def reports(self) -> list[WatermarkReport]:
+        """A report that says nothing."""
+        return [WatermarkReport(self._channel)]
+
+
 class AssignerAndGenerator:
     """The assigner and the generator that one strategy made for a split, which learn and are stored together.
 

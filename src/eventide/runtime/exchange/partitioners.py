@@ -9,8 +9,9 @@ from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
@@ -21,6 +22,9 @@ from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
 from eventide.runtime.tracing.kernels import Guard
+
+
+_NO_FIELDS = Types.ROW_NAMED([""], [Types.BOOLEAN()])
 
 
 class Payload(Protocol):
@@ -142,6 +146,39 @@ class AsColumns:
     def open(self, producer: str, slot: int, subtasks: int) -> _AsColumns:
         """An empty writer of the task with a slot."""
         return _AsColumns(self.value_type)
+
+
+@dataclass(frozen=True, slots=True)
+class TimesAndFields:
+    """Of each element, its timestamp and the fields with these ``names`` leave: what a watermark generator looks at.
+
+    ``value_type`` is the type of the elements; it need not be declared where there are no names.
+    """
+
+    value_type: TypeInformation
+    names: tuple[str, ...]
+    mixes_splits: bool = False
+    max_parallelism: int = 1
+
+    @property
+    def codec(self) -> ElementCodec:
+        """Rows of these fields; without names, of one that is None."""
+        if isinstance(self.value_type, RowTypeInfo) and self.names:
+            kinds = dict(zip(self.value_type.field_names, self.value_type.field_types, strict=True))
+            return ElementCodec(RowTypeInfo([kinds[name] for name in self.names], self.names))
+        return ElementCodec(_NO_FIELDS)
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"timestamps{''.join(f', {name}' for name in self.names)} as Arrow columns, for the generator"
+
+    def user_functions(self) -> list[tuple[str, Any]]:
+        """None that are opened."""
+        return []
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _TimesAndFields:
+        """An empty writer of the task with a slot."""
+        return _TimesAndFields(self, slot % subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +401,32 @@ class _Together:
         waiting, self._waiting, self.size = self._waiting, [], 0
         for content in encoded(self._codec, waiting, []) if waiting else ():
             yield self._subtask, content
+
+
+class _TimesAndFields:
+    def __init__(self, partitioner: TimesAndFields, subtask: int) -> None:
+        self._partitioner = partitioner
+        self._codec = partitioner.codec
+        self._together = _Together(self._codec, subtask)
+        self.size = 0
+
+    def add(self, batch: Elements) -> None:
+        kind, names = self._codec.value_type, self._partitioner.names
+        if names or batch.columns is not None:
+            whole = batch.as_columns(self._partitioner.value_type)
+            timestamps, sequence = whole.timestamps, whole.sequence
+            fields = [whole.field(name) for name in names]
+        else:
+            timestamps, sequence = pa.array(batch.timestamps, pa.int64()), pa.array(batch.sequence, pa.int64())
+        if not names:
+            fields = [pa.nulls(len(batch), pa.bool_())]
+        values = pa.StructArray.from_arrays(fields, fields=list(kind.arrow_type()))
+        self._together.add(Elements(columns=Columns(kind, values, timestamps, sequence)))
+        self.size = self._together.size
+
+    def take(self) -> Iterator[tuple[int, bytes]]:
+        self.size = 0
+        return self._together.take()
 
 
 class _AsColumns:

@@ -59,7 +59,8 @@ class SplitObserver:
 
     def see(self, assigner: int, timestamps: Any) -> None:
         """Take timestamps that an assigner gave, an array of milliseconds."""
-        self.arrivals_of[assigner].see(timestamps)
+        if assigner in self.arrivals_of:
+            self.arrivals_of[assigner].see(timestamps)
 
 
 class ReaderObserver:

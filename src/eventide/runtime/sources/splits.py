@@ -23,7 +23,7 @@ from eventide.runtime.chain.chain import (
 )
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
-from eventide.runtime.chain.watermarks import ChannelWatermarks
+from eventide.runtime.chain.watermarks import ChannelWatermarks, MadeElsewhere
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.eventtime.emitter import Emitter
@@ -250,7 +250,9 @@ class SourceOutput(ChannelOutput):
             watermarks_of,
             task_output.metrics,
             task_output.moment,
-            observer=task_output.observer.of_split(split, watermarks_of),
+            observer=task_output.observer.of_split(
+                split, [number for number, of in watermarks_of.items() if not isinstance(of, MadeElsewhere)]
+            ),
             shared=task_output.shared,
         )
         self._task_output = task_output

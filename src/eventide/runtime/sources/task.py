@@ -12,7 +12,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.chain.chain import ChainNode, end_frames
 from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
-from eventide.runtime.chain.watermarks import HighestTimestamp
+from eventide.runtime.chain.watermarks import ChannelWatermarks, HighestTimestamp, MadeElsewhere
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
@@ -157,7 +157,10 @@ class SourceTask:
         return SideOutput(self._dead_letters, letter, bad.timestamp)
 
     def _output_of(self, split: str) -> SourceOutput:
-        watermarks_of = {step.number: HighestTimestamp(step, split) for step in self._output.root.assigners()}
+        watermarks_of: dict[int, ChannelWatermarks] = {
+            step.number: (MadeElsewhere if step.strategy.is_supplied else HighestTimestamp)(step, split)
+            for step in self._output.root.assigners()
+        }
         # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
         return SourceOutput(self._output, split, stable_hash(split), watermarks_of)
 
