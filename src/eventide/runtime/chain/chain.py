@@ -193,10 +193,9 @@ class ChannelOutput:
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
         step = watermarks.step
         if (results := self._on_columns(step, batch)) is not None:
-            for part in (results,) if watermarks.takes_columns else results.pieces():
-                self._hand_on_timed(node, watermarks, part)
+            self._hand_on_timed(node, watermarks, results)
             return
-        for part in (batch,) if watermarks.takes_columns and step.takes_columns else batch.pieces():
+        for part in (batch,) if step.takes_columns else batch.pieces():
             timed, without, letters = step.sort_out(part)
             self._hand_on_timed(node, watermarks, timed)
             if without:

@@ -41,10 +41,6 @@ class ChannelWatermarks(Protocol):
     def step(self) -> AssignTimestamps:
         """The assigner of timestamps, as it works for this channel."""
 
-    @property
-    def takes_columns(self) -> bool:
-        """Whether it looks at columns as they are."""
-
     def see(self, batch: Elements) -> None:
         """Look at elements that have their timestamps."""
 
@@ -61,8 +57,6 @@ class ChannelWatermarks(Protocol):
 
 class HighestTimestamp:
     """Watermarks that follow from the highest timestamp; the receiver keeps the maximum over micro-batches."""
-
-    takes_columns = True
 
     def __init__(self, step: AssignTimestamps, channel: str) -> None:
         self.step = step
@@ -93,8 +87,6 @@ class HighestTimestamp:
 
 class MadeElsewhere:
     """Stands for the generator of a split where its elements are: what it looks at goes to tasks of its own."""
-
-    takes_columns = True
 
     def __init__(self, step: AssignTimestamps, channel: str) -> None:
         self.step = step
@@ -156,7 +148,8 @@ class GeneratorRun:
         emitter: Emitter,
     ) -> None:
         self.step = step if assigner is None else step.with_assigner(assigner)
-        self.takes_columns = isinstance(generator, VectorizedWatermarkGenerator)
+        supplied = step.strategy.generator
+        self._ignores_elements = isinstance(supplied, SuppliedGenerator) and supplied.ignores_elements
         self.generator = generator
         self.learnt = learnt
         self.made_ms = made_ms
@@ -169,8 +162,13 @@ class GeneratorRun:
         self.emitter.hear()
         if batch.columns is not None and isinstance(self.generator, VectorizedWatermarkGenerator):
             self._see_columns(batch.columns, self.generator)
+        elif self._ignores_elements:
+            self._see_timestamps(batch)
         else:
-            self._see_each(batch)
+            # Objects that are made of columns here have no other owner; what follows in the chain finds columns.
+            is_owner = batch.is_unread or only_looks(self.generator.on_event)
+            for part in batch.pieces():
+                self._see_each(part, part.values if is_owner else own_each(part.values))
 
     def _see_columns(self, columns: Columns, generator: VectorizedWatermarkGenerator) -> None:
         emitter = self.emitter
@@ -179,9 +177,21 @@ class GeneratorRun:
         with calling(self.step.name, during="when the watermark generator looked at a batch"):
             generator.on_batch(_seen(columns.fields(), generator.columns), columns.timestamps, emitter)
 
-    def _see_each(self, elements: Elements) -> None:
-        emitter, on_event = self.emitter, self.generator.on_event
-        values = iter(elements.values if only_looks(on_event) else own_each(elements.values))
+    def _see_timestamps(self, elements: Elements) -> None:
+        """Show timestamps to a generator that leaves the elements alone: None stands for each."""
+        emitter, on_event, timestamp = self.emitter, self.generator.on_event, None
+        try:
+            if emitter.is_periodic:  # it says nothing here, so where it stands does not matter
+                for timestamp in elements.timestamps:
+                    on_event(None, timestamp, emitter)  # type: ignore[arg-type]
+            else:
+                for timestamp, emitter.point in zip(elements.timestamps, elements.sequence, strict=True):
+                    on_event(None, timestamp, emitter)  # type: ignore[arg-type]
+        except Exception as error:
+            raise user_function_error(self.step.name, error, during=HANDLING, timestamp=timestamp) from error
+
+    def _see_each(self, elements: Elements, shown: list[Any]) -> None:
+        emitter, on_event, values = self.emitter, self.generator.on_event, iter(shown)
         try:
             for value, timestamp, emitter.point in zip(values, elements.timestamps, elements.sequence, strict=True):
                 on_event(value, timestamp, emitter)  # type: ignore[arg-type]

@@ -99,14 +99,17 @@ class Elements:
         """The event time of each element, in milliseconds since the epoch."""
         if self._timestamps is None:
             times = self._of_columns().timestamps
-            self._timestamps = [None] * len(self) if times is None else times.to_pylist()
+            if times is None:
+                self._timestamps = [None] * len(self)
+            else:
+                self._timestamps = times.to_pylist() if times.null_count else times.to_numpy().tolist()
         return self._timestamps
 
     @property
     def sequence(self) -> list[int]:
         """The number of each element in its split or task."""
         if self._sequence is None:
-            self._sequence = self._of_columns().sequence.to_pylist()
+            self._sequence = self._of_columns().sequence.to_numpy().tolist()
         return self._sequence
 
     @property
