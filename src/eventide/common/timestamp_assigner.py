@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic
 
+from eventide.common.column_expression import ColumnExpression
 from eventide.common.type_variables import T_contra
+from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_generator import WatermarkGeneratorContext
 from eventide.errors import ProgramError
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "ExpressionAssigner",
     "FunctionAssigner",
     "RecordTimestampAssigner",
     "SuppliedAssigner",
@@ -70,6 +73,77 @@ class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
         Returns:
             A ``pyarrow.Array`` of whole milliseconds since the epoch (UTC), or of timestamps, without nulls.
         """
+
+
+class ExpressionAssigner(VectorizedTimestampAssigner[object]):
+    """Takes timestamps from an expression of ``pyarrow.compute``: whole milliseconds, or dates with a time.
+
+    A date with a time but no zone is one of UTC; what is finer than a millisecond is cut off, towards the past.
+
+    Args:
+        expression: The expression.
+        element_type: The type of the elements; None as long as that is not known.
+
+    Raises:
+        ProgramError: The expression does not fit the elements, or gives something else.
+    """
+
+    def __init__(self, expression: Any, element_type: TypeInformation | None = None) -> None:
+        self.expression = expression
+        self._milliseconds = None if element_type is None else _in_milliseconds(expression, element_type)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExpressionAssigner) and str(other.expression) == str(self.expression)
+
+    def __hash__(self) -> int:
+        return hash(str(self.expression))
+
+    def of(self, element_type: TypeInformation) -> ExpressionAssigner:
+        """Return the assigner for elements of a type."""
+        return ExpressionAssigner(self.expression, element_type)
+
+    def fields(self) -> tuple[str, ...]:
+        """The names of the fields that the expression reads."""
+        return self._bound().fields()
+
+    def extract_timestamp(self, value: object, record_timestamp: int) -> int:
+        """Return the timestamp of one element; None if a field is missing."""
+        milliseconds: int = self._bound()(value)
+        return milliseconds
+
+    def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
+        """Return the timestamps of some rows, in milliseconds."""
+        return self._bound().of_rows(batch.to_struct_array())
+
+    def extract_each(self, values: list[Any]) -> list[Any]:
+        """Return the timestamps of some elements, in milliseconds; None where a field is missing."""
+        return self._bound().of_elements(values)
+
+    def _bound(self) -> ColumnExpression:
+        if self._milliseconds is None:
+            raise ProgramError(
+                f"the type of the elements is not known to the timestamps from {self.expression}; give the strategy to "
+                "a stream whose type is declared"
+            )
+        return self._milliseconds
+
+
+def _in_milliseconds(expression: Any, element_type: TypeInformation) -> ColumnExpression:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = ColumnExpression(expression, element_type, "with_timestamp_assigner").arrow_type
+    if pa.types.is_timestamp(kind):
+        whole = expression if kind.unit in ("s", "ms") else pc.floor_temporal(expression, unit="millisecond")
+        whole = whole.cast(pa.timestamp("ms", kind.tz)).cast(pa.int64())
+    elif pa.types.is_integer(kind):
+        whole = expression.cast(pa.int64())
+    else:
+        raise ProgramError(
+            f"with_timestamp_assigner: {expression} gives {kind}; a timestamp is a whole number of milliseconds since "
+            "the epoch, or a date with a time: cast the expression to pyarrow.int64() or pyarrow.timestamp('ms')"
+        )
+    return ColumnExpression(whole, element_type, "with_timestamp_assigner")
 
 
 @dataclass(frozen=True, slots=True)

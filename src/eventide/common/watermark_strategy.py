@@ -11,7 +11,9 @@ from typing import Any, Generic, Protocol, TypeGuard
 from eventide._absent import hand_out_names
 from eventide.common.ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
+from eventide.common.column_expression import is_expression
 from eventide.common.timestamp_assigner import (
+    ExpressionAssigner,
     FunctionAssigner,
     RecordTimestampAssigner,
     SuppliedAssigner,
@@ -204,14 +206,18 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
 
         Args:
             timestamp_assigner: A `TimestampAssigner`; or a function ``(element, record_timestamp)`` that returns
-                milliseconds since the epoch; or, beyond PyFlink, the name of a column, or a Spark ``Column``, which is
-                evaluated without calling Python for each element.
+                milliseconds since the epoch; or, beyond PyFlink, the name of a column, an expression of
+                ``pyarrow.compute`` over the fields, or a Spark ``Column``, which are evaluated without calling Python
+                for each element.
 
         Raises:
             ProgramError: The argument is none of these.
         """
         if isinstance(timestamp_assigner, TimestampAssigner):
             return replace(spec_of(self), timestamp_assigner=timestamp_assigner, timestamp_column=None)
+        if is_expression(timestamp_assigner):
+            assigner = ExpressionAssigner(timestamp_assigner)
+            return replace(spec_of(self), timestamp_assigner=assigner, timestamp_column=None)
         if isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
             return replace(spec_of(self), timestamp_assigner=None, timestamp_column=timestamp_assigner)
         if callable(timestamp_assigner):
@@ -220,7 +226,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
             )
         raise ProgramError(
             "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
-            f"a column name or a Column, got {timestamp_assigner!r}"
+            f"a column name, an expression of pyarrow.compute or a Column, got {timestamp_assigner!r}"
         )
 
     def with_null_timestamps(self, null_timestamps: NullTimestamps | _Tag) -> WatermarkSpec[T_contra]:
@@ -320,6 +326,8 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
     def _timestamps(self) -> str:
         if isinstance(self.timestamp_assigner, SuppliedAssigner):
             return f"from {self.timestamp_assigner.name}"
+        if isinstance(self.timestamp_assigner, ExpressionAssigner):
+            return f"from {self.timestamp_assigner.expression}"
         if isinstance(self.timestamp_assigner, FunctionAssigner):
             return f"from function {getattr(self.timestamp_assigner.function, '__name__', 'callable')}"
         if self.timestamp_assigner is not None:

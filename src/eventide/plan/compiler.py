@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eventide.common.accepted import has_no_effect, level_of_the_program
+from eventide.common.timestamp_assigner import ExpressionAssigner
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_generators import BoundedOutOfOrderness, SuppliedGenerator
@@ -392,8 +393,11 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
     strategy = node.strategy
     seen = strategy.generator.columns if isinstance(strategy.generator, SuppliedGenerator) else ()
-    if strategy.timestamp_assigner is not None or seen is None:
+    assigner = strategy.timestamp_assigner
+    if seen is None or not (assigner is None or isinstance(assigner, ExpressionAssigner)):
         return None
+    if isinstance(assigner, ExpressionAssigner):
+        return {*seen, *assigner.fields()}
     return {*seen, *([strategy.timestamp_column] if isinstance(strategy.timestamp_column, str) else [])}
 
 

@@ -96,13 +96,96 @@ def test_a_supplier_that_makes_something_else_is_refused():
         WatermarkStrategy.for_generator(lambda: "x").generator.create(CONTEXT)
 
 
-def test_a_class_tells_that_it_is_periodic_and_a_function_cannot():
-    assert [WatermarkStrategy.for_generator(supplier).is_periodic for supplier in (Periodic, Quiet, quiet)] == [
-        True,
-        False,
-        False,
-    ]
+def test_a_class_tells_that_it_is_periodic():
+    assert WatermarkStrategy.for_generator(Periodic).is_periodic
     assert WatermarkStrategy.for_monotonous_timestamps().is_periodic
+
+
+class Speaks(Quiet):
+    def on_event(self, event, event_timestamp, output):
+        output.mark_idle()
+
+
+class Looks(Quiet):
+    def on_event(self, event, event_timestamp, output):
+        self.last = event
+
+
+class LooksAround(Quiet):
+    def on_event(self, event, event_timestamp, output):
+        self.last = locals()
+
+
+class LooksLater(Quiet):
+    def on_event(self, event, event_timestamp, output):
+        self.later = lambda: (event, output)
+
+
+class KeepsOutput(Quiet):
+    def on_periodic_emit(self, output):
+        self.output = output
+
+
+class KeepsVerb(Quiet):
+    def on_periodic_emit(self, output):
+        self.emit = output.emit_watermark
+
+
+class SpeaksLast(Quiet):
+    def on_periodic_emit(self, output):
+        if self.context is None:
+            output.mark_idle()
+        output.emit_watermark(Watermark(5))
+
+
+class Changes(Quiet):
+    def __init__(self):
+        self.on_event = print
+
+
+class ChangesByName(Quiet):
+    def __init__(self):
+        setattr(self, "on_" + "event", print)
+
+
+class Inherits(Speaks):
+    pass
+
+
+def makes_later():
+    made = Quiet()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("supplier", "is_periodic", "columns"),
+    [
+        (Quiet, True, ()),
+        (quiet, True, ()),
+        (quiet_with, True, ()),
+        (lambda context: Quiet(context), True, ()),  # noqa: PLW0108 - the class has a default for it
+        (partial(WithContext, CONTEXT), True, ()),
+        (SpeaksLast, True, ()),
+        (Speaks, False, ()),
+        (Inherits, False, ()),
+        (Looks, True, None),
+        (LooksAround, False, None),
+        (LooksLater, False, None),
+        (KeepsOutput, False, ()),
+        (KeepsVerb, False, ()),
+        (Changes, False, None),
+        (ChangesByName, False, None),
+        (makes_later, False, None),
+        (lambda: [Quiet()][0], False, None),
+    ],
+)
+def test_code_shows_what_a_generator_looks_at_and_when_it_may_emit(supplier, is_periodic, columns):
+    generator = WatermarkStrategy.for_generator(supplier).generator
+    assert (generator.is_periodic, generator.columns, generator.ignores_elements) == (
+        is_periodic,
+        columns,
+        columns == (),
+    )
 
 
 def test_a_strategy_with_a_generator_keeps_it_with_all_else():

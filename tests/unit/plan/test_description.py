@@ -131,8 +131,12 @@ def test_a_generator_of_the_users_is_an_operator_on_splits():
     described = of(stream.key_by(lambda e: e[0]).window(TENS).process(Contents()))
     splits, window = described["operators"]
     assert (splits["kind"], window["kind"]) == ("splits", "operator")
-    way = next(edge for edge in described["edges"] if edge["to"] == window["name"])
-    assert (way["from"], way["strategy"]["generator"], way["strategy"]["bound_ms"]) == (splits["name"], "own", None)
+    ways = {edge["from"]: edge for edge in described["edges"] if edge["to"] == window["name"]}
+    assert {way: (e["strategy"]["generator"], e["strategy"]["bound_ms"]) for way, e in ways.items()} == {
+        "trips": ("own", None),
+        splits["name"]: ("own", None),
+    }
+    assert ways[splits["name"]]["travels"] == "watermarks alone"
 
 
 def test_sources_that_wait_for_each_other_name_their_group():

@@ -328,15 +328,17 @@ def generated(generator, behind=None):
 
 def test_the_generators_of_splits_have_tasks_of_their_own_and_the_plan_says_so():
     plan = generated(Mine)
-    assert explain(plan).splitlines()[:9] == [
+    assert explain(plan).splitlines()[:11] == [
         "Source 'script': ScriptedSource, bounded, 2 split(s): s, t",
-        "  -> operator 1: ROW(key: STRING, at: LONG) as Arrow columns",
+        "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
+        "    -> operator 1: timestamps as Arrow columns, for the generator",
+        "    -> operator 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
         "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'timestamps and watermarks': the watermarks of each split, by a generator of its own, 2 subtask(s)",
         "  state      the generator of each split",
         f"  stored as  {plan.operators[0].id!r}",
-        "  timestamps and watermarks: watermarks of Mine, idle after 500 ms, timestamps from column 'at'",
-        "    -> operator 2: by key (STRING), ROW(key: STRING, at: LONG) as Arrow columns",
+        "  timestamps and watermarks: watermarks of Mine, timestamps of the source",
+        "    -> operator 2: watermarks alone",
         "Stage 2: one shuffle, 1 operator(s)",
     ]
 

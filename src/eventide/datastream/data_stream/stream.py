@@ -25,9 +25,10 @@ from eventide.api.functions.output_tag import OutputTag
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.api.windows import TimeWindow, WindowAssigner
 from eventide.common.accepted import level_of_the_program
+from eventide.common.column_expression import ColumnExpression, is_expression
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
 from eventide.common.time import Duration, Time
-from eventide.common.timestamp_assigner import FunctionAssigner
+from eventide.common.timestamp_assigner import ExpressionAssigner, FunctionAssigner
 from eventide.common.type_variables import IN, OUT, K, T, T_co, W
 from eventide.common.typeinfo import (
     CompositeTypeInfo,
@@ -441,6 +442,8 @@ class DataStream(StreamHints, Generic[T_co]):
                 f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
             )
         assigner = strategy.timestamp_assigner
+        if isinstance(assigner, ExpressionAssigner):
+            strategy = replace(strategy, timestamp_assigner=assigner.of(element_type))
         if isinstance(assigner, FunctionAssigner):
             strategy = replace(
                 strategy, timestamp_assigner=FunctionAssigner(self._env.as_configured(assigner.function))
@@ -663,13 +666,37 @@ def key_of(
     """
     if isinstance(selector, str):
         return _key_of_fields(source, [selector, *([] if key_type is None else [key_type]), *more])
+    if is_expression(selector):
+        return _key_of_expression(where, source, selector, key_type, more)
     select = selector.get_key if isinstance(selector, KeySelector) else selector
     if not callable(select):
-        raise ProgramError(f"{where} needs a function of an element, a KeySelector or fields by name, not {selector!r}")
+        raise ProgramError(
+            f"{where} needs a function of an element, a KeySelector, fields by name, or an expression of "
+            f"pyarrow.compute, not {selector!r}"
+        )
     if isinstance(key_type, str) or more:
         raise ProgramError(f"{where} takes one function, or the names of fields, not both")
     _check_key_type(key_type)
     return Key(select, key_type or Types.PICKLED_BYTE_ARRAY())
+
+
+def _key_of_expression(
+    where: str, source: Transformation, selector: object, key_type: TypeInformation | str | None, more: Sequence[str]
+) -> Key:
+    select = ColumnExpression(selector, source.type_info, where)
+    if isinstance(key_type, str) or more:
+        raise ProgramError(f"{where} takes one expression, or the names of fields, not both")
+    if key_type not in (None, select.result_type):
+        raise ProgramError(
+            f"{where}: {selector} gives {select.result_type}, and the key_type is {key_type}; cast the expression, or "
+            "leave key_type out"
+        )
+    if select.field is not None:
+        return _key_of_fields(source, [select.field])
+    if isinstance(select.result_type, CompositeTypeInfo):
+        raise ProgramError(f"{where}: {selector} gives {select.result_type}; key by its fields, by name")
+    _check_key_type(select.result_type)
+    return Key(select, select.result_type)
 
 
 def _key_of_fields(source: Transformation, names: Sequence[Any]) -> Key:

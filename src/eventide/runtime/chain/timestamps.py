@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from eventide.api.dead_letters import ADVICE
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.timestamp_assigner import (
+    ExpressionAssigner,
     FunctionAssigner,
     RecordTimestampAssigner,
     SuppliedAssigner,
@@ -209,8 +210,13 @@ class AssignTimestamps:
         return columns.timestamps_or_nulls()
 
     def _one_by_one(self, elements: Elements, keeps_null: bool) -> tuple[Elements, Elements | None]:
+        assigner, timestamps = self.strategy.timestamp_assigner, list[Any]()
+        if isinstance(assigner, ExpressionAssigner):
+            try:
+                return self._timed(elements, assigner.extract_each(elements.values), keeps_null=keeps_null)
+            except DataError:
+                pass  # one by one, the element shows that is to blame
         extract, values = self._extractor(), iter(elements.values)
-        timestamps: list[Any]
         try:
             if elements.timestamps.count(None) == len(elements):
                 timestamps = [extract(value, MIN_MS) for value in values]

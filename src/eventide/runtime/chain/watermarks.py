@@ -179,16 +179,19 @@ class GeneratorRun:
 
     def _see_timestamps(self, elements: Elements) -> None:
         """Show timestamps to a generator that leaves the elements alone: None stands for each."""
-        emitter, on_event, timestamp = self.emitter, self.generator.on_event, None
+        emitter, on_event, timestamps = self.emitter, self.generator.on_event, iter(elements.timestamps)
         try:
             if emitter.is_periodic:  # it says nothing here, so where it stands does not matter
-                for timestamp in elements.timestamps:
+                for timestamp in timestamps:
                     on_event(None, timestamp, emitter)  # type: ignore[arg-type]
             else:
-                for timestamp, emitter.point in zip(elements.timestamps, elements.sequence, strict=True):
+                for timestamp, emitter.point in zip(timestamps, elements.sequence, strict=True):
                     on_event(None, timestamp, emitter)  # type: ignore[arg-type]
         except Exception as error:
-            raise user_function_error(self.step.name, error, during=HANDLING, timestamp=timestamp) from error
+            # Elements may have gone another way; then there are columns, of the timestamps.
+            what, values = ("timestamp", elements.timestamps) if elements.columns else ("element", elements.values)
+            of = {what: last_of(values, timestamps)}
+            raise user_function_error(self.step.name, error, during=HANDLING, **of) from error
 
     def _see_each(self, elements: Elements, shown: list[Any]) -> None:
         emitter, on_event, values = self.emitter, self.generator.on_event, iter(shown)

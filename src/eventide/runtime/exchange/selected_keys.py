@@ -115,6 +115,14 @@ def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any
     Raises:
         NoKey: if the selector raised, naming the element.
     """
+    of_elements = getattr(select, "of_elements", None)
+    if of_elements is not None:
+        try:
+            found: list[Any] = of_elements(elements.values)
+        except Exception:
+            found = []  # one by one, the element shows that is to blame
+        if len(found) == len(elements):
+            return found
     values = iter(elements.values if only_looks(select) else own_each(elements.values))
     try:
         return [select(value) for value in values]

@@ -21,6 +21,7 @@ from eventide.api.functions import (
     RuntimeContext,
     WindowFunction,
 )
+from eventide.common.column_expression import ColumnExpression
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.types import Row
@@ -63,6 +64,19 @@ class KeyOfSide:
     def __init__(self, first: Callable[[Any], Any], second: Callable[[Any], Any], name: str) -> None:
         self.selects = first, second
         self.__qualname__ = name
+        if any(isinstance(select, ColumnExpression) for select in self.selects):
+            self.of_elements = self._of_elements
+
+    def _of_elements(self, elements: Sequence[Sided]) -> list[Any]:
+        """The key of each element, where expressions find those of one side together."""
+        keys: list[Any] = [None] * len(elements)
+        for side, select in enumerate(self.selects):
+            places = [place for place, (of, _) in enumerate(elements) if of == side]
+            values = [elements[place][1] for place in places]
+            found = select.of_elements(values) if isinstance(select, ColumnExpression) else [*map(select, values)]
+            for place, key in zip(places, found, strict=True):
+                keys[place] = key
+        return keys
 
     def __call__(self, element: Sided) -> Any:
         """The key of an element."""

@@ -9,8 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.common.column_expression import ColumnExpression
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.evaluation import WHOLE, Arguments, evaluated, fits, flattened, truths
@@ -60,6 +62,11 @@ def mapped(
         NotTraceable: if it stays Python.
         Guard: if Python might give something else for one of these elements.
     """
+    if isinstance(function, ColumnExpression):
+        try:
+            return function.of_rows(columns.values), function.result_type
+        except DataError as error:
+            raise Guard("an expression that cannot be computed") from error
     found = traced(function, columns.type_info)
     kind = result_type(found, declared)
     with guarded():
