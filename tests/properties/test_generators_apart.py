@@ -78,11 +78,7 @@ class Emits(KeyedProcessFunction):
 def hidden(generator):
     """A supplier that does not show what it makes."""
 
-    def make():
-        made = generator()
-        return made
-
-    return make
+    return lambda: [generator()][0]
 
 
 def program(supplier, script, declared):

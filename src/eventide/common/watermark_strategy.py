@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any, Generic, Protocol, TypeGuard
 
 from eventide._absent import hand_out_names
+from eventide.common.column_expression import is_expression
 from eventide.common.ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
-from eventide.common.column_expression import is_expression
 from eventide.common.timestamp_assigner import (
     ExpressionAssigner,
     FunctionAssigner,

@@ -152,9 +152,8 @@ class Inherits(Speaks):
     pass
 
 
-def makes_later():
-    made = Quiet()
-    return made
+def makes_one_of_two(one=True):
+    return Quiet() if one else Speaks()
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ def makes_later():
         (KeepsVerb, False, ()),
         (Changes, False, None),
         (ChangesByName, False, None),
-        (makes_later, False, None),
+        (makes_one_of_two, False, None),
         (lambda: [Quiet()][0], False, None),
     ],
 )

@@ -23,7 +23,6 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
 from eventide.runtime.tracing.kernels import Guard
 
-
 _NO_FIELDS = Types.ROW_NAMED([""], [Types.BOOLEAN()])
 
 
