@@ -63,7 +63,8 @@ class WatermarkGenerator(ABC, Generic[T_contra]):
 
     Attributes:
         is_periodic: Whether it emits in `on_periodic_emit` only. A class that says so is held to it, and lets eventide
-            aggregate elements before the shuffle, as it does with built-in watermarks. Not in Flink.
+            aggregate elements before the shuffle, as it does with built-in watermarks. It need not be said where the
+            code of `on_event` makes no use of the output. Not in Flink.
 
     >>> class Bounded(WatermarkGenerator):
     ...     is_periodic = True
@@ -101,7 +102,8 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
 
     Attributes:
         columns: The names of the fields that it looks at; None for all. A class that names them is shown these alone,
-            and where no one else needs the other fields, they are not read.
+            and after a source only they go to its tasks; fields that nothing else needs are not read. A class whose
+            methods make no use of their argument for elements need not say that it looks at none.
 
     >>> class Bounded(VectorizedWatermarkGenerator):
     ...     is_periodic = True

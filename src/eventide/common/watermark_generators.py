@@ -336,6 +336,8 @@ class SuppliedGenerator:
         kind = class_of(self.supplier)
         ignores = kind is not None and ignores_elements(kind)
         named = kind.columns if kind is not None and issubclass(kind, VectorizedWatermarkGenerator) else None
+        if isinstance(named, str):
+            raise ProgramError(f"watermark generator: the columns of {self._name()} are a list of names, not {named!r}")
         shown = {
             "_takes_context": bool(self._required()),
             "is_periodic": kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind)),

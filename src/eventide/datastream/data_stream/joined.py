@@ -77,10 +77,12 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
     def where(
         self, key_selector: Selector[T1_co], key_type: TypeInformation | str | None = None, *more: str
     ) -> Where[T2_co, S_co]:
-        """Say what the key of the first stream's elements is: a function of an element, or fields by name.
+        """Say what the key of the first stream's elements is.
+
+        It is a function of an element, fields by name, or an expression of ``pyarrow.compute`` over the fields.
 
         Raises:
-            ProgramError: if it is neither, or a field is not there.
+            ProgramError: if it is none of these, or a field is not there.
         """
         key = key_of("where", self._inputs[0]._transformation, key_selector, key_type, more)
         return Where(self._inputs, self._with_window, key)
@@ -109,10 +111,12 @@ class Where(Generic[T2_co, S_co]):
     def equal_to(
         self, key_selector: Selector[T2_co], key_type: TypeInformation | str | None = None, *more: str
     ) -> EqualTo[S_co]:
-        """Say what the key of the second stream's elements is: a function of an element, or fields by name.
+        """Say what the key of the second stream's elements is.
+
+        It is a function of an element, fields by name, or an expression of ``pyarrow.compute`` over the fields.
 
         Raises:
-            ProgramError: if it is neither, a field is not there, or its type is another than that of the first.
+            ProgramError: if it is none of these, a field is not there, or its type is another than that of the first.
         """
         key = key_of("equal_to", self._inputs[1]._transformation, key_selector, key_type, more)
         if _ANY not in (key.type_info, self._key.type_info) and key.type_info != self._key.type_info:

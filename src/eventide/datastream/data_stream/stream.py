@@ -313,10 +313,19 @@ class DataStream(StreamHints, Generic[T_co]):
 
         The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
         (``key_by("user", "country")``; those of a tuple are ``f0``, ``f1``, …), which is what windows need to run on
-        columns.
+        columns; or an expression of ``pyarrow.compute`` over the fields.
+
+        >>> import pyarrow.compute as pc
+        >>> from eventide.common import Row, Types
+        >>> from eventide.testing import local_environment
+        >>> order = Types.ROW_NAMED(["user"], [Types.STRING()])
+        >>> orders = local_environment().from_collection([Row("Ann"), Row("ANN")], order)
+        >>> counts = orders.key_by(pc.utf8_lower(pc.field("user"))).reduce(lambda one, other: other)
+        >>> list(counts.execute_and_collect())
+        [Row(user='Ann'), Row(user='ANN')]
 
         Raises:
-            ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
+            ProgramError: if it is none of these, a field is not there, or the type cannot be one of keys.
         """
         from eventide.datastream.data_stream.keyed import KeyedStream
 
