@@ -27,6 +27,9 @@ class FileFormat(ABC):
     A position in a file is 0 at its beginning; what else it counts is the format's own business.
     """
 
+    name: ClassVar[str] = ""
+    """The name of the format, for errors."""
+
     cuts: ClassVar[bool] = False
     """Whether a file may be read in several micro-batches."""
 
@@ -42,6 +45,17 @@ class FileFormat(ABC):
             ProgramError: if there is no file to find it in.
             DataError: if that file cannot be read.
         """
+        if self.type_info is not None:
+            return self
+        if first is None:
+            raise ProgramError(
+                f"there is no {self.name} file yet whose columns could be taken; declare them, such as "
+                "type_info=Types.ROW_NAMED([...], [...])"
+            )
+        return self.with_type_of(first)
+
+    def with_type_of(self, file: File) -> Self:
+        """Return the format with the type that a file has, or that its beginning suggests."""
         return self
 
     @abstractmethod
@@ -144,7 +158,6 @@ class StreamFormat(FileFormat):
         return lines + (last != b"\n")
 
     def read(self, file: File, start: int, end: int, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        """All rows, after a look whether the file is as it was; see :meth:`FileFormat.read`."""
         check_size(file, end)
         if end > start:
             with file.reading(), file.stream() as stream:
@@ -153,7 +166,6 @@ class StreamFormat(FileFormat):
     def sorted_out(
         self, file: File, start: int, end: int, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """Read rows, those that cannot be read as `Unreadable`; see :meth:`FileFormat.sorted_out`."""
         check_size(file, end)
         if end > start:
             with file.reading(), file.stream() as stream:

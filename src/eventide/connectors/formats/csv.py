@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, filterfalse, islice
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import advised
@@ -230,6 +230,7 @@ class CsvReaderFormat(StreamFormat):
     ROW(user: STRING, amount: LONG)
     """
 
+    name: ClassVar[str] = "CSV"
     schema: CsvSchema
 
     @staticmethod
@@ -246,17 +247,9 @@ class CsvReaderFormat(StreamFormat):
     def type_info(self) -> TypeInformation | None:
         return self.schema.row_type
 
-    def resolved(self, first: File | None) -> CsvReaderFormat:
-        """With columns as the beginning of the first file suggests, if none were declared; see :class:`FileFormat`."""
-        if self.schema.row_type is not None:
-            return self
-        if first is None:
-            raise ProgramError(
-                "there is no CSV file yet whose columns could be taken; declare them, such as "
-                "type_info=Types.ROW_NAMED([...], [...])"
-            )
-        with first.reading(), first.stream() as stream:
-            found = type_of_columns(self._reader(stream, None, self._converted(None)).schema, first)
+    def with_type_of(self, file: File) -> Self:
+        with file.reading(), file.stream() as stream:
+            found = type_of_columns(self._reader(stream, None, self._converted(None)).schema, file)
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
@@ -48,6 +48,7 @@ class JsonReaderFormat(StreamFormat):
     ROW(user: STRING)
     """
 
+    name: ClassVar[str] = "JSON"
     row_type: TypeInformation | None = None
 
     def __post_init__(self) -> None:
@@ -61,18 +62,10 @@ class JsonReaderFormat(StreamFormat):
     def type_info(self) -> TypeInformation | None:
         return self.row_type
 
-    def resolved(self, first: File | None) -> JsonReaderFormat:
-        """With fields as the beginning of the first file suggests, if none were declared; see :class:`FileFormat`."""
-        if self.row_type is not None:
-            return self
-        if first is None:
-            raise ProgramError(
-                "there is no JSON file yet whose fields could be taken; declare them, such as "
-                "type_info=Types.ROW_NAMED([...], [...])"
-            )
-        with first.reading(), first.stream() as stream:
+    def with_type_of(self, file: File) -> Self:
+        with file.reading(), file.stream() as stream:
             found = _parsed(next(_whole_lines(stream)), None)
-            return replace(self, row_type=type_of_columns(found.schema, first))
+            return replace(self, row_type=type_of_columns(found.schema, file))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -90,7 +83,6 @@ class JsonReaderFormat(StreamFormat):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The rows, and the lines that cannot be read; see :meth:`FileFormat.sorted_out`."""
         import pyarrow as pa
 
         rows = _Rows(file, type_info)

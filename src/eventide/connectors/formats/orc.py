@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
@@ -13,7 +13,6 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system.columns import as_declared, check_columns, names_to_read, type_of_columns
 from eventide.connectors.file_system.files import File, check_rows
 from eventide.connectors.file_system.format import BulkFormat
-from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -38,6 +37,7 @@ class OrcColumnarRowInputFormat(BulkFormat):
     ROW(user: STRING)
     """
 
+    name: ClassVar[str] = "ORC"
     row_type: TypeInformation | None = None
 
     def __post_init__(self) -> None:
@@ -48,27 +48,17 @@ class OrcColumnarRowInputFormat(BulkFormat):
     def type_info(self) -> TypeInformation | None:
         return self.row_type
 
-    def resolved(self, first: File | None) -> OrcColumnarRowInputFormat:
-        """With the type of the first file, if none was declared; see :meth:`FileFormat.resolved`."""
-        if self.row_type is not None:
-            return self
-        if first is None:
-            raise ProgramError(
-                "there is no ORC file yet whose columns could be taken; declare them, such as "
-                "type_info=Types.ROW_NAMED([...], [...])"
-            )
-        with _opened(first) as orc:
-            return replace(self, row_type=type_of_columns(orc.schema, first))
+    def with_type_of(self, file: File) -> Self:
+        with _opened(file) as orc:
+            return replace(self, row_type=type_of_columns(orc.schema, file))
 
     def rows(self, file: File) -> int:
-        """The number of rows, which stands at the end of the file."""
         with _opened(file) as orc:
             return int(orc.nrows)
 
     def read_rows(
         self, file: File, start: int, end: int, to_its_end: bool, type_info: TypeInformation
     ) -> Iterator[RecordBatch]:
-        """The rows, out of those stripes that have some of them; see :meth:`BulkFormat.read_rows`."""
         with _opened(file) as orc:
             if to_its_end or end > orc.nrows:
                 check_rows(file, end, orc.nrows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
@@ -54,6 +54,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     ROW(user: STRING)
     """
 
+    name: ClassVar[str] = "Parquet"
     row_type: TypeInformation | None = None
     hadoop_config: object = None
     batch_size: int = _BATCH_ROWS
@@ -70,20 +71,11 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     def type_info(self) -> TypeInformation | None:
         return self.row_type
 
-    def resolved(self, first: File | None) -> ParquetColumnarRowInputFormat:
-        """With the type of the first file, if none was declared; see :meth:`FileFormat.resolved`."""
-        if self.row_type is not None:
-            return self
-        if first is None:
-            raise ProgramError(
-                "there is no Parquet file yet whose columns could be taken; declare them, such as "
-                "type_info=Types.ROW_NAMED([...], [...])"
-            )
-        with _opened(first) as parquet:
-            return replace(self, row_type=type_of_columns(parquet.schema_arrow, first))
+    def with_type_of(self, file: File) -> Self:
+        with _opened(file) as parquet:
+            return replace(self, row_type=type_of_columns(parquet.schema_arrow, file))
 
     def rows(self, file: File) -> int:
-        """The number of rows, which stands at the end of the file."""
         with _opened(file) as parquet:
             return int(parquet.metadata.num_rows)
 
@@ -105,7 +97,6 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     def read_rows(
         self, file: File, start: int, end: int, to_its_end: bool, type_info: TypeInformation
     ) -> Iterator[RecordBatch]:
-        """The rows, out of those row groups that have some of them; see :meth:`BulkFormat.read_rows`."""
         with _opened(file) as parquet:
             rows = parquet.metadata.num_rows
             if to_its_end or end > rows:
