@@ -79,66 +79,8 @@ class AggregatingState(MergingState[IN, OUT]):
     """State that aggregates what is added with an `AggregateFunction`."""
 
 
-class MapState(State, Generic[K, V]):
-    """State that holds a map, used like a dict."""
-
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """Return the value of `key`, or None where there is none."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Set the value of `key`."""
-
-    @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set the values of several keys."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Delete `key`; nothing happens where it is not there."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """Say whether `key` is there."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all keys with their values."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Say whether there is no key."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """Broadcast state as elements of the stream that is not broadcast see it: a map that they may read.
-
-    Its values are not to be changed in place either.
-    """
+class _ReadableMap(State, Generic[K, V]):
+    """A map that can be read."""
 
     @abstractmethod
     def get(self, key: K) -> V | None:
@@ -174,11 +116,8 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
         return iter(self.keys())
 
 
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """Broadcast state as elements of the broadcast stream see it: a map, of which every subtask has a copy.
-
-    All subtasks must make the same of the same elements; they have them in one order.
-    """
+class _WritableMap(_ReadableMap[K, V]):
+    """A map that can be read and changed."""
 
     @abstractmethod
     def put(self, key: K, value: V) -> None:
@@ -197,6 +136,24 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     def __delitem__(self, key: K) -> None:
         self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """State that holds a map, used like a dict."""
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """Broadcast state as elements of the stream that is not broadcast see it: a map that they may read.
+
+    Its values must not be changed in place either.
+    """
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """Broadcast state as elements of the broadcast stream see it: a map, of which every subtask has a copy.
+
+    Every subtask sees the same elements in the same order, and must do the same with them.
+    """
 
 
 class VectorizedValueState(ABC):
@@ -232,8 +189,7 @@ class StateDescriptor(ABC, Generic[S_co]):
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
-            message = f"state descriptor: expected a name, got {name!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"state descriptor: expected a name, got {name!r}")
         self.name = name
         self.type_info = _checked_type(name, type_info)
         self.ttl_config: StateTtlConfig | None = None
@@ -245,8 +201,7 @@ class StateDescriptor(ABC, Generic[S_co]):
             ProgramError: `ttl_config` is no `StateTtlConfig`.
         """
         if not isinstance(ttl_config, StateTtlConfig):
-            message = f"state {self.name!r}: expected a StateTtlConfig, got {ttl_config!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"state {self.name!r}: expected a StateTtlConfig, got {ttl_config!r}")
         self.ttl_config = ttl_config if ttl_config.is_enabled() else None
 
     def get_name(self) -> str:
@@ -272,7 +227,6 @@ class ValueStateDescriptor(StateDescriptor[ValueState[T]]):
         super().__init__(name, value_type_info)
 
     def bind(self, store: KeyedStateStore) -> ValueState[T]:
-        """Return the `ValueState` of this name."""
         return store.get_state(self)
 
 
@@ -284,7 +238,6 @@ class ListStateDescriptor(StateDescriptor[ListState[T]]):
         super().__init__(name, Types.LIST(elem_type_info))
 
     def bind(self, store: KeyedStateStore) -> ListState[T]:
-        """Return the `ListState` of this name."""
         return store.get_list_state(self)
 
 
@@ -297,7 +250,6 @@ class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
         super().__init__(name, Types.MAP(key_type_info, value_type_info))
 
     def bind(self, store: KeyedStateStore) -> MapState[K, V]:
-        """Return the `MapState` of this name."""
         return store.get_map_state(self)
 
 
@@ -332,15 +284,13 @@ class KeyedStateStore(ABC):
         Raises:
             ProgramError: The function is of another kind.
         """
-        message = (
+        raise ProgramError(
             f"the state {state_descriptor.name!r} is asked for with get_vectorized_state by a function that is called "
             "for one key at a time; use get_state"
         )
-        raise ProgramError(message)
 
 
 def _checked_type(name: str, type_info: object) -> TypeInformation:
     if not isinstance(type_info, TypeInformation):
-        message = f"state {name!r}: expected a TypeInformation such as Types.LONG(), got {type_info!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"state {name!r}: expected a TypeInformation such as Types.LONG(), got {type_info!r}")
     return type_info
