@@ -271,8 +271,9 @@ def approx_quantiles(column: str, probabilities: Sequence[float], rank_error: fl
     """
     check_sketches_are_installed("approx_quantiles")
     if not isinstance(probabilities, Sequence) or isinstance(probabilities, str) or not probabilities:
-        message = f"approx_quantiles: expected a list of probabilities such as [0.5, 0.99], got {probabilities!r}"
-        raise ProgramError(message)
+        raise ProgramError(
+            f"approx_quantiles: expected a list of probabilities such as [0.5, 0.99], got {probabilities!r}"
+        )
     ranks = tuple(_between("approx_quantiles", "a probability", rank, 0.0, 1.0) for rank in probabilities)
     error = _between("approx_quantiles", "rank_error", rank_error, 0.0002, 0.25)
     name = f"approx_quantiles({column}, {list(ranks)})"
@@ -308,13 +309,11 @@ def approx_top_k(column: str, k: int = 5, max_items_tracked: int = 10_000) -> Co
 
 def _between(function: str, what: str, value: Any, lowest: float, highest: float) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not lowest <= value <= highest:
-        message = f"{function}: {what} is a number from {lowest:g} to {highest:g}, got {value!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{function}: {what} is a number from {lowest:g} to {highest:g}, got {value!r}")
     return float(value)
 
 
 def _whole(function: str, what: str, value: Any, lowest: int, highest: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        message = f"{function}: {what} is a whole number from {lowest} to {highest}, got {value!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{function}: {what} is a whole number from {lowest} to {highest}, got {value!r}")
     return int(value)

@@ -73,8 +73,7 @@ class ColumnAggregate:
         'orders'
         """
         if not isinstance(name, str) or not name:
-            message = f"{self!r}.alias: expected a name for the result, got {name!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"{self!r}.alias: expected a name for the result, got {name!r}")
         return replace(self, name=name)
 
     def result_type(self, input_type: TypeInformation | None = None) -> TypeInformation:
@@ -110,8 +109,7 @@ def column_aggregate(function: str, column: str, default_name: str, **options: A
         ProgramError: The column is not given by its name.
     """
     if not isinstance(column, str) or not column:
-        message = f"{function}: expected the name of a column, got {column!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{function}: expected the name of a column, got {column!r}")
     return ColumnAggregate(function, column, default_name, tuple(options.items()))
 
 
@@ -132,8 +130,9 @@ def result_type(
     if column is None:
         return Types.LONG()
     if not isinstance(input_type, TypeInformation):
-        message = f"{aggregate}: expected the type of column {column!r} as a TypeInformation, got {input_type!r}"
-        raise ProgramError(message)
+        raise ProgramError(
+            f"{aggregate}: expected the type of column {column!r} as a TypeInformation, got {input_type!r}"
+        )
     result = _RULES[function](input_type)
     if result is not None:
         return result
@@ -142,8 +141,9 @@ def result_type(
     else:
         takes = "numbers, text, bytes, truth values, dates and times only"
         advice = "take one of its fields, or make a text of it, in a map before the window"
-    message = f"{aggregate}: column {column!r} is of type {input_type}, but {function} takes {takes}; {advice}"
-    raise ProgramError(message)
+    raise ProgramError(
+        f"{aggregate}: column {column!r} is of type {input_type}, but {function} takes {takes}; {advice}"
+    )
 
 
 def _among(types: frozenset[TypeInformation], result: Callable[[TypeInformation], TypeInformation]) -> Rule:

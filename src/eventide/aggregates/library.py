@@ -16,8 +16,7 @@ def check_sketches_are_installed(function: str) -> None:
     >>> check_sketches_are_installed("approx_top_k")
     """
     if find_spec("datasketches") is None:
-        message = (
+        raise ProgramError(
             f"{function} needs the library datasketches, which is not installed here: "
             "pip install 'eventide[sketches]', also where Spark's workers run"
         )
-        raise ProgramError(message)

@@ -81,7 +81,6 @@ class ReducingStateDescriptor(StateDescriptor[ReducingState[T]]):
         return self._reduce_function
 
     def bind(self, store: KeyedStateStore) -> ReducingState[T]:
-        """Return the `ReducingState` of this name."""
         return store.get_reducing_state(self)
 
 
@@ -102,8 +101,7 @@ class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
     ) -> None:
         super().__init__(name, state_type_info)
         if not isinstance(agg_function, AggregateFunction):
-            message = f"state {name!r}: expected an AggregateFunction, got {agg_function!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"state {name!r}: expected an AggregateFunction, got {agg_function!r}")
         self._agg_function: AggregateFunction[IN, Any, OUT] = agg_function
 
     def get_agg_function(self) -> AggregateFunction[IN, Any, OUT]:
@@ -111,5 +109,4 @@ class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
         return self._agg_function
 
     def bind(self, store: KeyedStateStore) -> AggregatingState[IN, OUT]:
-        """Return the `AggregatingState` of this name."""
         return store.get_aggregating_state(self)

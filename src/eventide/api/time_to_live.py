@@ -273,6 +273,5 @@ class StateTtlConfig:
 def _checked(ttl: Time | Duration) -> int:
     ms = to_ms(ttl, "time to live")
     if ms <= 0:
-        message = f"state needs a time to live of at least a millisecond, not {ttl!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"state needs a time to live of at least a millisecond, not {ttl!r}")
     return ms

@@ -262,11 +262,9 @@ class FinishedJob(JobClient):
         return self._result.metrics
 
     def get_progress(self) -> list[BatchProgress]:
-        """The last 1,000 micro-batches; nothing where the job did not run in such."""
         return list(self._progress)
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
-        """Answer from the state that the end of the job left."""
         if self._explain is None:
             raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
         return self._explain(operator, at, key)

@@ -64,5 +64,4 @@ class NumberSequenceSource(Source[int]):
         return iter(range(first + start, first + end))
 
     def get_produced_type(self) -> TypeInformation[int]:
-        """Long integers, as in Flink."""
         return Types.LONG()

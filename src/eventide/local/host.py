@@ -76,20 +76,10 @@ class LocalHost(Host):
         self._archives = Archives()
 
     def add_python_file(self, path: str) -> None:
-        """Let functions, which run in this process, import a module, a package, or what a folder or an archive has.
-
-        Raises:
-            ProgramError: if the path is none of these.
-        """
         _importable().add(path)
         importlib.invalidate_caches()
 
     def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
-        """Install packages for functions, beside those that this process has.
-
-        Raises:
-            ProgramError: if they cannot be installed.
-        """
         _importable().install(requirements, cache_dir, for_this_process=True)
         importlib.invalidate_caches()
 
@@ -153,11 +143,9 @@ class LocalHost(Host):
         return FinishedJob(result, collected, progress, explain)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
-        """Refused: there is no Spark here."""
         raise ProgramError("from_data_frame needs Spark; here, use from_collection or a ScriptedSource")
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:
-        """Refused: there is no Spark here."""
         raise ProgramError("to_data_frame needs Spark; in the local environment use execute_and_collect()")
 
 

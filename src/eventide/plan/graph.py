@@ -75,7 +75,6 @@ class InputTransformation(Transformation, ABC):
 
     @property
     def begins_task(self) -> bool:
-        """True: a source has tasks of its own."""
         return True
 
     @property
@@ -251,7 +250,6 @@ class OperationTransformation(Transformation):
 
     @property
     def begins_task(self) -> bool:
-        """True: it runs after a shuffle."""
         return True
 
     @property

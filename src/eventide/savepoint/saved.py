@@ -157,7 +157,6 @@ class Savepoint(Outline):
                 tables.keep(_widened(table, task, part), PartOfState(state, part))
 
     def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
-        """The columns of the tables of an operator, by the part of its state; they are read now."""
         folder, found = Directory.of_tables(operator), {}
         for name in self.files_in(folder):
             schema = pq.read_schema(self.directory.path(f"{folder}/{name}"), filesystem=self.directory.store)

@@ -86,42 +86,21 @@ class SparkHost(Host):
         return SparkHost(find_session(spark, configuration))
 
     def default_parallelism(self) -> int:
-        """The number of cores that Spark counts on."""
         return cores(self.spark)
 
     def add_python_file(self, path: str) -> None:
-        """Let functions import a module, a package, or what a folder or an archive has of them.
-
-        Raises:
-            ProgramError: if it is nothing of the kind, or the session was not made by eventide.
-        """
         PythonFiles.of(self.spark).add(path)
 
     def set_python_requirements(self, requirements: str, cache_dir: str | None) -> None:
-        """Install packages for functions.
-
-        Raises:
-            ProgramError: if they cannot be installed, or the session was not made by eventide.
-        """
         refuse_over_connect("set_python_requirements")
         PythonFiles.of(self.spark).install(requirements, cache_dir)
 
     def add_python_archive(self, archive: str, target_dir: str) -> None:
-        """Unpack an archive where functions run.
-
-        Raises:
-            ProgramError: over Spark Connect.
-        """
         refuse_over_connect("add_python_archive")
         self.spark.sparkContext.addArchive(f"{uri_of(archive)}#{target_dir}")
         archives_are_here()
 
     def set_python_executable(self, program: str) -> None:
-        """Choose the interpreter that runs functions.
-
-        Raises:
-            ProgramError: over Spark Connect.
-        """
         refuse_over_connect("set_python_executable")
         self.spark.sparkContext.pythonExec = program
 
@@ -136,12 +115,6 @@ class SparkHost(Host):
         return None if found is None else int(found["parallelism"])
 
     def savepoint(self, location: str) -> Outline:
-        """Return the outline of the savepoint at a location, wherever Spark is.
-
-        Raises:
-            ProgramError: if Arrow cannot open it there.
-            StateError: if there is none.
-        """
         with in_our_words():
             return outline(self.spark, location)
 

@@ -124,7 +124,6 @@ class StreamingJob(JobClient):
         return completed(None)
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
-        """Done when the query has ended."""
         return self._result
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:

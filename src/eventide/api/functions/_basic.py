@@ -163,8 +163,7 @@ class ReduceFunction(Function, Generic[T]):
         if isinstance(function, ReduceFunction):
             return function
         if not callable(function):
-            message = f"expected a ReduceFunction or a function of two values, got {function!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"expected a ReduceFunction or a function of two values, got {function!r}")
         return _CallableReduce(function)
 
 
@@ -215,8 +214,9 @@ def not_associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> Reduce
 
 def _saying(function: ReduceFunction[T] | Callable[[T, T], T], *, is_associative: bool) -> ReduceFunction[T]:
     if isinstance(function, type):
-        message = f"expected a function of two values, got the class {function!r}; set is_associative in the class"
-        raise ProgramError(message)
+        raise ProgramError(
+            f"expected a function of two values, got the class {function!r}; set is_associative in the class"
+        )
     saying = copy.copy(ReduceFunction.of(function))
     saying.is_associative = is_associative
     return saying
@@ -523,32 +523,26 @@ class RuntimeContext(KeyedStateStore):
         return self._states(state_descriptor).get_state(state_descriptor)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:
-        """Return the state that holds a list."""
         return self._states(state_descriptor).get_list_state(state_descriptor)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor[K, V]) -> MapState[K, V]:
-        """Return the state that holds a map."""
         return self._states(state_descriptor).get_map_state(state_descriptor)
 
     def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[T]]) -> ReducingState[T]:
-        """Return the state that reduces what is added to it."""
         return self._states(state_descriptor).get_reducing_state(state_descriptor)
 
     def get_aggregating_state(
         self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
     ) -> AggregatingState[IN, OUT]:
-        """Return the state that aggregates what is added to it."""
         return self._states(state_descriptor).get_aggregating_state(state_descriptor)
 
     def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
-        """Return the state that holds one value for each key, for a `VectorizedKeyedProcessFunction`."""
         return self._states(state_descriptor).get_vectorized_state(state_descriptor)
 
     def _states(self, descriptor: StateDescriptor) -> KeyedStateStore:
         if self.state is None:
-            message = (
+            raise ProgramError(
                 f"the state {descriptor.name!r} belongs to a key, and {self.task_name!r} has none; "
                 "call key_by(...) before"
             )
-            raise ProgramError(message)
         return self.state

@@ -37,8 +37,7 @@ class AsyncFunction(Function, Generic[IN_contra, OUT_co]):
         Raises:
             TimeoutError: where this is not overridden.
         """
-        message = f"the function took too long for {value!r}"
-        raise TimeoutError(message)
+        raise TimeoutError(f"the function took too long for {value!r}")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):

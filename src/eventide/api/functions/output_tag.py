@@ -47,8 +47,7 @@ class OutputTag(Generic[T_co]):
         elif isinstance(type_info, list):
             type_info = Types.ROW(type_info)
         if not isinstance(type_info, TypeInformation):
-            message = f"OutputTag {tag_id!r}: expected None, a list or a TypeInformation, got {type_info!r}"
-            raise TypeError(message)
+            raise TypeError(f"OutputTag {tag_id!r}: expected None, a list or a TypeInformation, got {type_info!r}")
         self._tag_id = tag_id
         self._type_info = type_info
 

@@ -187,7 +187,6 @@ class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
     """Emits the highest timestamp less a bound."""
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit it; the smallest time before the first element."""
         output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms)))
 
 

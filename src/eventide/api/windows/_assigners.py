@@ -139,7 +139,6 @@ class GlobalWindows(WindowAssigner[object, GlobalWindow]):
         return NeverTrigger()
 
     def is_event_time(self) -> bool:
-        """False: elements of a global window cannot be late."""
         return False
 
 
@@ -162,11 +161,10 @@ class _EventTime:
 
     def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
         if timestamp is None or timestamp == MIN_MS:
-            message = (
+            raise DataError(
                 f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
                 "stream a WatermarkStrategy with a timestamp assigner"
             )
-            raise DataError(message)
         return timestamp
 
     def default_trigger(self) -> Trigger[object, Window]:
@@ -197,7 +195,6 @@ class InTime(WindowAssigner[T_contra, TimeWindow]):
 
     @property
     def has_time_windows(self) -> bool:
-        """True."""
         return True
 
     def get_default_trigger(self, env: object = None) -> Trigger[T_contra, TimeWindow]:
@@ -205,7 +202,6 @@ class InTime(WindowAssigner[T_contra, TimeWindow]):
         return self._TIME.default_trigger()
 
     def is_event_time(self) -> bool:
-        """Say whether the windows follow event time; otherwise they follow processing time."""
         return self._TIME.is_event_time
 
 
@@ -332,8 +328,7 @@ def _offset_ms(offset: Duration | Time | int | None) -> int:
 
 def _check_offset(offset: int, limit: int, what: str) -> None:
     if abs(to_ms(offset, "window offset")) >= limit:
-        message = f"window offset: expected less than the {what} of {limit} ms, got {offset} ms"
-        raise ProgramError(message)
+        raise ProgramError(f"window offset: expected less than the {what} of {limit} ms, got {offset} ms")
 
 
 class SessionWindowTimeGapExtractor(ABC, Generic[T_contra]):
@@ -390,10 +385,9 @@ class _DynamicSessions(_SessionWindows[T_contra]):
     def __post_init__(self) -> None:
         extractor = self.session_window_time_gap_extractor
         if not isinstance(extractor, SessionWindowTimeGapExtractor) and not callable(extractor):
-            message = (
+            raise ProgramError(
                 f"session gap: expected a SessionWindowTimeGapExtractor or a function of the element, got {extractor!r}"
             )
-            raise ProgramError(message)
 
     @classmethod
     def with_dynamic_gap(cls, extractor: SessionWindowTimeGapExtractor[T_contra] | Callable[[T_contra], int]) -> Self:
@@ -420,8 +414,7 @@ class _DynamicSessions(_SessionWindows[T_contra]):
         extractor = self.session_window_time_gap_extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
         if type(gap) is not int or gap <= 0:
-            message = f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}"
-            raise DataError(message)
+            raise DataError(f"session gap: expected more than 0 ms, got {gap!r} for element {element!r}")
         return gap
 
 
@@ -545,7 +538,6 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
     def is_event_time(self) -> bool:
-        """False: elements of a count window cannot be late."""
         return False
 
 
@@ -595,5 +587,4 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
     def is_event_time(self) -> bool:
-        """False: elements of a count window cannot be late."""
         return False

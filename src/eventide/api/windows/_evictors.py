@@ -141,8 +141,7 @@ class TimeEvictor(_OneSidedEvictor):
 
     def __post_init__(self) -> None:
         if to_ms(self.window_size, "time evictor") < 0:
-            message = f"time evictor: expected at least 0 ms, got {self.window_size!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"time evictor: expected at least 0 ms, got {self.window_size!r}")
 
     @staticmethod
     def of(window_size: Duration | Time | int, do_evict_after: bool = False) -> TimeEvictor:
@@ -180,8 +179,7 @@ class DeltaEvictor(_OneSidedEvictor):
 
     def __post_init__(self) -> None:
         if not callable(self.delta_function):
-            message = f"delta evictor: expected a function of two elements, got {self.delta_function!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"delta evictor: expected a function of two elements, got {self.delta_function!r}")
 
     @staticmethod
     def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:

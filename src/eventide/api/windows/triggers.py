@@ -106,8 +106,7 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
         Raises:
             ProgramError: This trigger cannot merge.
         """
-        message = f"{type(self).__name__} cannot be used with windows that merge"
-        raise ProgramError(message)
+        raise ProgramError(f"{type(self).__name__} cannot be used with windows that merge")
 
     @abstractmethod
     def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
@@ -253,8 +252,7 @@ class PurgingTrigger(Trigger[T_contra, W_contra]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.nested_trigger, Trigger):
-            message = f"purging trigger: expected a Trigger, got {self.nested_trigger!r}"
-            raise ProgramError(message)
+            raise ProgramError(f"purging trigger: expected a Trigger, got {self.nested_trigger!r}")
 
     @staticmethod
     def of(nested_trigger: Trigger[T_contra, W_contra]) -> PurgingTrigger[T_contra, W_contra]:
@@ -296,8 +294,7 @@ class NeverTrigger(_ElementTrigger):
 def check_count(count: object, what: str) -> None:
     """Raise a `ProgramError` where a number of elements is no positive integer."""
     if type(count) is not int or count <= 0:
-        message = f"{what}: expected a positive int, got {count!r}"
-        raise ProgramError(message)
+        raise ProgramError(f"{what}: expected a positive int, got {count!r}")
 
 
 def _purging(result: TriggerResult) -> TriggerResult:
@@ -321,7 +318,6 @@ class _ContinuousTrigger(Trigger[object, Window]):
         return cls(to_positive_ms(interval, "trigger interval"))
 
     def can_merge(self) -> bool:
-        """True."""
         return True
 
     def on_merge(self, window: Window, ctx: Trigger.OnMergeContext) -> None:

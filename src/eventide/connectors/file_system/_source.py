@@ -282,7 +282,6 @@ class FileSource(Source):
         return dict.fromkeys(self.parts({}), sys.maxsize)
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether a file has been read to its end."""
         return position >= self.latest_position(split)
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
@@ -351,11 +350,9 @@ class FileSource(Source):
         return source
 
     def is_bounded(self) -> bool:
-        """Whether it reads the files that are there at the start alone."""
         return self._settings.discovery_interval is None
 
     def get_produced_type(self) -> TypeInformation:
-        """Rows of the columns that are read; text for lines."""
         return self._type_info
 
     def _files(self) -> KnownFiles:

@@ -87,7 +87,6 @@ class FunctionSource(Source[T_co]):
         return [_SPLIT]
 
     def latest_position(self, split: str) -> int:
-        """The position after what has come so far."""
         return self._running().write_ahead()
 
     def latest_positions(self) -> dict[str, int]:
@@ -123,7 +122,6 @@ class FunctionSource(Source[T_co]):
                 yield TimestampedValue(*item)
 
     def gives_timestamps(self) -> bool:
-        """Yes: the function may give them."""
         return True
 
     def active_by_elements(self) -> bool:

@@ -97,11 +97,6 @@ class KafkaSource(Source[T_co]):
         }
 
     def resume(self, identities: Mapping[str, str]) -> None:
-        """See that the topics are those that the job has read.
-
-        Raises:
-            StateError: if one was made anew.
-        """
         self._known().resume(identities)
 
     def initial_position(self, split: str) -> int:
@@ -179,7 +174,6 @@ class KafkaSource(Source[T_co]):
             self._asked().commit({KafkaTopicPartition.of_name(part): at for part, at in positions.items()})
 
     def stop(self) -> None:
-        """Let go of the connection for planning."""
         if self._cluster is not None:
             self._cluster.close()
             self._cluster = self._partitions = None
@@ -195,11 +189,9 @@ class KafkaSource(Source[T_co]):
         return False
 
     def gives_timestamps(self) -> bool:
-        """Yes: those of the records."""
         return True
 
     def gives_watermarks(self) -> bool:
-        """No: they are the strategy's."""
         return False
 
     def get_produced_type(self) -> TypeInformation:

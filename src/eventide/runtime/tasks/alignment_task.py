@@ -59,15 +59,12 @@ class AlignmentTaskSpec(TaskSpec):
         return any(edge.idle_after_ms is not None for edge in self.edges)
 
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> AlignmentTask:
-        """The task, on its state, in a micro-batch of a time by the clock."""
         return AlignmentTask(self, backend, clock_ms, run)
 
     def user_functions(self) -> list[Any]:
-        """None."""
         return []
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return the lines of ``explain``."""
         return [("waiting", f"in {group!r}: {', '.join(names)}") for group, names in self.groups.items()]
 
 

@@ -44,12 +44,10 @@ class OperatorTaskSpec(TaskSpec):
 
     @property
     def needs_clock(self) -> bool:
-        """Whether its tasks have to run when only the clock has gone on."""
         idleness = any(edge.idle_after_ms is not None for edge in self.edges)
         return self.has_generators or idleness or self.operator.needs_clock
 
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> OperatorTask:
-        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return OperatorTask(self, subtask, backend, clock_ms, run)
 
     def runtime_context(self) -> RuntimeContext:
@@ -57,11 +55,9 @@ class OperatorTaskSpec(TaskSpec):
         return replace(TaskSpec.runtime_context(self), state=self.operator.state_of_functions)
 
     def user_functions(self) -> list[Any]:
-        """The functions of the operator."""
         return self.operator.user_functions()
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return the operator's own lines."""
         return self.operator.describe()
 
 

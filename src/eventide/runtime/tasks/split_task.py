@@ -41,7 +41,6 @@ class SplitTaskSpec(TaskSpec):
         return True
 
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> SplitTask:
-        """One of its subtasks, on its state, in a micro-batch of a time by the clock."""
         return SplitTask(self, subtask, backend, clock_ms)
 
     def user_functions(self) -> list[Any]:
@@ -49,7 +48,6 @@ class SplitTaskSpec(TaskSpec):
         return []
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return the lines of ``explain``."""
         return [("state", "the generator of each split")]
 
     def channel(self, edge: str, split: str) -> str:

@@ -70,7 +70,6 @@ class RecordedJob(JobClient):
         return self._progress[-1].counters if self._progress else {}
 
     def get_progress(self) -> list[BatchProgress]:
-        """Return the progress after the micro-batches that were looked at."""
         with self._looking:
             found = self._files()
             last = self._progress[-1].batch if self._progress else -1
