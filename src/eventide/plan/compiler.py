@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from eventide.common.accepted import has_no_effect, level_of_the_program
 from eventide.common.timestamp_assigner import ExpressionAssigner
 from eventide.common.typeinfo import RowTypeInfo
-from eventide.common.watermark_alignment import WatermarkAlignment
 from eventide.common.watermark_generators import BoundedOutOfOrderness, SuppliedGenerator
-from eventide.common.watermark_strategy import NullTimestamps
+from eventide.common.watermark_strategy import NullTimestamps, WatermarkAlignment
 from eventide.errors import ProgramError
 from eventide.plan.chains import Chains, IncomingEdge, Target, strategies_identity
 from eventide.plan.graph import (

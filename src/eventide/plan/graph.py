@@ -11,8 +11,7 @@ from typing import Any
 from eventide.api.dead_letters import advice_to_call_it_on
 from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.watermark_alignment import WatermarkAlignment
-from eventide.common.watermark_strategy import WatermarkSpec
+from eventide.common.watermark_strategy import WatermarkAlignment, WatermarkSpec
 from eventide.connectors.sink import CollectSink, Sink
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ChainedOperator, type_after

@@ -62,14 +62,14 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
     One of your own has :meth:`deserialize`, which sees one record at a time; or, for speed, :meth:`deserialize_batch`,
     which sees many as columns. It says with :meth:`get_produced_type` what its elements are.
 
-    Flink: ``KafkaRecordDeserializationSchema`` of the Java API; PyFlink has it not.
+    Flink: ``KafkaRecordDeserializationSchema`` of the Java API; PyFlink has none.
 
-    >>> class KeyGroupPartitioner(KafkaRecordDeserializationSchema):
+    >>> class KeyAndOffset(KafkaRecordDeserializationSchema):
     ...     def deserialize(self, record):
     ...         return record.key.decode(), record.offset
     ...     def get_produced_type(self):
     ...         return Types.TUPLE([Types.STRING(), Types.LONG()])
-    >>> KeyGroupPartitioner().deserialize(ConsumerRecord("orders", 0, 7, 1_000, b"wren", b"{}"))
+    >>> KeyAndOffset().deserialize(ConsumerRecord("orders", 0, 7, 1_000, b"wren", b"{}"))
     ('wren', 7)
     """
 
