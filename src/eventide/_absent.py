@@ -1,4 +1,4 @@
-"""Names of PyFlink's that a module of eventide does not define: found where they are, or refused with a reason.
+"""PyFlink's names that a module of eventide does not define: found where they are, or refused with a reason.
 
 `hand_out_names` gives a module its ``__getattr__``. It finds names that the module hands out lazily, names that
 PyFlink's module re-exports, and names of Flink 1. To any other name it answers with an AttributeError, so that
@@ -264,17 +264,17 @@ OLDER_NAMES: dict[str, dict[str, tuple[str, str]]] = {
 """By module, below ``eventide``: names of Flink 1, the full name of what each leads to, and what to write instead."""
 
 
-# Why a name of PyFlink's is not here, and what to do instead: half a sentence each, which follows a colon.
+# Why a PyFlink name is not here, and what to do instead: half a sentence each, which follows a colon.
 #
 # Members are those of a class, by its name; names are those of modules and facades; modules are whole ones. A name that
 # comes to eventide leaves this table: `tests/parity` finds one that stands in both.
 _JAVA = "it is about an object of Java, and names of eventide stand for none"
 _CONNECTOR = (
-    "it wraps a connector of Flink's, written in Java; read with env.from_data_frame(...) over a source of Spark's, "
+    "it wraps a Flink connector, written in Java; read with env.from_data_frame(...) over a Spark source, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
 )
 _JDBC = (
-    "it wraps a connector of Flink's, written in Java; write with sink_to(function), where function(rows, batch_id) "
+    "it wraps a Flink connector, written in Java; write with sink_to(function), where function(rows, batch_id) "
     'calls rows.write.jdbc(url, table, mode="append"), or a driver for Python such as sqlite3, and read with '
     "env.from_data_frame(spark.read.jdbc(url, table), ...); see A database out in the guide on sources and sinks"
 )
@@ -301,9 +301,9 @@ _AVRO = (
 )
 _ARRAYS = "each column of arrays has a separator of its own; name it in add_array_column(name, separator)"
 _METRICS = "triggers count nothing of their own; a window function does, with get_metrics_group() of its RuntimeContext"
-_INPUT_FORMAT = "an InputFormat is an object of Java; use a FileSource, or a DataFrame of Spark's"
+_INPUT_FORMAT = "an InputFormat is an object of Java; use a FileSource, or a Spark DataFrame"
 _TO_JAVA = "it moves values between Python and Java, and here they stay in Python"
-_GATEWAY = "there is no gateway to a JVM of Flink's; Spark's session is SparkSession.active()"
+_GATEWAY = "there is no gateway to a Flink JVM; Spark's session is SparkSession.active()"
 _SERIALIZER = "windows are stored as they are, so no serializer is asked for"
 
 MODULES = {

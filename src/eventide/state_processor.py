@@ -287,7 +287,7 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction):
 
 
 def _is_data_frame(data: Any) -> bool:
-    """Whether it is a DataFrame of Spark's."""
+    """Whether it is a Spark DataFrame."""
     return hasattr(data, "mapInArrow")
 
 
@@ -295,7 +295,7 @@ def _check_data(data: Any) -> None:
     """Refuse what no state can be made of.
 
     Raises:
-        ProgramError: if it is no iterable, and no table.
+        ProgramError: if it is neither an iterable nor a table.
     """
     import pyarrow as pa
 

@@ -328,9 +328,9 @@ def test_who_logs_in_with_another_password_is_not_let_in(build: Build) -> None:
         assert source("right").splits() == ["a-0"]
         began = time.monotonic()
         with pytest.raises(
-            ProgramError, match=r"does not let us in: .*Authentication failed.* Look at security.protocol"
+            ProgramError, match=r"refuses this client: .*Authentication failed.* Look at security.protocol"
         ):
             source("wrong").splits()
-        with pytest.raises(ProgramError, match=r"does not let us in: .*Authentication failed"):
+        with pytest.raises(ProgramError, match=r"refuses this client: .*Authentication failed"):
             list(source("wrong").read("a-0", 0, 1))
         assert time.monotonic() - began < 30

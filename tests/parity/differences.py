@@ -70,7 +70,7 @@ DIFFERENCES = {
         _ENVIRONMENT, "get_checkpointing_mode get_checkpointing_consistency_mode", "exactly once, whatever was set"
     ),
     f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
-    f"{_ENVIRONMENT}.get_execution_environment": "makes a session with the options of Spark's, and takes one",
+    f"{_ENVIRONMENT}.get_execution_environment": "makes a session with Spark's options, and takes one",
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
     **_members(_ENVIRONMENT, "add_jars add_classpaths", "passes over jars of what is here anyway, and refuses others"),
     f"{_ENVIRONMENT}.add_python_file": "a folder that is a package is imported by its own name",

@@ -65,7 +65,7 @@ class Early:
     Attributes:
         bound_ms: the bound.
         lateness_ms: the allowed lateness of the windows.
-        corrections: how many elements come behind the watermark, and correct a result that was given.
+        corrections: how many elements are late, and correct a result that was given.
     """
 
     bound_ms: int

@@ -124,7 +124,7 @@ def read_topic(topic: Topic, columns: ColumnRoles, watch: Watch) -> Iterator[Str
     were read at one pace: at the same share of their records.
 
     Raises:
-        ProgramError: if other columns than the time are named, or Kafka does not let us in.
+        ProgramError: if other columns than the time are named, or Kafka refuses the client.
         DataError: if the topic cannot be read, or the field does not say a time.
     """
     if columns.split_by or columns.order_by is not None:
@@ -175,7 +175,7 @@ def measure_frame(frame: Any, columns: ColumnRoles) -> Disorder:
 
 
 class Watch:
-    """Shows rows and files on standard error while it is open; nothing where that is no terminal.
+    """Shows rows and files on standard error while it is open; nothing where that is not a terminal.
 
     >>> with Watch() as watch:
     ...     watch.rows_read(5)

@@ -142,7 +142,7 @@ class StateTtlConfig:
         """Begin with the time that state lives when it is not used.
 
         Raises:
-            ProgramError: it is no positive length of time.
+            ProgramError: it is not a positive length of time.
         """
         return StateTtlConfig.Builder(ttl)
 
@@ -223,7 +223,7 @@ class StateTtlConfig:
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
+            """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
             kinds = StateTtlConfig.CleanupStrategies.Strategies
             self._strategies[kinds.FULL_STATE_SCAN_SNAPSHOT] = None
             return self
@@ -231,7 +231,7 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
+            """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
             self._strategies[strategies.Strategies.INCREMENTAL_CLEANUP] = strategy
@@ -240,7 +240,7 @@ class StateTtlConfig:
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
         ) -> StateTtlConfig.Builder:
-            """Taken for PyFlink's sake: expired state goes with the next micro-batch."""
+            """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.RocksdbCompactFilterCleanupStrategy(
                 query_time_after_num_entries, periodic_compaction_time or Duration.of_days(30)

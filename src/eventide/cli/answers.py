@@ -81,7 +81,7 @@ def working(on: str) -> Iterator[None]:
 def console(*, stderr: bool = False) -> Console:
     """Where text is printed: coloured and wrapped on a terminal, and neither where programs may read it.
 
-    What people have named is no markup there, and numbers have no colour.
+    What people have named is not markup there, and numbers have no colour.
     """
     found = Console(stderr=stderr, markup=False, highlight=False, emoji=False)
     if not found.is_terminal:

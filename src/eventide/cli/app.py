@@ -25,7 +25,7 @@ from eventide.errors import EventideError
 
 
 class Commands(TyperGroup):
-    """The commands; an error of eventide's in any of them is one message, and no traceback."""
+    """The commands; an eventide error in any of them is one message, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""

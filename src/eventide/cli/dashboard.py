@@ -61,7 +61,7 @@ def _wait() -> None:
 
 def _page_on(location: str, host: str, port: int) -> str:
     """Serve a page on a checkpoint; return its address."""
-    found = found_in(location)  # what is no checkpoint is said before Spark is started
+    found = found_in(location)  # what is not a checkpoint is said before Spark is started
     if found.description is None:
         raise ProgramError(
             f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "

@@ -44,7 +44,7 @@ def doctor(
 
     Looks at Python, Java, the libraries and their versions, those of the extras, the folder for temporary files, the
     local address that Spark listens on, processors and memory. The exit code is 1 if a job could not run; an extra that
-    is not installed is no fault.
+    is not installed is not a fault.
 
     For example:
 

@@ -43,7 +43,7 @@ def savepoint(
         eventide savepoint /data/jobs/orders /data/savepoints/orders-1
         eventide savepoint /data/jobs/orders s3://bucket/orders-1 --parallelism 8
     """
-    found_in(checkpoint)  # what is no checkpoint is said before Spark is started
+    found_in(checkpoint)  # what is not a checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
         from eventide.spark.checkpoint.savepoint import take_savepoint

@@ -40,8 +40,8 @@ def why(
     from eventide.why.times import to_ms
 
     if at is not None:
-        to_ms(at)  # and what is no time
-    found_in(location)  # what is no checkpoint is said before Spark is started
+        to_ms(at)  # and what is not a time
+    found_in(location)  # what is not a checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
         said = explained(evidence(spark, location, time.time_ns() // 1_000_000), operator, at, key)

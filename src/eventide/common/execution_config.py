@@ -112,7 +112,7 @@ class ExecutionConfig:
         Values that are not text become text, as ``str`` gives it. What was set before is replaced.
 
         Raises:
-            ProgramError: if it is no dict, or a name in it is no text.
+            ProgramError: if it is not a dict, or a name in it is not text.
 
         >>> ExecutionConfig().set_global_job_parameters({"limit": 5}).get_global_job_parameters()
         {'limit': '5'}

@@ -8,7 +8,7 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """When a task of Flink's could start: with any of its inputs, or with all. No setting takes it any more."""
+    """When a Flink task could start: with any of its inputs, or with all. No setting takes it any more."""
 
     ANY = 0
     ALL = 1

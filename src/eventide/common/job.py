@@ -128,7 +128,7 @@ class BatchProgress:
         took_ms: How long it took, in milliseconds.
         spent_ms: On what, in milliseconds: ``planning``, ``running`` (reading, operators, sinks), ``committing`` (the
             checkpoint's logs), ``other``.
-        state_bytes: For each level of operators, the bytes of its state in files, as Spark's state store knew them when
+        state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them when
             it took its last snapshot, some micro-batches ago; empty where there is no state store. Of a job that is
             known by its checkpoint, the bytes of the values in it.
 

@@ -68,7 +68,7 @@ class DeserializationSchema(ABC, Generic[T_co]):
     def deserialize(self, message: bytes) -> T_co | None:
         """Return the element in a message; None where there is none, so that it is to be left out.
 
-        A source of Flink's leaves None out by itself. A ``map`` does not: put a filter after it, such as
+        A source in Flink drops None. A ``map`` does not: put a filter after it, such as
         ``.filter(lambda element: element is not None)``.
 
         Raises:
@@ -94,9 +94,9 @@ class DeserializationSchema(ABC, Generic[T_co]):
         return self._one_by_one(one_array(messages).to_pylist())
 
     def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
-        """Return the same of messages that are objects: what a source asks that has them so.
+        """Return what `deserialize_column` returns, of messages that a source has as Python objects.
 
-        By default it is :meth:`deserialize_column` of an array of them.
+        By default, it makes an array of them and calls :meth:`deserialize_column`.
         """
         import pyarrow as pa
 
@@ -114,7 +114,7 @@ def bytes_of(message: object) -> bytes:
         DataError: It is neither.
     """
     if isinstance(message, str):
-        return message.encode(errors="surrogatepass")  # half of a pair is no UTF-8, which its reader says
+        return message.encode(errors="surrogatepass")  # half of a pair is not UTF-8, which its reader says
     if isinstance(message, bytes | bytearray | memoryview):
         return bytes(message)
     raise DataError(f"a message is bytes or text, not {message!r:.200}; cast the column, or encode what it is, before")

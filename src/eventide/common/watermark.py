@@ -23,7 +23,7 @@ class Watermark:
     64-bit range. Flink: ``Watermark``.
 
     Raises:
-        ProgramError: The timestamp is no integer.
+        ProgramError: The timestamp is not an integer.
 
     >>> Watermark(10) < Watermark(11) < MAX_WATERMARK
     True

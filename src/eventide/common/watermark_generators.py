@@ -170,7 +170,7 @@ class TimeLagWatermarks(WatermarkGenerator[object]):
     >>> strategy = WatermarkStrategy.for_generator(lambda context: TimeLagWatermarks(Duration.of_seconds(5), context))
 
     Raises:
-        ProgramError: The lag is no length of time.
+        ProgramError: The lag is not a length of time.
     """
 
     is_periodic = True
@@ -356,7 +356,9 @@ class SuppliedGenerator:
         """
         made = self.supplier(context) if self._takes_context else self.supplier()
         if not isinstance(made, WatermarkGenerator):
-            raise ProgramError(f"watermark generator: {self._name()} returned {made!r}, which is no WatermarkGenerator")
+            raise ProgramError(
+                f"watermark generator: {self._name()} returned {made!r}, which is not a WatermarkGenerator"
+            )
         return made
 
     def describe(self) -> str:

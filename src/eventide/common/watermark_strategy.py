@@ -76,7 +76,7 @@ class WatermarkAlignment:
         """Check what a program says, and bring it to milliseconds.
 
         Raises:
-            ProgramError: The group is no name, the drift is negative, or the interval is not positive.
+            ProgramError: The group is not a name, the drift is negative, or the interval is not positive.
 
         >>> WatermarkAlignment.of("trips", 20_000).describe()
         "aligned in 'trips' within 20000 ms"
@@ -228,11 +228,11 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
             watermark_group: The name of the group. Its sources may be of any kind but ``from_data_frame``.
             max_allowed_watermark_drift: How far a split of this source may be ahead. Each source of a group adds its
                 own to the watermark of the group, as in Flink.
-            update_interval: Taken for PyFlink's sake (there, one second): here, each micro-batch is planned with the
-                watermarks that the one before it has reached.
+            update_interval: Accepted for compatibility with PyFlink (there, one second): here, each micro-batch is
+                planned with the watermarks that the one before it has reached.
 
         Raises:
-            ProgramError: The group is no name, the drift is negative, or the interval is not positive.
+            ProgramError: The group is not a name, the drift is negative, or the interval is not positive.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
         >>> strategy.with_watermark_alignment("orders", Duration.of_minutes(5)).alignment.drift_ms

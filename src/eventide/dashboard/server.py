@@ -245,7 +245,7 @@ class KnownHosts:
         if scope["type"] != "http" or is_known(_named(scope), self._allowed()):
             await self._app(scope, receive, send)
         else:
-            await PlainTextResponse("this is no host of the dashboard's", 400)(scope, receive, send)
+            await PlainTextResponse("the dashboard does not answer for this host", 400)(scope, receive, send)
 
 
 def is_known(host: str, allowed: Collection[str]) -> bool:

@@ -123,7 +123,7 @@ class WatchedJob:
     def _found_out(self, operator: str) -> str:
         try:
             text = str(self.client.why(operator=operator))
-        except Exception as error:  # a page that cannot say it is no failure of the job
+        except Exception as error:  # that a page cannot say it is not a failure of the job
             text = f"That could not be found out: {error}"
         text = without_secrets(text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut off)"

@@ -52,7 +52,7 @@ def take_jars(method: str, jars: Iterable[str]) -> None:
     if others := [name for name in names if not is_needless(name)]:
         raise ProgramError(
             f"{method} cannot take {', '.join(others)}: jars bring classes of Java to Flink, and programs of eventide "
-            "run without them. Read with a source of Spark's, env.from_data_frame(...), and write with "
+            "run without them. Read with a Spark source, env.from_data_frame(...), and write with "
             "sink_to(function), which may call rows.write.jdbc(...), or with sink_to(FormatSink(...)); Spark takes its "
             "own jars when a session is made, with spark.jars or spark.jars.packages"
         )

@@ -97,11 +97,11 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
     for_a_session = [key for key in unknown if key.startswith(_OF_SPARK)]
     has_no_effect(
         ", ".join(for_a_session),
-        "options of Spark's are those of a session; give them to get_execution_environment(...), which makes it",
+        "Spark's options are those of a session; give them to get_execution_environment(...), which makes it",
         how_many=len(for_a_session),
     )
     others = [key for key in unknown if key not in for_a_session]
-    why = "'From PyFlink' in eventide's documentation names the options of Flink's that are known"
+    why = "'From PyFlink' in eventide's documentation names the Flink options that are known"
     has_no_effect(", ".join(others), why, how_many=len(others))
 
 

@@ -23,7 +23,7 @@ _STAYS = "a checkpoint stays where it is"
 class CheckpointConfig:
     """Settings of checkpointing. Flink: ``CheckpointConfig``.
 
-    Every micro-batch is a checkpoint, exactly once; only the place is to be chosen. The other settings of PyFlink's are
+    Every micro-batch is a checkpoint, exactly once; only the place is to be chosen. PyFlink's other settings are
     taken, and make no difference.
     """
 

@@ -8,7 +8,7 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """How often an element may count in state after a failure; every job of eventide's has `EXACTLY_ONCE`."""
+    """How often an element may count in state after a failure; every eventide job has `EXACTLY_ONCE`."""
 
     EXACTLY_ONCE = 0
     """Once, whatever happens."""

@@ -98,7 +98,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """Set what Flink's options say: ``parallelism.default``, ``execution.runtime-mode``, and others.
 
         Those that are known are in the guide "From PyFlink". One warning names those that make no difference, among
-        them options of Spark's, whose session is there already.
+        them Spark's options, whose session is there already.
 
         Raises:
             ProgramError: if a known option has a value that is none.
@@ -164,7 +164,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         watermarks for those of event time, so choose EventTime where a program has both.
 
         Raises:
-            ProgramError: if it is no time characteristic.
+            ProgramError: if it is not a time characteristic.
         """
         check_is(characteristic, TimeCharacteristic, "set_stream_time_characteristic needs a TimeCharacteristic")
         self._time_characteristic = characteristic
@@ -207,7 +207,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         checkpoints, is to start again for ever.
 
         Raises:
-            ProgramError: if it is no restart strategy.
+            ProgramError: if it is not a restart strategy.
 
         >>> from eventide.common import RestartStrategies
         >>> from eventide.testing import local_environment
@@ -364,11 +364,11 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
         Args:
             location: the directory that ``eventide savepoint`` has written, or its URI.
-            allow_non_restored_state: whether what has no operator, or no source, in the program may be left behind; a
-                job that would do so does not start else.
+            allow_non_restored_state: whether state without an operator, or positions without a source, in the program
+                may be left behind; otherwise, a job that would leave some behind does not start.
 
         Raises:
-            ProgramError: if the location is no text.
+            ProgramError: if the location is not text.
         """
         if not isinstance(location, str) or not location:
             raise ProgramError(f"from_savepoint needs the directory of a savepoint, not {location!r}")
@@ -584,7 +584,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return client
 
     def get_plan(self, *streams: DataStream) -> JobPlan:
-        """The plan of the program: its sources, the levels of its operators, its sinks. Not in PyFlink.
+        """The plan of the program: its sources, the stages of its operators, its sinks. Not in PyFlink.
 
         Args:
             streams: the streams to plan for, as if each were collected; without any, all sinks and operators so far.
@@ -596,7 +596,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self._plan(collected or self.next_job.nodes())
 
     def get_execution_plan(self) -> str:
-        """The program as JSON, in the form of Flink's own plans; `explain` says more.
+        """The program as JSON, in the form of Flink's plans; `explain` says more.
 
         Raises:
             ProgramError: if it has no sink and no operator.

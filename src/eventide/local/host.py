@@ -90,7 +90,7 @@ class LocalHost(Host):
         while the job runs. Jobs of this host may overlap; after the last one, the directory is as it was before.
 
         Raises:
-            ProgramError: if it is no archive on this machine.
+            ProgramError: if it is not an archive on this machine.
         """
         self._archives.unpack(archive, target_dir)
 

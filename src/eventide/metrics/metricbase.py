@@ -124,7 +124,7 @@ class Distribution(Metric):
         """Take a value into account.
 
         Raises:
-            ProgramError: if it is no number, or not a finite one: no sum could be shown from then on.
+            ProgramError: if it is not a number, or not a finite one: no sum could be shown from then on.
         """
         kind = type(value)
         if kind is not int and (kind is not float or value - value != 0):  # which is NaN where the float is not finite
@@ -252,7 +252,7 @@ def _checked(name: str) -> str:
 
 
 def _plain(value: object) -> Number:
-    """A number as one of Python's own, also where NumPy has counted.
+    """The number as a plain Python number, also where NumPy has counted.
 
     >>> _plain(True), _plain(2.5)
     (1, 2.5)
@@ -262,13 +262,13 @@ def _plain(value: object) -> Number:
             return int(value.__index__())
         if hasattr(value, "__float__"):
             return float(value)
-    except TypeError:  # an array is no number
+    except TypeError:  # an array is not a number
         pass
     raise ProgramError(f"a metric shows numbers, and a gauge may show text, not {value!r:.200}")
 
 
 def _finite(value: object) -> Number:
-    """A number of Python's own, which sums can be made of: those of NumPy wrap around."""
+    """A plain Python number, which sums can be made of: those of NumPy wrap around."""
     number = _plain(value)
     if isinstance(number, float) and not isfinite(number):
         raise ProgramError(f"a metric that adds up takes finite numbers, not {number!r}; count those by themselves")

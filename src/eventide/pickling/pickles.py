@@ -79,7 +79,7 @@ def bring(classes: ProgramClasses) -> None:
 
 
 def register(kinds: Iterable[type]) -> None:
-    """Have data refer to classes of eventide's own that only one part of it sends to another."""
+    """Have data refer to eventide's own classes that only one part of it sends to another."""
     bring(ProgramClasses(registered=frozenset(map(class_name, kinds))))
 
 
@@ -211,7 +211,7 @@ def _admitted(module: str, name: str) -> Any:
 def _is_bound(at: ClassName) -> bool:
     """Whether a module of the program's packages has a class of another one under a name of its own.
 
-    What only modules are imported for is not known by that, and nothing of Python's own library or of eventide is.
+    What only modules are imported for is not known by that, and nothing of Python's standard library or of eventide is.
     """
     if at[0].partition(".")[0] in _LISTED:
         return False

@@ -88,7 +88,7 @@ def check_fit(
                 f"the source {source.name!r} is a DataFrame, and only what it reads from knows how to begin at "
                 f"{_shown(source.offsets)}: ask for that position with env.saved_position({source.name!r}), and give "
                 "it to the reader, such as by the option startingOffsets for Kafka; where the reader has no such "
-                "option, as for files, read them with a source of eventide's"
+                "option, as for files, read them with an eventide source"
             )
         elif types[source.name] != source.element_type:
             why = _why_not(source, types[source.name])

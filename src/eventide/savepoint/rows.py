@@ -57,7 +57,7 @@ KEYED = pa.schema(
 ``part`` is empty, or names the broadcast state. ``key_group`` and ``key_hash`` are null where the hash of a key is not
 known without its class. ``namespace`` is the window. ``number`` says in which order timers were set; ``row`` and
 ``chunk`` where the content of a fixed window lies, whose number is its namespace. The pickles are read; ``key``,
-``namespace`` and ``value`` are texts for people, and a value that is no plain one has none.
+``namespace`` and ``value`` are texts for people, and a value that is not a plain one has none.
 """
 
 KEPT = pa.schema(

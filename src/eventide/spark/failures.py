@@ -35,7 +35,7 @@ _MOVED = (
 _GONE = (
     "an executor does not find what the job has stored: there is no {place}{file}. Every machine of the cluster must "
     "reach the checkpoint, which lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on "
-    "the disk of a single one; and only the job may delete files in it. What is gone cannot be had again: start with "
+    "the disk of a single one; and only the job may delete files in it. What is lost cannot be recovered: start with "
     "a new checkpoint, or from a savepoint"
 )
 

@@ -93,7 +93,7 @@ def _offset(text: str | None) -> Any:
 
 
 class ProgressView:
-    """Shows how a job stands in a few lines that change in place; nothing where standard error is no terminal.
+    """Shows how a job stands in a few lines that change in place; nothing where standard error is not a terminal.
 
     Args:
         title: the name of the job.

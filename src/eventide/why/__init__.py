@@ -45,7 +45,7 @@ class Why:
         windows: the windows that were asked for, each with its operator.
         keys: what each operator has of the key that was asked for.
         advice: what is certain to be wrong, what matters most first.
-        notes: what is no fault, and good to know.
+        notes: what is not a fault, and good to know.
         asked_ms: when it was asked for, by the clock, in milliseconds.
     """
 

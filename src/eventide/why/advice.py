@@ -15,7 +15,7 @@ from eventide.why.standing import OperatorStanding, SplitStanding, Status, panes
 from eventide.why.times import moment
 
 _LONG_MS = 60_000
-"""Silence that is no pause, where others speak."""
+"""Silence that is not a pause, where others speak."""
 
 _FAR_MS = 3_600_000
 _ZONE_STEP_MS = 900_000
@@ -49,7 +49,7 @@ def advice_on(evidence: Evidence, standing: OperatorStanding) -> list[Finding]:
 
 
 def notes_on(evidence: Evidence) -> list[str]:
-    """Give notes: what is no fault, and good to know."""
+    """Give notes: what is not a fault, and good to know."""
     parallelism = evidence.description["parallelism"]
     few = [one for one in evidence.description["sources"] if 0 < len(one["splits"]) < parallelism]
     return [

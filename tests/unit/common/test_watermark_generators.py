@@ -92,7 +92,7 @@ def test_what_cannot_make_generators_is_refused_when_the_program_is_built(wrong,
 
 
 def test_a_supplier_that_makes_something_else_is_refused():
-    with pytest.raises(ProgramError, match="<lambda> returned 'x', which is no WatermarkGenerator"):
+    with pytest.raises(ProgramError, match="<lambda> returned 'x', which is not a WatermarkGenerator"):
         WatermarkStrategy.for_generator(lambda: "x").generator.create(CONTEXT)
 
 

@@ -240,7 +240,7 @@ class NoGenerator(Own):
     ("strategy", "said"),
     [
         (Wrong(), r"Wrong returned 'a column'; return a TimestampAssigner or a function"),
-        (NoGenerator(), r"NoGenerator returned None, which is no WatermarkGenerator"),
+        (NoGenerator(), r"NoGenerator returned None, which is not a WatermarkGenerator"),
     ],
 )
 def test_what_a_method_returns_is_checked_and_the_class_is_named(strategy, said):

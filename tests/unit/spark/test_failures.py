@@ -47,7 +47,7 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             "an executor does not find what the job has stored: there is no "
             "file:/tmp/eventide-1/state/0/1/12.changelog. Every machine of the cluster must reach the checkpoint, which"
             " lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on the disk of a single"
-            " one; and only the job may delete files in it. What is gone cannot be had again: start with a new "
+            " one; and only the job may delete files in it. What is lost cannot be recovered: start with a new "
             "checkpoint, or from a savepoint",
         ),
         (

@@ -148,19 +148,19 @@ def test_what_is_no_checkpoint_says_so_and_what_was_perhaps_meant(tmp_path: Path
     with pytest.raises(StateError, match=r"there is nothing at .*/absent; give the directory that the job has"):
         inspect(f"{tmp_path}/absent")
     with pytest.raises(
-        StateError, match=r"is no checkpoint: it has none of the folders eventide, offsets and commits\."
+        StateError, match=r"is not a checkpoint: it has none of the folders eventide, offsets and commits\."
     ):
         inspect(str(tmp_path))
     started(tmp_path / "orders")
     with pytest.raises(
-        StateError, match=rf"is no checkpoint: .* commits; there is one in it: {tmp_path}/orders\. Give"
+        StateError, match=rf"is not a checkpoint: .* commits; there is one in it: {tmp_path}/orders\. Give"
     ):
         inspect(f"{tmp_path}/")
 
 
 def test_a_checkpoint_of_spark_alone_is_named_as_such(tmp_path: Path) -> None:
     planned(tmp_path, 0, {"logOffset": 0})
-    with pytest.raises(StateError, match=r"is the checkpoint of a query of Spark's that eventide did not start"):
+    with pytest.raises(StateError, match=r"is the checkpoint of a Spark query that eventide did not start"):
         inspect(str(tmp_path))
 
 

@@ -134,8 +134,8 @@ class ReduceFunction(Function, Generic[T]):
             such as for a sum of integers or the later of two: then the parts of a window may be reduced each by itself
             before they meet, in their order, which is several times as fast. Say False where it does not, such as for
             ``a + 1``, a count of the calls. None, the default, says nothing: then it is treated as True if its code
-            shows that it adds up whole numbers, and the like, and as False otherwise. A function that is no class says
-            it with `associative` or `not_associative`.
+            shows that it adds up whole numbers, and the like, and as False otherwise. A function that is not a class
+            says it with `associative` or `not_associative`.
 
     >>> class Sum(ReduceFunction):
     ...     def reduce(self, value1, value2):

@@ -32,7 +32,7 @@ class SourceContext(ABC, Generic[T_contra]):
         """Emit an element with its event time, in milliseconds since the epoch (UTC).
 
         Raises:
-            ProgramError: The timestamp is no integer, or not one of 64 bits.
+            ProgramError: The timestamp is not an integer, or not one of 64 bits.
         """
 
     @abstractmethod

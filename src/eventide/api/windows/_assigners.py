@@ -70,7 +70,7 @@ class WindowAssigner(ABC, Generic[T_contra, W]):
 
     @abstractmethod
     def get_default_trigger(self, env: object = None) -> Trigger[T_contra, W]:
-        """Return the trigger of windows for which the program names none; `env` is there for PyFlink's sake."""
+        """Return the trigger of windows for which the program names none; `env` is there because PyFlink has it."""
 
     def get_default_evictor(self) -> Evictor[Any, W] | None:
         """Return the evictor of windows for which the program names none; None, as a rule. Not in PyFlink."""
@@ -400,7 +400,7 @@ class _DynamicSessions(_SessionWindows[T_contra]):
         """Return the window that the element opens.
 
         Raises:
-            DataError: The element has no timestamp in event time, or its gap is no positive integer.
+            DataError: The element has no timestamp in event time, or its gap is not a positive integer.
         """
         time = self._TIME.time_of(element, timestamp, context)
         return [TimeWindow(time, add_ms(time, self.gap_of(element)))]
@@ -409,7 +409,7 @@ class _DynamicSessions(_SessionWindows[T_contra]):
         """Return the gap that an element brings, in milliseconds.
 
         Raises:
-            DataError: It is no positive integer.
+            DataError: It is not a positive integer.
         """
         extractor = self.session_window_time_gap_extractor
         gap = extractor.extract(element) if isinstance(extractor, SessionWindowTimeGapExtractor) else extractor(element)
@@ -508,7 +508,7 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
     group a `CountWindow` of its own; the results are the same, the window that a function sees is not.)
 
     Raises:
-        ProgramError: The size is no positive integer.
+        ProgramError: The size is not a positive integer.
 
     >>> CountTumblingWindowAssigner.of(3).get_default_trigger()
     PurgingTrigger(nested_trigger=CountTrigger(window_size=3))

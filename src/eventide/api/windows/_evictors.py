@@ -99,7 +99,7 @@ class CountEvictor(_OneSidedEvictor):
     """Keeps the last `max_count` elements.
 
     Raises:
-        ProgramError: The count is no positive integer.
+        ProgramError: The count is not a positive integer.
 
     >>> two = CountEvictor.of(2)
     >>> [kept.value for kept in two.evict_before([TimestampedValue(v) for v in "abc"], 3, None, None)]

@@ -201,7 +201,7 @@ class CountTrigger(_ElementTrigger):
     """Fires each time a number of elements has come. The elements stay: see `PurgingTrigger`.
 
     Raises:
-        ProgramError: The count is no positive integer.
+        ProgramError: The count is not a positive integer.
 
     >>> CountTrigger.of(0)
     Traceback (most recent call last):
@@ -245,7 +245,7 @@ class PurgingTrigger(Trigger[T_contra, W_contra]):
     """Does what another trigger does, and empties the window with every firing.
 
     Raises:
-        ProgramError: The argument is no trigger.
+        ProgramError: The argument is not a trigger.
     """
 
     nested_trigger: Trigger[T_contra, W_contra]
@@ -292,7 +292,7 @@ class NeverTrigger(_ElementTrigger):
 
 
 def check_count(count: object, what: str) -> None:
-    """Raise a `ProgramError` where a number of elements is no positive integer."""
+    """Raise a `ProgramError` where a number of elements is not a positive integer."""
     if type(count) is not int or count <= 0:
         raise ProgramError(f"{what}: expected a positive int, got {count!r}")
 

@@ -1,4 +1,4 @@
-"""Types of eventide's own making: pickled objects, bytes, and windows of time."""
+"""eventide's own types: pickled objects, bytes, and windows of time."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _LIMITS = {
 """Where PyFlink has none, what a column of the type can hold, and what to do with more."""
 
 MOST_DIGITS = 38
-"""How many digits a decimal of Spark's, and one of Arrow's of 128 bits, has at most."""
+"""How many digits a decimal in Spark, and one of 128 bits in Arrow, has at most."""
 
 
 @says_what_is_absent

@@ -60,7 +60,7 @@ class FileSourceBuilder:
         """Go on for ever, and look for new files, but not more often than once in an interval.
 
         Raises:
-            ProgramError: The interval is no duration, or below zero.
+            ProgramError: The interval is not a duration, or below zero.
         """
         if not isinstance(discovery_interval, Duration) or discovery_interval < Duration(0):
             raise ProgramError(
@@ -105,7 +105,7 @@ class FileSourceBuilder:
         them for a short time. Only a source with `monitor_continuously` uses it. Not in PyFlink.
 
         Raises:
-            ProgramError: It is no duration, or below zero.
+            ProgramError: It is not a duration, or below zero.
         """
         if not isinstance(duration, Duration) or duration < Duration(0):
             raise ProgramError(f"set_known_for needs a Duration, such as Duration.of_hours(1), not {duration!r}")

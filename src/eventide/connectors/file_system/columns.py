@@ -47,7 +47,7 @@ def check_columns(where: str, type_info: TypeInformation) -> CompositeTypeInfo:
     """Check that a declared type has columns.
 
     Raises:
-        ProgramError: if it is no row and no tuple.
+        ProgramError: if it is neither a row nor a tuple.
     """
     if not isinstance(type_info, CompositeTypeInfo):
         raise ProgramError(

@@ -39,7 +39,7 @@ _INTERVAL_MS = 60_000
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How part files are to be named. Taken for PyFlink's sake: they are named after their micro-batch.
+    """How part files are to be named. Accepted for compatibility with PyFlink: they are named after their micro-batch.
 
     >>> OutputFileConfig.builder().with_part_prefix("visits").with_part_suffix(".txt").build()
     OutputFileConfig(part_prefix='visits', part_suffix='.txt')
@@ -84,7 +84,7 @@ class OutputFileConfig:
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """When a part file is closed. Taken for PyFlink's sake: Spark closes all files at the end of a micro-batch.
+    """When a part file is closed. Accepted for compatibility with PyFlink: Spark closes files after each micro-batch.
 
     >>> RollingPolicy.default_rolling_policy() == RollingPolicy.default_rolling_policy(128 * 1024 * 1024)
     True
@@ -142,7 +142,7 @@ class BucketAssigner:
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """Write into a subdirectory for the time of the clock. Taken for PyFlink's sake: without effect."""
+        """Write into a subdirectory for the time of the clock. Accepted for compatibility with PyFlink: no effect."""
         return BucketAssigner(format_str, timezone_id)
 
 

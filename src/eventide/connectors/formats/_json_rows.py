@@ -427,7 +427,7 @@ class JsonRowDeserializationSchema(ReadsRows):
             return self
 
         def ignore_parse_errors(self) -> Self:
-            """Take a field that cannot be read as None, and leave out what is no object at all."""
+            """Take a field that cannot be read as None, and leave out what is not an object at all."""
             self._ignores_parse_errors = True
             return self
 

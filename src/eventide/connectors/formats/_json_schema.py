@@ -18,7 +18,7 @@ def type_of_schema(json_schema: str) -> TypeInformation:
     An array has items of one kind. A type that may be null besides is that type.
 
     Raises:
-        ProgramError: if it is no JSON, describes no object, or says something that no type has.
+        ProgramError: if it is not JSON, describes no object, or says something that no type has.
 
     >>> type_of_schema('{"type": "object", "properties": {"user": {"type": "string"}, "tags": {"type": "array", '
     ...                '"items": {"type": "integer"}}}}')

@@ -136,7 +136,7 @@ def row_type_of(schema: str, type_info: TypeInformation | None) -> CompositeType
     """The type of rows that was given to the builder of a schema.
 
     Raises:
-        ProgramError: if there is none, or it is no type of rows.
+        ProgramError: if there is none, or it is not a type of rows.
     """
     if not isinstance(type_info, CompositeTypeInfo):
         raise ProgramError(

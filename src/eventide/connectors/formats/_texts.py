@@ -38,7 +38,7 @@ _BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
 class TextForm:
     """How the values of one type are read from a text and written to one.
 
-    ``read`` raises a ``ValueError`` where a text is no value of the type.
+    ``read`` raises a ``ValueError`` where a text is not a value of the type.
     """
 
     read: Callable[[str], Any]
@@ -141,7 +141,7 @@ def _char(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    text.encode()  # half of a pair of surrogates is no text
+    text.encode()  # half of a pair of surrogates is not text
     return text
 
 

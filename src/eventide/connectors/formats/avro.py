@@ -161,7 +161,7 @@ class ReadsAvroRecords(ReadsRows):
         """The record in a message: a dict, by the names of fields.
 
         Raises:
-            DataError: if it is no record of its schema, or does not say which schema that is where it must.
+            DataError: if it is not a record of its schema, or does not say which schema that is where it must.
             ProgramError: if the schema cannot be asked for.
         """
 

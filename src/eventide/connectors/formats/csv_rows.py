@@ -303,7 +303,7 @@ class CsvRowDeserializationSchema(ReadsRows):
             return self._with(allows_comments=allow_comments)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
-            """Take a cell that cannot be read, or is not there, as None, and leave out what is no line at all."""
+            """Take a cell that cannot be read, or is not there, as None, and leave out what is not a line at all."""
             self._ignores_parse_errors = ignore_parse_errors
             return self
 
@@ -311,7 +311,7 @@ class CsvRowDeserializationSchema(ReadsRows):
             """The schema.
 
             Raises:
-                ProgramError: The type is no row, or has a part that a cell has no form of.
+                ProgramError: The type is not a row, or has a part that a cell has no form of.
             """
             row_type = row_type_of("CsvRowDeserializationSchema", self.type_info)
             schema = CsvRowDeserializationSchema(row_type, self.dialect, self._ignores_parse_errors)
@@ -323,7 +323,7 @@ class CsvRowDeserializationSchema(ReadsRows):
 class CsvRowSerializationSchema(WritesRows):
     r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
 
-    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is no value, a
+    It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is not a value, a
     :class:`CsvRowDeserializationSchema` with the same settings reads what it writes. Without one, None is written as
     nothing, which is read as an empty text, and as a number not at all.
 
@@ -375,7 +375,7 @@ class CsvRowSerializationSchema(WritesRows):
             """The schema.
 
             Raises:
-                ProgramError: The type is no row, or has a part that a cell has no form of.
+                ProgramError: The type is not a row, or has a part that a cell has no form of.
             """
             schema = CsvRowSerializationSchema(row_type_of("CsvRowSerializationSchema", self.type_info), self.dialect)
             _ = schema._write  # refuses what has no form

@@ -41,7 +41,7 @@ class JsonReaderFormat(StreamFormat):
         row_type: A row type with names. Without it, the type is what the beginning of the first file suggests.
 
     Raises:
-        ProgramError: The type is no row with names, or a part of it is a map.
+        ProgramError: The type is not a row with names, or a part of it is a map.
 
     >>> from eventide.common import Types
     >>> JsonReaderFormat(Types.ROW_NAMED(["user"], [Types.STRING()])).type_info
@@ -110,7 +110,7 @@ class _Rows:
         """The rows of some lines.
 
         Raises:
-            pa.ArrowInvalid: One is no JSON, or a field does not fit its type.
+            pa.ArrowInvalid: One is not JSON, or a field does not fit its type.
             DataError: A field does not fit its type.
         """
         return [

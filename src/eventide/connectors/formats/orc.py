@@ -105,7 +105,7 @@ class OrcBulkWriters:
     def for_row_type(
         row_type: TypeInformation, writer_properties: object = None, hadoop_config: object = None
     ) -> BulkWriterFactory:
-        """A writer of rows of a type; the other arguments are taken for PyFlink's sake, and a warning says so.
+        """A writer of rows of a type; the other arguments have no effect, and a warning says so.
 
         Raises:
             ProgramError: The type has no columns.

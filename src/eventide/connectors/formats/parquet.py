@@ -41,9 +41,9 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     Args:
         row_type: A row type with names, whose columns are found by name, or a tuple type, whose columns are the first
             of the file, by position. Without it, the type is that of the first file.
-        hadoop_config: Taken for PyFlink's sake, without effect: Arrow reads the files.
+        hadoop_config: Accepted for compatibility with PyFlink, without effect: Arrow reads the files.
         batch_size: How many rows are handed over at a time, at most; fewer where rows are wide.
-        is_utc_timestamp: Taken for PyFlink's sake, without effect: a timestamp without a zone is in UTC.
+        is_utc_timestamp: Accepted for compatibility with PyFlink, without effect: a timestamp without a zone is in UTC.
         is_case_sensitive: Whether upper and lower case tell names apart. Only that is there.
 
     Raises:
@@ -149,7 +149,7 @@ class ParquetBulkWriters:
     def for_row_type(
         row_type: TypeInformation, hadoop_config: object = None, utc_timestamp: bool = False
     ) -> BulkWriterFactory:
-        """A writer of rows of a type; the other arguments are taken for PyFlink's sake.
+        """A writer of rows of a type; the other arguments are accepted for compatibility with PyFlink.
 
         A warning says that a ``hadoop_config`` has no effect. Points in time are in UTC, whatever ``utc_timestamp``
         says.

@@ -56,7 +56,7 @@ class Cluster:
     It is the :class:`PartitionOffsetsRetriever` of offsets initializers.
 
     Raises:
-        ProgramError: if a property is not right, or Kafka does not let us in.
+        ProgramError: if a property is not right, or Kafka refuses the client.
         DataError: if no broker answers, or something is not there.
     """
 

@@ -99,7 +99,7 @@ class FlinkKafkaConsumer(SourceFace):
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
-        """Taken for PyFlink's sake: a job that goes on reads the partitions that its program names."""
+        """Accepted for compatibility with PyFlink: a job that goes on reads the partitions that its program names."""
         what = "disable_filter_restored_partitions_with_subscribed_topics"
         has_no_effect(what, "a job that goes on reads the partitions that its program names")
         return self
@@ -233,20 +233,20 @@ class FlinkKafkaProducer(KafkaSink):
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> Self:
-        """Taken for PyFlink's sake: a micro-batch ends when Kafka has its records."""
+        """Accepted for compatibility with PyFlink: a micro-batch ends when Kafka has its records."""
         if not flush_on_checkpoint:
             has_no_effect("set_flush_on_checkpoint(False)", "a micro-batch ends when Kafka has its records")
         return self
 
     def set_write_timestamp_to_kafka(self, write_timestamp_to_kafka: bool) -> Self:
-        """Taken for PyFlink's sake: a record has the timestamp of its element, if there is one."""
+        """Accepted for compatibility with PyFlink: a record has the timestamp of its element, if there is one."""
         if not write_timestamp_to_kafka:
             why = "a record has the timestamp of its element, if there is one"
             has_no_effect("set_write_timestamp_to_kafka(False)", why)
         return self
 
     def ignore_failures_after_transaction_timeout(self) -> Self:
-        """Taken for PyFlink's sake: a transaction that timed out is written again with its micro-batch."""
+        """Accepted for compatibility: a transaction that timed out is written again with its micro-batch."""
         why = "a transaction that timed out is written again with its micro-batch"
         has_no_effect("ignore_failures_after_transaction_timeout", why)
         return self

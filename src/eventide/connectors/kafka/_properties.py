@@ -109,7 +109,7 @@ class ConnectorOptions:
         """Read the options from properties.
 
         Raises:
-            ProgramError: One of them is no number, or neither true nor false.
+            ProgramError: One of them is not a number, or neither true nor false.
         """
         interval = _number(properties, _DISCOVERY, 300_000)
         commits = properties.get(_COMMIT, "true").strip().lower()
@@ -127,7 +127,7 @@ def as_text(name: str, value: object) -> str:
     """The value of a property, which may be given as a number or a truth value.
 
     Raises:
-        ProgramError: if it is something else, or the name is no text.
+        ProgramError: if it is something else, or the name is not text.
 
     >>> as_text("enable.auto.commit", False)
     'false'

@@ -86,7 +86,7 @@ def read_ranges(reader: PolledConsumer, ranges: Ranges, servers: str, patience_s
     """The messages of some ranges, in lists; those of one partition in order. What is gone comes as :class:`Lost`.
 
     Raises:
-        ProgramError: if Kafka does not let us in.
+        ProgramError: if Kafka refuses the client.
         DataError: if no broker answers.
     """
     return _Reading(reader, ranges, servers, patience_s).all()

@@ -117,7 +117,7 @@ class KafkaSource(Source[T_co]):
         if column is not None:
             return None
         if timestamp_ms < 0:
-            return dict(positions)  # no record of Kafka's is as old
+            return dict(positions)  # no record in Kafka is as old
         places = {part: KafkaTopicPartition.of_name(part) for part in positions}
         ends = self.ends(positions)
         if timestamp_ms == MAX_MS:
@@ -260,7 +260,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         itself are left out.
 
         Raises:
-            ProgramError: It is no regular expression, or something else is to be read already.
+            ProgramError: It is not a regular expression, or something else is to be read already.
         """
         try:
             pattern = re.compile(topic_pattern)

@@ -94,7 +94,7 @@ class Meaning(Enum):
 
     WAIT = "it passes"
     ABSENT = "a topic or partition is not there"
-    REFUSED = "we are not let in, or not allowed to"
+    REFUSED = "the client is refused, or not allowed to"
     BAD = "nothing helps"
 
 
@@ -133,7 +133,7 @@ class Complaints:
         """Return if the client was not refused.
 
         Raises:
-            ProgramError: if somebody was.
+            ProgramError: if a client was refused.
         """
         if self._refused is not None:
             raise refused(servers, self._refused)
@@ -173,7 +173,7 @@ class Patience:
             rest: is called with the error between two attempts: it hears complaints, and lets some time pass.
 
         Raises:
-            ProgramError: if Kafka does not let us in.
+            ProgramError: if Kafka refuses the client.
             DataError: if patience is over, or nothing helps.
         """
         while True:
@@ -187,7 +187,7 @@ class Patience:
                 return answer
 
     def check_complaints(self) -> None:
-        """Nothing, unless Kafka does not let us in.
+        """Nothing, unless Kafka refuses the client.
 
         Raises:
             ProgramError: if so.
@@ -198,7 +198,7 @@ class Patience:
         """Nothing, while there is patience.
 
         Raises:
-            ProgramError: if Kafka does not let us in.
+            ProgramError: if Kafka refuses the client.
             DataError: if it is over.
         """
         self.check_complaints()
@@ -213,7 +213,7 @@ class Patience:
         """Nothing, if an error passes and there is patience, and what is not there may be there at once.
 
         Raises:
-            ProgramError: if Kafka does not let us in.
+            ProgramError: if Kafka refuses the client.
             DataError: if it is over, or nothing helps.
         """
         match meaning_of(error):
@@ -232,9 +232,9 @@ class Patience:
 
 
 def refused(servers: str, why: str) -> EventideError:
-    """Return the error for a client that Kafka does not let in."""
+    """Return the error for a client that Kafka refuses."""
     return ProgramError(
-        f"Kafka at {servers} does not let us in: {why}. Look at security.protocol, sasl.mechanism, sasl.username, "
+        f"Kafka at {servers} refuses this client: {why}. Look at security.protocol, sasl.mechanism, sasl.username, "
         "sasl.password and ssl.ca.location, and at what the user is allowed to"
     )
 

@@ -251,7 +251,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """Set what makes the key of a record from its element; without one, records have no key.
 
         Raises:
-            ProgramError: It is no serialization schema.
+            ProgramError: It is not a serialization schema.
         """
         check_is(key_serialization_schema, SerializationSchema, f"set_key_serialization_schema {_TAKES_A_SCHEMA}")
         return self._with(key_serializer=key_serialization_schema)
@@ -260,7 +260,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """Set what makes the value of a record from its element; None is the value that deletes its key.
 
         Raises:
-            ProgramError: It is no serialization schema.
+            ProgramError: It is not a serialization schema.
         """
         check_is(value_serialization_schema, SerializationSchema, f"set_value_serialization_schema {_TAKES_A_SCHEMA}")
         return self._with(value_serializer=value_serialization_schema)

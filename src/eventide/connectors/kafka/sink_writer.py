@@ -80,7 +80,7 @@ class SinkProducer:
         """Hand records to the producer, in their order; they are on their way then.
 
         Raises:
-            EventideError: if one cannot be sent, or Kafka does not let us in.
+            EventideError: if one cannot be sent, or Kafka refuses the client.
         """
         import pyarrow as pa
 
@@ -107,7 +107,7 @@ class SinkProducer:
         """Wait until Kafka has all records that were sent.
 
         Raises:
-            EventideError: if it does not take one, or does not let us in.
+            EventideError: if it does not take one, or refuses the client.
         """
         while self.client.flush(1):
             self.check()
@@ -117,7 +117,7 @@ class SinkProducer:
         """Nothing, if all that was sent has arrived or is on its way.
 
         Raises:
-            EventideError: if Kafka does not take a record, or does not let us in.
+            EventideError: if Kafka does not take a record, or refuses the client.
         """
         failure = self.failure()
         if failure is not None:
@@ -204,7 +204,7 @@ class Transactions:
         A mark of its own may take a moment to be seen.
 
         Raises:
-            EventideError: if Kafka does not say, or does not let us in.
+            EventideError: if Kafka does not say, or refuses the client.
         """
         complaints = Complaints()
         settings = {**connection(self._sink), "log_level": 0, "error_cb": complaints.hear}

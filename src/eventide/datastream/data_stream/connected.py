@@ -54,7 +54,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         """Deal both streams out by key; elements with equal keys meet, whichever stream they come on.
 
         Raises:
-            ProgramError: if one is no key.
+            ProgramError: if one is not a key.
         """
         first = _keyed(self.stream1, key_selector1, key_type)
         return ConnectedStreams(first, _keyed(self.stream2, key_selector2, key_type))

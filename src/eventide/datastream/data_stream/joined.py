@@ -141,7 +141,7 @@ class EqualTo(Generic[S_co]):
         """Say in which windows elements meet.
 
         Raises:
-            ProgramError: if it is no window assigner, or elements have no time that it needs.
+            ProgramError: if it is not a window assigner, or elements have no time that it needs.
         """
         first, second = (
             stream.map(OnSide(side), Types.PICKLED_BYTE_ARRAY()) for side, stream in enumerate(self._inputs)
@@ -207,7 +207,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         columns; and so does the function, if its results are the same there.
 
         Raises:
-            ProgramError: if it is no function of two elements.
+            ProgramError: if it is not a function of two elements.
         """
         if not isinstance(function, JoinFunction | FlatJoinFunction) and not callable(function):
             raise ProgramError(f"apply needs a JoinFunction, a FlatJoinFunction or a function, not {function!r}")
@@ -251,8 +251,8 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
                 stream: those of the ``left``, of the ``right``, of both (``full``), or none (``inner``).
 
         Raises:
-            ProgramError: if one is no field of elements whose type is declared, two have one name, or the kind of join
-                is none of these.
+            ProgramError: if one is not a field of elements whose type is declared, two have one name, or the kind of
+                join is none of these.
         """
         if how not in KEEPS:
             raise ProgramError(f"select: how is one of {', '.join(map(repr, KEEPS))}, not {how!r}")
@@ -316,7 +316,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
         Either may be negative, for earlier; a number is milliseconds.
 
         Raises:
-            ProgramError: if the first is above the second, or one is no length of time.
+            ProgramError: if the first is above the second, or one is not a length of time.
         """
         lower, upper = to_ms(lower_bound, "lower bound"), to_ms(upper_bound, "upper bound")
         if lower > upper:
@@ -352,11 +352,11 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
-        """Send left elements that come behind the watermark to a side output; they are counted either way."""
+        """Send left elements that are late, behind the watermark, to a side output; they are counted either way."""
         return self._late(0, output_tag)
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
-        """Send right elements that come behind the watermark to a side output; they are counted either way."""
+        """Send right elements that are late, behind the watermark, to a side output; they are counted either way."""
         return self._late(1, output_tag)
 
     def process(
@@ -390,8 +390,8 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         fields, with the later time of the two elements. Not in Flink.
 
         Raises:
-            ProgramError: if one is no field of elements whose type is declared, two have one name, or the bounds leave
-                nothing between them.
+            ProgramError: if one is not a field of elements whose type is declared, two have one name, or the bounds
+                leave nothing between them.
         """
         left, right = (stream._transformation for stream in self._inputs)
         keys = [node.key for node in (left, right) if isinstance(node, KeyTransformation)]
@@ -436,7 +436,7 @@ def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, h
     """The fields of a result, found in the elements of two streams.
 
     Raises:
-        ProgramError: if there are none, one is no field, the type of the elements is not declared, a field is not
+        ProgramError: if there are none, one is not a field, the type of the elements is not declared, a field is not
             there, a window is asked for where there is none, or two fields have one name.
     """
     strange = [column for column in columns if not isinstance(column, JoinedColumn)]

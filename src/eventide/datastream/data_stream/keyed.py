@@ -120,7 +120,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.
 
         Raises:
-            ProgramError: if it is no function of two values.
+            ProgramError: if it is not a function of two values.
         """
         return self._rolling("reduce", ReduceFunction.of(self._env.as_configured(func)))
 

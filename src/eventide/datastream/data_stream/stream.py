@@ -286,7 +286,7 @@ class DataStream(StreamHints, Generic[T_co]):
             ds: the other stream; or what `broadcast` with descriptors gave, for a function with broadcast state.
 
         Raises:
-            ProgramError: if it is no stream of this environment.
+            ProgramError: if it is not a stream of this environment.
         """
         from eventide.datastream.data_stream.connected import (
             BroadcastConnectedStream,
@@ -396,7 +396,7 @@ class DataStream(StreamHints, Generic[T_co]):
         of this call; PyFlink asks with the parallelism of the operator after it.
 
         Raises:
-            ProgramError: if one of the two is no function.
+            ProgramError: if one of the two is not a function.
         """
         partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
@@ -502,7 +502,7 @@ class DataStream(StreamHints, Generic[T_co]):
         number of the row.
 
         Raises:
-            ProgramError: if it is no tag, or this stream does not come from something that data can be bad for.
+            ProgramError: if it is not a tag, or this stream does not come from something that data can be bad for.
 
         >>> from eventide.testing import local_environment
         >>> bad = OutputTag("bad")

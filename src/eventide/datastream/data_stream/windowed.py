@@ -199,7 +199,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         """Aggregate the elements of each window as they come.
 
         Either with an ``AggregateFunction``; with a window function on top, that gets the result. ``accumulator_type``
-        is taken for PyFlink's sake; accumulators are kept pickled.
+        is accepted for compatibility with PyFlink; accumulators are kept pickled.
 
         Or, beyond PyFlink, with aggregates of columns: ``aggregate(count(), sum_("amount").alias("total"))``. The
         results are rows of the key's fields (``key``, if that is a function), the ``window`` where windows have times,

@@ -397,7 +397,7 @@ class Columns:
 def frame_slices(rows: int, size: int, at_most: int = _FRAME_BYTES) -> Iterator[tuple[int, int]]:
     """Cut `rows` rows of `size` bytes into parts of `at_most` bytes: where each starts, and how many rows it has.
 
-    A frame is a row of Spark's, which copies it whole, several times: half a MB is what Java's garbage collector still
+    A frame is a row for Spark, which copies it whole, several times: half a MB is what Java's garbage collector still
     takes for an ordinary object, in a heap of the usual size.
     """
     at_once = max(1, at_most * rows // max(1, size))

@@ -128,7 +128,7 @@ class WatermarkValve:
     def begin_run(self, run: str | None) -> bool:
         """Take note of which run of the job planned the micro-batch, before anything is reported in it.
 
-        The time between two runs is no silence: in the first micro-batch of a run the timeouts of channels start anew,
+        The time between two runs is not silence: in the first micro-batch of a run the timeouts of channels start anew,
         and those that were silent count again, as in Flink, whose clock begins with each run.
 
         Args:

@@ -131,7 +131,7 @@ def inspect(location: str) -> Inspection:
 
     Raises:
         ProgramError: if Arrow cannot open the location.
-        StateError: if it is no checkpoint of eventide's, one of another format, or one that cannot be read.
+        StateError: if it is not an eventide checkpoint, one of another format, or one that cannot be read.
     """
     try:
         return _inspected(CheckpointFiles(location))
@@ -183,7 +183,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
 def committed_offsets(found: Inspection) -> list[list[Any]]:
     """Where each source stands after the last micro-batch that is committed, as Spark's log has it.
 
-    A source of eventide's has one entry, a DataFrame as many as it reads from.
+    An eventide source has one entry, a DataFrame as many as it reads from.
     """
     named = (found.description or {})["sources"]
     if found.committed is None:
@@ -200,15 +200,15 @@ def _no_checkpoint(files: CheckpointFiles) -> str:
         return f"there is nothing at {where}; give the directory that the job has from set_checkpoint_storage_dir(...)"
     if files.planned() or files.committed():
         return (
-            f"{where} is the checkpoint of a query of Spark's that eventide did not start: it has no record of a "
+            f"{where} is the checkpoint of a Spark query that eventide did not start: it has no record of a "
             "program. So it is with a query on to_data_frame(), which its author starts"
         )
     folders = files.folders()
     inside = [folder for folder in folders if PLACE in files.folders(folder)]
     hint = f"; there is one in it: {where.rstrip('/')}/{inside[0]}" if inside else ""
     return (
-        f"{where} is no checkpoint: it has none of the folders {PLACE}, offsets and commits{hint}. Give the directory "
-        "that the job has from set_checkpoint_storage_dir(...)"
+        f"{where} is not a checkpoint: it has none of the folders {PLACE}, offsets and commits{hint}. Give the "
+        "directory that the job has from set_checkpoint_storage_dir(...)"
     )
 
 
@@ -238,7 +238,7 @@ def _sources(record: Record, before: Planned | None, behind: Planned | None) -> 
 
 
 def _dealt_out(named: Sequence[Mapping[str, str]], lines: Sequence[tuple[Any, Any]]) -> list[list[tuple[Any, Any]]]:
-    """Which lines of the log are of which source. One of eventide's has one, a DataFrame as many as it reads from.
+    """Which lines of the log are of which source. An eventide source has one, a DataFrame as many as it reads from.
 
     Where several DataFrames read from several places, nothing tells whose a line is: then the first of them has all.
     """

@@ -29,7 +29,7 @@ def fit_checkpoint(
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed after it: a program that never got so far
-    has made no state, and may be changed as one likes. The directories of its file sinks are the job's from then on,
+    has made no state, and may be changed freely. The directories of its file sinks are the job's from then on,
     because it may have written there before it committed anything. It is written with Spark itself, so it works
     wherever Spark's checkpoint does. The description of its graph and the job's name are there for viewers of the
     checkpoint without the program; they may change as they like. The ``savepoint`` is where the job began: see
@@ -128,7 +128,7 @@ def _started(spark: SparkSession, location: str) -> list[Record]:
 
 
 def _last(spark: SparkSession, location: str, log: str) -> int:
-    """The number of the last micro-batch in a log of Spark's, of what was planned or committed; -1 if there is none."""
+    """The number of the last micro-batch that one of Spark's logs, of plans or of commits, has; -1 if there is none."""
     there = texts(spark, f"{location.rstrip('/')}/{log}")
     names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
     return max((int(name) for name in names if name.isdigit()), default=-1)

@@ -54,7 +54,7 @@ def take_savepoint(
 
     Raises:
         ProgramError: if a location cannot be opened, or the parallelism is above the max parallelism.
-        StateError: if it is no checkpoint of eventide's, if nothing is committed, if the job is running, if sinks may
+        StateError: if it is not an eventide checkpoint, if nothing is committed, if the job is running, if sinks may
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
     location, target = resolved(spark, checkpoint), resolved(spark, target)

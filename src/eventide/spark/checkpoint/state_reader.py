@@ -155,7 +155,7 @@ def evidence(
 
     Raises:
         ProgramError: if the location cannot be opened.
-        StateError: if it is no checkpoint of eventide's, one of another format or without a micro-batch, or if Spark
+        StateError: if it is not an eventide checkpoint, one of another format or without a micro-batch, or if Spark
             cannot read its state.
     """
     found = inspected(spark, location)

@@ -1,7 +1,7 @@
 """Spark Connect: whether sessions are of that kind, and what is asked where their server runs.
 
 The server has a file system, an interpreter and a working folder of its own. What lies there is not opened here: a
-small task of Spark's does it.
+small Spark task does it.
 """
 
 from __future__ import annotations

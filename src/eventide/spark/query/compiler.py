@@ -198,8 +198,8 @@ def _check_alignment(name: str, alignment: SourceAlignment) -> None:
         )
     if not CAN_LIMIT:
         warnings.warn(
-            f"PySpark {pyspark.__version__} cannot hold back a source of Python's, so {name!r} does not wait for the "
-            f"others of its watermark group {alignment.group!r}; use PySpark 4.2 or newer",
+            f"PySpark {pyspark.__version__} cannot hold back a source written in Python, so {name!r} does not wait for "
+            f"the others of its watermark group {alignment.group!r}; use PySpark 4.2 or newer",
             stacklevel=2,
         )
 

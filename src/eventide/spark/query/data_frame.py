@@ -62,8 +62,8 @@ class DataFrameReader:
         """Check the columns, and prepare them.
 
         Raises:
-            ProgramError: for something that is no DataFrame or no column, ``splits`` without ``split_by``, or with a
-                value that none of its columns can have.
+            ProgramError: for something that is not a DataFrame or not a column, ``splits`` without ``split_by``, or a
+                value in it that none of its columns can have.
         """
         if not isinstance(data_frame, DataFrame):
             raise ProgramError(f"from_data_frame needs a Spark DataFrame, not {data_frame!r}")

@@ -248,7 +248,7 @@ def type_info_of(data_type: spark.DataType, path: str = "data frame") -> TypeInf
     if isinstance(data_type, spark.MapType):
         return Types.MAP(type_info_of(data_type.keyType, f"{path}.key"), type_info_of(data_type.valueType, f"{path}[]"))
     raise ProgramError(
-        f"the column {path} is of Spark's type {data_type.simpleString()}, which elements of eventide cannot have; "
+        f"the column {path} has Spark's type {data_type.simpleString()}, which eventide's elements cannot have; "
         "cast or drop it before from_data_frame"
     )
 

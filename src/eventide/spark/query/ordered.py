@@ -23,7 +23,7 @@ class OrderedStretches:
     """Some columns of a DataFrame, sorted once and kept while this is open; each stretch is one of Spark's partitions.
 
     Args:
-        frame: a DataFrame that is no stream.
+        frame: a DataFrame that is not a stream.
         columns: the names of the columns.
         order_by: the one of them to sort by; rows with the same value are in no order.
 

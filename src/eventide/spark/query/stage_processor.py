@@ -19,7 +19,7 @@ class StageProcessor(StatefulProcessor):
     """Runs one stage; its grouping key is the id of the subtask.
 
     Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
-    brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a timer of Spark's
+    brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a Spark timer
     has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
     which is known by its location and digest. The ``runs`` say which run planned a
     micro-batch; None if that is not known.

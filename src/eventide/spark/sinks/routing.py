@@ -32,7 +32,7 @@ Ship = Callable[[SinkSpec], bytes]
 def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     """Return the writer of the results of a streaming job.
 
-    A single sink with a format of Spark's gets its rows from the plan of the query itself: files are written by a
+    A single sink with one of Spark's formats gets its rows from the plan of the query itself: files are written by a
     `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
     each micro-batch.
 
