@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,8 +33,6 @@ from eventide.storage import Folder
 
 PLACE = "eventide-results"
 """The folder of the results, below the checkpoint."""
-
-T = TypeVar("T")
 
 ROWS = "batch LONG, sink STRING, frame BINARY"
 _ROWS = pa.schema([("batch", pa.int64()), ("sink", pa.string()), ("frame", pa.binary())])
@@ -167,9 +165,29 @@ class ResultSpool:
             time.sleep(_LOOK_AGAIN_S)
 
 
-def at(location: str, method: Callable[..., T], *arguments: Any) -> T:
-    """Call a method of the results of a checkpoint: a function that travels to the server."""
-    return method(Results(location), *arguments)
+def begin(location: str, run: str) -> None:
+    """Say at the server which run of the program takes what is at a checkpoint."""
+    Results(location).begin(run)
+
+
+def end(location: str, run: str) -> None:
+    """Say there that a run takes nothing any more."""
+    Results(location).end(run)
+
+
+def is_taken_by(location: str, run: str) -> bool:
+    """Whether it is this run that takes what is there."""
+    return Results(location).is_taken_by(run)
+
+
+def left(location: str) -> list[int]:
+    """The micro-batches that wait there."""
+    return Results(location).batches()
+
+
+def take(location: str, run: str, done: int, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
+    """Take there what is at a checkpoint."""
+    return Results(location).take(run, done, taken, committed)
 
 
 def _name(batch: int) -> str:
@@ -222,7 +240,7 @@ class ResultConsumer:
         self._may_ask = True
         self._changed = threading.Condition()
         self.failure: BaseException | None = None
-        self._ask_there(Results.begin, run)
+        ask(spark, partial(begin, location, run))
         self._thread = threading.Thread(target=self._run, name=f"eventide takes from {location}", daemon=True)
 
     def start(self) -> None:
@@ -231,7 +249,7 @@ class ResultConsumer:
         What the run before has left is among it: over Spark Connect that may have gone on until then.
         """
         if not self._numbers:
-            if self._ask_there(Results.batches):
+            if ask(self._spark, partial(left, self._location)):
                 self._warn_of_left("sinks that it does not have any more")
             return
         self.committed(self._last_committed())
@@ -256,7 +274,7 @@ class ResultConsumer:
 
     def _let_go(self) -> None:
         with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
-            self._ask_there(Results.end, self._run_id)
+            ask(self._spark, partial(end, self._location, self._run_id))
 
     def finish(self, failure: BaseException | None = None) -> BaseException | None:
         """Take the rest; the query has ended, with Spark's report of a failure if there was one.
@@ -295,7 +313,7 @@ class ResultConsumer:
     def _is_another_run_there(self) -> bool:
         """Whether the query has ended because another run has begun: Spark then stops it without a word."""
         with suppress(Exception):  # of a session that is closed, or a server that is gone, something else will tell
-            return not self._is_closed and not self._ask_there(Results.is_taken_by, self._run_id)
+            return not self._is_closed and not ask(self._spark, partial(is_taken_by, self._location, self._run_id))
         return False
 
     def _run(self) -> None:
@@ -321,9 +339,6 @@ class ResultConsumer:
     def _has_to_ask(self) -> bool:
         return self._committed > self._taken or self._all_done() >= _MOST_UNDELETED
 
-    def _ask_there(self, method: Callable[..., T], *arguments: Any) -> T:
-        return ask(self._spark, partial(at, self._location, method, *arguments))
-
     def _all_done(self) -> int:
         """How many micro-batches may be deleted, as the program has all that they had."""
         has = self._collected.taken
@@ -333,7 +348,7 @@ class ResultConsumer:
         """Have deleted what may be, and take what there is, in the order of micro-batches."""
         for _ in range(self._all_done()):
             self._done, _ = self._undeleted.popleft()
-        question = partial(at, self._location, Results.take, self._run_id, self._done, self._taken, committed)
+        question = partial(take, self._location, self._run_id, self._done, self._taken, committed)
         return sorted(ask_for_rows(self._spark, question, ROWS).to_pylist(), key=itemgetter("batch"))
 
     def _take(self) -> None:
