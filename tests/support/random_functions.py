@@ -301,6 +301,19 @@ class Maker:
             lambda: f"(D * {self._int(min(less, 0))})",
             lambda: f"({self._field('d')} {self._random.choice('+-*')} {self._int(0)})",
             lambda: f"(Decimal('2.5') {self._random.choice('+-*')} {self._field('d')})",
+            lambda: f"({self._field('d')} * {self._field('d')} * Decimal('1.000000'))",
+            lambda: f"{self._random.choice(('min', 'max'))}({self._field('d')}, {self._int(0)} * D)",
+        )
+
+    def _decimal_or_number(self, depth: int) -> str:
+        """What a decimal number is compared with: other numbers, many of which are near to it, and constants."""
+        return self._one(
+            lambda: self._decimal(depth),
+            lambda: self._number(depth),
+            lambda: f"({self._field('d')} + {self._random.choice(('0', '1', 'Decimal(1).scaleb(-9)'))})",
+            lambda: f"Decimal({self._random.choice(('1', '1.250000000001', '-0.01', '1e3', '0E-25', 'NaN'))!r})",
+            lambda: self._random.choice(("1.25", "0.1", "-1.25", "1e300", "-1e-300", "-0.01", "3.1", "-0.0")),
+            lambda: f"float('{self._random.choice(('nan', 'inf', '-inf', '1e30'))}')",
         )
 
     def _time(self, depth: int) -> str:
@@ -418,6 +431,8 @@ class Maker:
         return self._one(
             lambda: f"({self._number(less)} {self._compare()} {self._number(less)})",
             lambda: f"({self._str(less)} {self._compare()} {self._str(less)})",
+            lambda: f"({self._decimal(less)} {self._compare()} {self._decimal_or_number(less)})",
+            lambda: f"({self._decimal_or_number(less)} {self._compare()} {self._decimal(less)})",
             lambda: f"({self._bool(less)} {self._random.choice(_OF_TRUTHS)} {self._bool(less)})",
             lambda: f"(not {self._bool(less)})",
             lambda: f"({self._random.choice(_TEXTS)!r} in {self._str(less)})",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
+import operator
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from fractions import Fraction
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -27,6 +29,8 @@ _WHITESPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 
 CONTEXT_DIGITS = 28
 """How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
+_DECIMAL_DIGITS, _MOST_DIGITS = 38, 76
+"""How many digits Arrow's decimal numbers of 128 and of 256 bits have."""
 _DAY_US = 86_400_000_000
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond of Python's calendar."""
@@ -154,8 +158,12 @@ def _modulo(left: Value, right: Value) -> Value:
     return _array(np.mod(np.asarray(_numbers(_as_whole(left))), np.asarray(_divisor(_as_whole(right)))))
 
 
-def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+def _comparison(
+    compute: Callable[[Value, Value], Value], in_python: Callable[[Any, Any], Any]
+) -> Callable[[Value, Value], Value]:
     def compared(left: Value, right: Value) -> Value:
+        if _is_decimal(left, right):
+            return _compared_decimals(compute, in_python, left, right)
         if pa.types.is_string(left.type) or pa.types.is_duration(left.type):
             return compute(left, right)
         if pa.types.is_date(left.type):
@@ -169,6 +177,43 @@ def _comparison(compute: Callable[[Value, Value], Value]) -> Callable[[Value, Va
         return compute(_as_whole(left), _as_whole(right))
 
     return compared
+
+
+def _compared_decimals(
+    compute: Callable[[Value, Value], Value], in_python: Callable[[Any, Any], Any], left: Value, right: Value
+) -> Value:
+    """Decimal numbers compared with each other, or with other numbers, each of which is exactly what it is."""
+    sides = [left, right]
+    for place, side in enumerate(sides):
+        if _is_float(side):
+            if decimal.getcontext().traps[decimal.FloatOperation]:
+                raise Guard("decimal numbers are not to be compared with floating-point numbers")
+            if isinstance(side, pa.Array):
+                return _each(bool, in_python)(left, right)
+            sides[place] = _near(side.as_py(), sides[1 - place].type.scale)
+        elif not _is_decimal(side):
+            sides[place] = _as_whole(side).cast(pa.decimal128(19, 0))
+    scale = max(side.type.scale for side in sides)
+    digits = scale + max(side.type.precision - side.type.scale for side in sides)
+    if digits > _DECIMAL_DIGITS:
+        sides = [side.cast(pa.decimal256(digits, scale)) for side in sides]
+    return compute(*sides)
+
+
+def _near(number: float, scale: int) -> pa.Scalar:
+    """A decimal number that compares with all those of some digits after the point as a floating-point number does.
+
+    >>> _near(0.5, 2).as_py(), _near(0.1, 2).as_py()  # which is a little more than that
+    (Decimal('0.500'), Decimal('0.105'))
+    """
+    if math.isnan(number):
+        raise Guard("NaN compared with a decimal number")
+    beyond = 10 ** (CONTEXT_DIGITS + 1)
+    bounded = Fraction(min(max(number, -beyond), beyond)) * 10**scale
+    below = math.floor(bounded)
+    unscaled = below * 10 + (0 if below == bounded else 5)
+    sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
+    return pa.scalar(Decimal((sign, digits, -scale - 1)), pa.decimal256(_MOST_DIGITS, scale + 1))
 
 
 def _naive(value: Value) -> Value:
@@ -365,12 +410,12 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "and": _of_bits(pc.and_, pc.bit_wise_and),
     "or": _of_bits(pc.or_, pc.bit_wise_or),
     "xor": _of_bits(pc.xor, pc.bit_wise_xor),
-    "lt": _comparison(pc.less),
-    "le": _comparison(pc.less_equal),
-    "gt": _comparison(pc.greater),
-    "ge": _comparison(pc.greater_equal),
-    "eq": _comparison(pc.equal),
-    "ne": _comparison(pc.not_equal),
+    "lt": _comparison(pc.less, operator.lt),
+    "le": _comparison(pc.less_equal, operator.le),
+    "gt": _comparison(pc.greater, operator.gt),
+    "ge": _comparison(pc.greater_equal, operator.ge),
+    "eq": _comparison(pc.equal, operator.eq),
+    "ne": _comparison(pc.not_equal, operator.ne),
     "negate": _signed(pc.negate_checked, pc.negate),
     "plus": _signed(lambda value: value, lambda value: value),
     "abs": _signed(pc.abs_checked, pc.abs),
@@ -416,8 +461,8 @@ KERNELS: dict[str, Callable[..., Value]] = {
     **{f"{kind.__name__} round": _each(kind, round) for kind in (int, float)},
     **{f"{kind.__name__} power": _each(kind, pow) for kind in (int, float)},
     "int": lambda value: _each(int, int)(value) if _is_float(value) else _as_whole(value),
-    "int of text": _each(int, int),
-    "float of text": _each(float, float),
+    "int of each": _each(int, int),
+    "float of each": _each(float, float),
     "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
     "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
     "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),

@@ -57,9 +57,9 @@ def _whole(*values: Any) -> Any:
 
 def _converted(kind: Kind, value: Symbol, name: str) -> Symbol:
     expression = operand_of(value)
-    if expression.kind not in (*NUMBERS, str):
+    if expression.kind not in (*NUMBERS, str, Decimal):
         raise NotTraceable(f"it makes a {kind.__name__} of a {expression.kind.__name__}")
-    return way_of(value).symbol(kind, name if expression.kind in NUMBERS else f"{name} of text", expression)
+    return way_of(value).symbol(kind, name if expression.kind in NUMBERS else f"{name} of each", expression)
 
 
 def _rounded(value: Any, digits: Any = None) -> Any:

@@ -189,7 +189,7 @@ class Symbol:
         return _binary("floordiv", other, self), _binary("mod", other, self)
 
 
-TRUTHS = (int, float, bool, str, datetime.timedelta)
+TRUTHS = (int, float, bool, str, Decimal, datetime.timedelta)
 """The kinds of values of which a trace knows whether they are true."""
 
 
@@ -362,14 +362,17 @@ def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
     if name in ("and", "or", "xor"):
         return bool if both == {bool} else int if both <= {*WHOLE} else None
     if name in _COMPARISONS:
-        return bool if both <= {*NUMBERS} or both in _ORDERED else None
+        return bool if _are_comparable(both) else None
     raise AssertionError(name)
+
+
+def _are_comparable(kinds: set[Kind]) -> bool:
+    return kinds <= {*NUMBERS, Decimal} or kinds in _ORDERED
 
 
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
     operand = operand_of(other)
-    kinds = {symbol._expression.kind, operand.kind}
-    if kinds <= {*NUMBERS} or kinds in _ORDERED:
+    if _are_comparable({symbol._expression.kind, operand.kind}):
         return symbol._way.symbol(bool, name, symbol._expression, operand)
     raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")
 
