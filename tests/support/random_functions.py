@@ -13,6 +13,7 @@ import datetime
 import functools
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -74,6 +75,10 @@ OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 _GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
 _GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
+_GLOBALS |= {"BY_INT": {0: "zero", 1: "a", -7: "ß", 2**53: ""}, "BY_TEXT": {"a": 1, "": 2**63 - 1, "ß": -1}}
+_GLOBALS |= {"PAIRS": {0: ("x", 0.5), 1: ("", -0.0), 3: ("日本", math.nan)}, "LIST": [0, 1, 127], "TEXTS": {"a", "abc"}}
+_PATTERNS = (r"^a", r"(?i)(ab)+(c)?", r"\w+$", "[^a-c]", r"(a|b)(?P<n>.*)", r"\s", "(?=b)", "(x)\\1", "b*", "", "[à-ÿ]", "(a)?b")
+_GLOBALS |= {f"P{place}": re.compile(pattern) for place, pattern in enumerate(_PATTERNS)} | {"re": re}
 _GLOBALS["H"] = datetime.timedelta(hours=1, microseconds=1)
 
 
@@ -244,6 +249,8 @@ class Maker:
             lambda: f"len({self._str(less)})",
             lambda: f"{self._str(less)}.{self._random.choice(('count', 'find', 'rfind', 'index'))}({self._str(0)})",
             lambda: f"len({self._str(less)}.split('a'))",
+            lambda: f"BY_TEXT.get({self._str(less)}, {self._int(0)})",
+            lambda: f"BY_TEXT[{self._field('u')} or 'a']",
             lambda: f"int({self._any(less)})",
             lambda: f"round({self._number(less)})",
             lambda: f"{self._delta(less)}.{self._random.choice(('days', 'seconds', 'microseconds'))}",
@@ -275,6 +282,7 @@ class Maker:
             lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._float(less)})",
             lambda: f"float({self._any(less)})",
             lambda: f"{self._delta(less)}.total_seconds()",
+            lambda: f"PAIRS.get({self._int(less)}, ('', {self._float(0)}))[1]",
             lambda: f"({self._delta(less)} / {self._delta(0)})",
             self._stamp,
             lambda: f"math.{self._random.choice(('sqrt', 'log', 'exp', 'sin', 'fabs', 'log10'))}({self._number(less)})",
@@ -374,6 +382,10 @@ class Maker:
             lambda: f"({self._str(less)} + {self._str(less)})",
             lambda: f"{self._str(less)}.{method}()",
             lambda: f"{self._str(less)}.replace('a', {self._random.choice(_TEXTS)!r})",
+            lambda: f"BY_INT.get({self._int(less)}, {self._str(0)})",
+            lambda: f"PAIRS[{self._int(less)} % 2][0]",
+            lambda: self._matched(less),
+            lambda: f"{self._pattern()}.sub({self._random.choice(('', '<x>', 'n'))!r}, {self._str(less)})",
             lambda: f"str({self._any(less)})",
             lambda: self._formatted(less),
             lambda: f"{self._day(less)}.isoformat()",
@@ -383,6 +395,19 @@ class Maker:
             lambda: f"({self._str(less)} or {self._str(less)})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._str(less)}, {self._str(less)})",
             lambda: self._choice(self._str, less),
+        )
+
+    def _pattern(self) -> str:
+        return f"P{self._random.randrange(len(_PATTERNS))}"
+
+    def _matched(self, depth: int) -> str:
+        """A part of a match of a regular expression."""
+        number, how = self._random.randrange(len(_PATTERNS)), self._random.choice(("search", "match", "fullmatch"))
+        match = f"P{number}.{how}({self._str(depth)})"
+        group = self._random.randint(0, re.compile(_PATTERNS[number]).groups)
+        return self._one(
+            lambda: f"(m[{group}] or 'none' if (m := {match}) else {self._str(0)})",
+            lambda: f"({{0}} if (m := {match}) is None else m.group({group}) or '')".format(self._str(0)),
         )
 
     def _formatted(self, depth: int) -> str:
@@ -444,6 +469,11 @@ class Maker:
             lambda: f"math.{self._random.choice(('isnan', 'isinf', 'isfinite'))}({self._number(less)})",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",
+            lambda: f"({self._int(less)} {self._random.choice(('in', 'not in'))} {self._random.choice(('BY_INT', 'LIST'))})",
+            lambda: f"({self._str(less)} in {self._random.choice(('BY_TEXT', 'TEXTS'))})",
+            lambda: f"bool({self._pattern()}.search({self._str(less)}))",
+            lambda: f"({self._pattern()}.fullmatch({self._str(less)}) is None)",
+            lambda: f"bool(re.match({self._random.choice(_PATTERNS)!r}, {self._str(less)}, re.I))",
             lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}('a')",
             lambda: f"{self._str(less)}.{self._random.choice(('startswith', 'endswith'))}({self._str(0)})",
             lambda: f"{self._str(less)}.startswith(('a', '', 'ß')[{self._random.choice((':', ':1'))}])",

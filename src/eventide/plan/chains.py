@@ -36,6 +36,7 @@ from eventide.runtime.chain.chained_operators import (
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
 from eventide.runtime.exchange.selected_keys import selector_of
+from eventide.runtime.tracing.column_functions import UNTIL_OPENED
 
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
 
@@ -284,7 +285,11 @@ def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
         return ""
     undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
     reason = undeclared or step.why_in_python(type_info)
-    return "on columns, where its elements come so" if reason is None else f"in Python, because {reason}"
+    if reason is None:
+        return "on columns, where its elements come so"
+    if reason.startswith(UNTIL_OPENED):
+        return f"on columns, if what open() makes can be traced; {reason}"
+    return f"in Python, because {reason}"
 
 
 def _only_source(node: Transformation) -> InputTransformation | None:

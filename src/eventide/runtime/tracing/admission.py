@@ -7,6 +7,8 @@ import datetime
 import decimal
 import dis
 import math
+import operator
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +16,7 @@ from operator import itemgetter
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+from eventide.api.functions.output_tag import OutputTag
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
 from eventide.runtime.tracing.rewriting import with_operators
@@ -34,6 +37,7 @@ _MODULES: dict[ModuleType, dict[str, Any]] = {
     for module, names in {
         datetime: ["date", "datetime", "timedelta", "timezone", "UTC"],
         math: [*MATH, "e", "inf", "pi", "tau"],
+        re: ["compile", "fullmatch", "match", "search", "sub", *re.RegexFlag.__members__],
     }.items()
 }
 """The modules that are known, with all that may be taken from them."""
@@ -61,7 +65,7 @@ METHODS: dict[str, type] = {
 _PURE_METHODS = METHODS.keys() | {"format", "join", "as_dict", "date", "get", "get_fields_by_names"}
 _PURE_METHODS |= {"isoformat", "isoweekday", "items", "keys", "strftime", "timestamp", "toordinal", "total_seconds"}
 _PURE_METHODS |= {"values", "weekday", *(name for known in _MODULES.values() for name in known)}
-_PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp"}
+_PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp", "group", "groups"}
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
     {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
@@ -83,6 +87,12 @@ _DOINGS = {
     "PUSH_EXC_INFO": "it catches errors",
 }
 
+_CONSTANTS = FIXED | {re.Pattern, OutputTag}
+"""The types of values from outside that cannot be changed."""
+
+_MOST_ENTRIES = 100_000
+"""So many entries a captured list, set or dict has at most: it is compared with what it was for each batch."""
+
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _NOTHING = object()
 _USUAL_READING: Any = object.__getattribute__
@@ -90,6 +100,10 @@ _USUAL_READING: Any = object.__getattribute__
 
 class NotTraceable(Exception):
     """Says why a function stays Python."""
+
+
+class NotThereYet(NotTraceable):
+    """Says that a function reads what is not there before its object is opened, so that it may be traced then."""
 
 
 @dataclass(slots=True)
@@ -119,11 +133,14 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """A value that a function takes from outside, how it is found, and what it consists of if it can be changed."""
+    """A value that a function takes from outside, how it is found, and the objects that it consists of.
+
+    There are none of these if it cannot be changed.
+    """
 
     find: Callable[[], Any]
     value: Any
-    content: Any = None
+    content: tuple[Any, ...] = ()
 
     @staticmethod
     def of(find: Callable[[], Any], value: Any) -> Captured:
@@ -136,7 +153,7 @@ class Captured:
             found = self.find()
         except ValueError:  # a variable that has no value any more
             return False
-        return found is self.value and _content(found) == self.content
+        return found is self.value and _are_same(_content(found), self.content)
 
 
 def admitted(
@@ -174,13 +191,15 @@ class _Admission:
         self._containers = containers
         self._text_makers = text_makers
         self._copies: dict[Any, FunctionType] = {}
+        self._attributes: dict[str, Any] = {}
         self.tests_for_none = False
         self.captured: list[Captured] = []
 
     def copied(self, function: Any) -> Any:
         if type(function) is MethodType:
             _check_says_nothing(function.__self__, "it")
-            return MethodType(self._method(function.__func__, function.__self__), function.__self__)
+            copy = self._method(function.__func__, function.__self__)
+            return MethodType(copy, SimpleNamespace(**self._attributes))
         if type(function) is not FunctionType:
             raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
         return self._copy(function, _NOTHING)
@@ -264,14 +283,17 @@ class _Admission:
                 raise NotTraceable(f"it uses {name}")
             self.captured.append(Captured(find, value))
             return self._replaced.get(value, value)
-        if type(value) is ModuleType and value in _MODULES and _content(value) is True:
+        if type(value) is ModuleType and value in _MODULES and _content(value) == (True,):
             self.captured.append(Captured.of(find, value))
             return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in _MODULES[value].items()})
         self._take(f"the global {name!r}", value, find)
         return self._contained(value)
 
     def _take(self, what: str, value: Any, find: Callable[[], Any]) -> None:
-        for part in value if type(value) is Row else [value]:
+        is_container = type(value) in (dict, list, set)
+        if is_container and len(value) > _MOST_ENTRIES:
+            raise NotTraceable(f"{what} has more than {_MOST_ENTRIES:,} entries, any of which may change")
+        for part in _content(value) if is_container else value if type(value) is Row else [value]:
             self._check_constant(what, part)
         self.captured.append(Captured.of(find, value))
 
@@ -281,7 +303,7 @@ class _Admission:
         if type(value) in (tuple, frozenset):
             for part in value:
                 self._check_constant(what, part)
-        elif type(value) not in FIXED:
+        elif type(value) not in _CONSTANTS:
             raise NotTraceable(f"{what} is a {type(value).__name__}, which may change")
 
     def _names(self, code: CodeType, owner: Any) -> Iterator[str]:
@@ -329,7 +351,11 @@ class _Admission:
         on_class = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
         if on_class is not _NOTHING and type(on_class) not in FIXED:
             raise NotTraceable(f"its attribute {name!r} is computed by its class")
-        self._take(f"its attribute {name!r}", _attribute(owner, name), lambda: _attribute(owner, name))
+        value = _attribute(owner, name)
+        if value is _NOTHING:
+            raise NotThereYet(f"its attribute {name!r} is not there")
+        self._take(f"its attribute {name!r}", value, lambda: _attribute(owner, name))
+        self._attributes[name] = self._contained(value)
 
 
 def _mentions(value: Any, name: str) -> bool:
@@ -382,15 +408,25 @@ def _check_says_nothing(one: Any, what: str) -> None:
         raise NotTraceable("the program says in_python" if what == "it" else f"the program says in_python of {what}")
 
 
-def _content(value: Any) -> Any:
-    """What a value consists of that can be changed, in a form that tells 1, 1.0 and True apart."""
-    if type(value) is Row:
-        return value.get_field_names(), [(type(part), repr(part)) for part in value], value.get_row_kind()
-    if type(value) is FunctionType:
-        return value.__code__, value.__defaults__, tuple((value.__kwdefaults__ or {}).items())
-    if type(value) is ModuleType and value in _MODULES:
-        return all(vars(value).get(name) is known for name, known in _MODULES[value].items())
-    return None
+def _content(value: Any) -> tuple[Any, ...]:
+    """The objects that a value consists of, if it can be changed: others take their places when it is."""
+    kind = type(value)
+    if kind is dict:
+        return *value, *value.values()
+    if kind in (list, set):
+        return tuple(value)
+    if kind is Row:
+        return *(value.get_field_names() or ()), *value, value.get_row_kind()
+    if kind is FunctionType:
+        named = value.__kwdefaults__ or {}
+        return value.__code__, value.__defaults__, *named, *named.values()
+    if kind is ModuleType and value in _MODULES:
+        return (all(vars(value).get(name) is known for name, known in _MODULES[value].items()),)
+    return ()
+
+
+def _are_same(ones: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return len(ones) == len(others) and all(map(operator.is_, ones, others))
 
 
 def _context() -> tuple[Any, ...]:

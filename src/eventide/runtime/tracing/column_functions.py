@@ -14,12 +14,15 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns
-from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.admission import NotThereYet, NotTraceable
 from eventide.runtime.tracing.evaluation import WHOLE, Arguments, evaluated, fits, flattened, truths
 from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
 from eventide.runtime.tracing.tracing import Arrange, Trace, has_untyped_part, trace
+
+UNTIL_OPENED = "it is not opened yet: "
+"""Begins the reason of a function that is looked at again when its object has been opened."""
 
 _MOST_TRACES = 256
 _traces: dict[tuple[Any, tuple[TypeInformation, ...], bool, Arrange | None], Trace | str] = {}
@@ -45,6 +48,8 @@ def traced(
             _traces.clear()
         try:
             known = trace(function, types, several=several, arrange=arrange)
+        except NotThereYet:
+            raise
         except NotTraceable as reason:
             known = str(reason)  # the error itself would keep the batches of all that it was raised through
         _traces[function, types, several, arrange] = known
@@ -218,7 +223,7 @@ def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> s
     except NotTraceable as reason:
         code = getattr(function, "__code__", None)
         place = "" if code is None else f" (line {code.co_firstlineno} of {code.co_filename.rpartition('/')[2]})"
-        return f"{reason}{place}"
+        return f"{UNTIL_OPENED if isinstance(reason, NotThereYet) else ''}{reason}{place}"
     return None
 
 

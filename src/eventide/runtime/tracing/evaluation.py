@@ -96,7 +96,8 @@ class Rows:
             Guard: if Python might give something else in one of the rows.
         """
         if isinstance(expression, Constant):
-            return pa.scalar(expression.value)
+            value = expression.value
+            return value if isinstance(value, pa.Array) else pa.scalar(value)
         known = self._known(expression)
         if known is None:
             known = self._field(expression) if isinstance(expression, Field) else self._computed(expression)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 from eventide.common.typeinfo import TypeInformation
 
 Kind: TypeAlias = type
@@ -60,6 +62,11 @@ Expression: TypeAlias = Field | Constant | Operation
 def constant(value: Any) -> Constant:
     """The expression of a constant."""
     return Constant(type(value), repr(value), (value,))
+
+
+def constant_column(column: pa.Array) -> Constant:
+    """The expression of a column that is the same for all batches, and not one value for each of their rows."""
+    return Constant(list, f"column {id(column)}", (column,))
 
 
 def operations_in(result: Result) -> Iterator[Operation]:

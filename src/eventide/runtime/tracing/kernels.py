@@ -6,7 +6,8 @@ import datetime
 import decimal
 import math
 import operator
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import repeat
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.runtime.tracing.admission import MATH
+from eventide.runtime.tracing.patterns import WANTED, Translated, translated
 
 Value: TypeAlias = "pa.Array | pa.Scalar"
 """A column without nulls, or a constant."""
@@ -316,7 +318,7 @@ def _of_ascii(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
 
 _ARROW_TYPES: dict[type, pa.DataType] = {
     **{str: pa.string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()},
-    datetime.datetime: pa.timestamp("us"),
+    **{datetime.datetime: pa.timestamp("us"), datetime.date: pa.date32(), datetime.timedelta: pa.duration("us")},
 }
 
 
@@ -395,6 +397,75 @@ def _text_of(value: Value) -> str:
     return text
 
 
+def column_of(values: Sequence[Any]) -> pa.Array:
+    """Values of one type as a column.
+
+    Raises:
+        ValueError: if they are not of one type, or of one that columns do not have as it is.
+        OverflowError: if a whole number has more than 64 bits.
+    """
+    kinds = set(map(type, values))
+    if len(kinds) != 1 or not kinds <= _ARROW_TYPES.keys():
+        raise ValueError("they are not of one type")
+    if any(getattr(value, "tzinfo", None) is not None for value in values):
+        raise ValueError("they are times with a zone")
+    return pa.array(values, _ARROW_TYPES[kinds.pop()])
+
+
+def _place(value: Value, keys: pa.Array) -> Value:
+    """The place of each value among some, -1 where it is none of them."""
+    return pc.fill_null(pc.index_in(value if pa.types.is_string(value.type) else _as_whole(value), value_set=keys), -1)
+
+
+def _looked_up(place: Value, column: pa.Array) -> Value:
+    if pc.any(pc.less(_as_column(place), 0)).as_py():
+        raise Guard("a key that is not in a dict")
+    return column[place.as_py()] if isinstance(place, pa.Scalar) else column.take(place)
+
+
+def _in_re2(value: Value, pattern: Value, flags: Value, how: str, group: int | None = None) -> Translated | None:
+    """The regular expression as Arrow has it; None where it might not find the same as Python's."""
+    if isinstance(value, pa.Scalar):
+        return None
+    found = translated(pattern.as_py(), flags.as_py(), how, group)
+    if found is None or (found.has_end and pc.any(pc.ends_with(value, "\n")).as_py()):
+        return None
+    return found if pc.all(pc.string_is_ascii(value)).as_py() is not False else None
+
+
+def _matcher(pattern: Value, flags: Value, how: str) -> Callable[[str], Any]:
+    matcher: Callable[[str], Any] = getattr(re.compile(pattern.as_py(), flags.as_py() & ~re.DEBUG), how)
+    return matcher
+
+
+def _matches(value: Value, pattern: Value, flags: Value, how: Value) -> Value:
+    if (in_re2 := _in_re2(value, pattern, flags, how.as_py())) is not None:
+        return pc.match_substring_regex(value, in_re2.text)
+    match = _matcher(pattern, flags, how.as_py())
+    return _each(bool, lambda text: match(text) is not None)(value)
+
+
+def _has_group(value: Value, pattern: Value, flags: Value, how: Value, group: Value) -> Value:
+    match, number = _matcher(pattern, flags, how.as_py()), group.as_py()
+    return _each(bool, lambda text: match(text)[number] is not None)(value)
+
+
+def _group(value: Value, pattern: Value, flags: Value, how: Value, group: Value, is_certain: Value) -> Value:
+    number = group.as_py()
+    in_re2 = _in_re2(value, pattern, flags, how.as_py(), number) if is_certain.as_py() else None
+    if in_re2 is not None:
+        return pc.struct_field(pc.extract_regex(value, in_re2.text), WANTED)
+    match = _matcher(pattern, flags, how.as_py())
+    return _each(str, lambda text: match(text)[number])(value)
+
+
+def _substituted(value: Value, pattern: Value, flags: Value, by: Value, count: Value) -> Value:
+    in_re2 = _in_re2(value, pattern, flags, "search")
+    if in_re2 is None or in_re2.may_be_empty or count.as_py() or "\\" in by.as_py():
+        return _each(str, lambda text: re.sub(pattern.as_py(), by.as_py(), text, count.as_py(), flags.as_py()))(value)
+    return pc.replace_substring_regex(value, in_re2.text, by.as_py())
+
+
 def _is_in(value: Value, among: list[Any]) -> Value:
     found = _as_whole(value) if pa.types.is_integer(value.type) else value
     return pc.is_in(found, pa.array(among, found.type))
@@ -425,6 +496,13 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "length": lambda value: pc.utf8_length(value).cast(pa.int64()),
     "is in": lambda value, *among: _is_in(value, [one.as_py() for one in among]),
     "contains": _contains,
+    "place": _place,
+    "is key": lambda place: pc.greater_equal(place, 0),
+    "looked up": _looked_up,
+    "matches": _matches,
+    "has group": _has_group,
+    "group": _group,
+    "substituted": _substituted,
     "format": _each(str, format),
     "percent": _each(str, lambda form, *values: form % values),
     "fill": _each(str, lambda form, *values: form.format(*values)),

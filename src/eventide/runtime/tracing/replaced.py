@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 from eventide.runtime.tracing.admission import MATH, NotTraceable
-from eventide.runtime.tracing.expressions import Kind, constant
-from eventide.runtime.tracing.symbols import NUMBERS, WHOLE, Parts, Symbol, Text, operand_of, plain, way_of
+from eventide.runtime.tracing.expressions import Constant, Expression, Kind, constant, constant_column
+from eventide.runtime.tracing.kernels import column_of
+from eventide.runtime.tracing.patterns import certain_groups
+from eventide.runtime.tracing.symbols import NUMBERS, WHOLE, Parts, Symbol, Text, Way, operand_of, plain, way_of
 
 _SHOWN = (int, bool, float, str, Decimal, datetime.date, datetime.datetime, datetime.timedelta)
 """The kinds of values that texts are made of."""
@@ -100,11 +103,155 @@ def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
     return compute
 
 
-REPLACED: dict[Any, Callable[..., Any]] = {
-    **{getattr(math, name): _of_math(name, kind) for name, kind in MATH.items()},
-    **{len: _length, str: _text, format: formatted, int: _whole, float: _floating, round: _rounded, sum: _sum},
-}
-"""Functions that traced ones call in place of builtins whose result Python computes, or forces to be a value."""
+class Pattern:
+    """A compiled regular expression."""
+
+    def __init__(self, compiled: re.Pattern[str]) -> None:
+        if not isinstance(compiled.pattern, str):
+            raise NotTraceable("it has a regular expression of bytes")
+        self._compiled = compiled
+        self._operands = constant(compiled.pattern), constant(compiled.flags)
+
+    def search(self, *texts: Any) -> Any:
+        """The first match in a text; None if there is none."""
+        return self._matched("search", texts)
+
+    def match(self, *texts: Any) -> Any:
+        """A match at the beginning of a text."""
+        return self._matched("match", texts)
+
+    def fullmatch(self, *texts: Any) -> Any:
+        """A match of a whole text."""
+        return self._matched("fullmatch", texts)
+
+    def sub(self, repl: Any, string: Any, count: Any = 0) -> Any:
+        """The text with each match replaced."""
+        if not any(isinstance(value, Symbol) for value in (repl, string)):
+            return self._compiled.sub(plain(repl), plain(string), count)
+        if isinstance(repl, Symbol) or type(repl := plain(repl)) is not str or type(count) is not int:
+            raise NotTraceable("it calls sub() with a replacement that is no constant text")
+        _check_text("sub", string)
+        self._compiled.sub(repl, "")  # an error of the template is one for each text
+        return way_of(string).symbol(
+            str, "substituted", operand_of(string), *self._operands, constant(repl), constant(count)
+        )
+
+    def _matched(self, how: str, texts: tuple[Any, ...]) -> Any:
+        if not any(isinstance(text, Symbol) for text in texts):
+            return getattr(self._compiled, how)(*map(plain, texts))
+        if len(texts) != 1:
+            raise NotTraceable(f"it calls {how}() with a place to begin at")
+        (text,) = texts
+        _check_text(how, text)
+        operands = operand_of(text), *self._operands, constant(how)
+        way = way_of(text)
+        return _Match(self._compiled, way, operands) if way.ask(way.operation(bool, "matches", *operands)) else None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses the attribute {name!r} of a regular expression")
+
+
+def _check_text(name: str, symbol: Symbol) -> None:
+    kind = operand_of(symbol).kind
+    if kind is not str:
+        raise NotTraceable(f"it calls {name}() of a regular expression with a {kind.__name__}")
+
+
+class _Match:
+    """The match of a regular expression in a text that has one."""
+
+    def __init__(self, compiled: re.Pattern[str], way: Way, operands: tuple[Expression, ...]) -> None:
+        self._compiled = compiled
+        self._way = way
+        self._operands = operands
+
+    def group(self, *groups: Any) -> Any:
+        """A group by number or name, or a tuple of several; all of the match where none is given."""
+        found = tuple(map(self.__getitem__, groups or (0,)))
+        return found if len(found) > 1 else found[0]
+
+    def groups(self, default: Any = None) -> tuple[Any, ...]:
+        """All groups."""
+        found = (self[number] for number in range(1, self._compiled.groups + 1))
+        return tuple(default if one is None else one for one in found)
+
+    def __getitem__(self, group: Any) -> Any:
+        number = self._compiled.groupindex.get(plain(group), group)
+        if type(number) is not int or not 0 <= number <= self._compiled.groups:
+            raise NotTraceable(f"it asks for the group {group!r}, which there is not")
+        operands = *self._operands, constant(number)
+        is_certain = number in certain_groups(self._compiled.pattern, self._compiled.flags)
+        if not is_certain and not self._way.ask(self._way.operation(bool, "has group", *operands)):
+            return None
+        return self._way.symbol(str, "group", *operands, constant(is_certain))
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses the attribute {name!r} of a match")
+
+
+def _of_pattern(name: str) -> Callable[..., Any]:
+    """A function of ``re`` that compiles its first argument, as it does for each call."""
+
+    def call(pattern: Any, *values: Any, **named: Any) -> Any:
+        flags = named.pop("flags", 0)
+        if name != "sub" and len(values) > 1:
+            values, flags = values[:1], values[1]
+        compiled = pattern if isinstance(pattern, Pattern) else Pattern(re.compile(plain(pattern), flags))
+        return getattr(compiled, name)(*values, **named)
+
+    return call
+
+
+class Table:
+    """A dict in which a function may look a symbol up."""
+
+    def __init__(self, content: dict[Any, Any]) -> None:
+        self._content = dict(content)
+        self._columns: dict[tuple[int, ...], Constant] = {}
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of a key, or the default."""
+        return self[key] if key in self else default
+
+    def __contains__(self, key: Any) -> bool:
+        if not isinstance(key, Symbol):
+            return plain(key) in self._content
+        return way_of(key).ask(way_of(key).operation(bool, "is key", self._place(key)))
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, Symbol):
+            return self._content[plain(key)]
+        return self._parts(way_of(key), self._place(key), (), [*self._content.values()])
+
+    def _place(self, key: Symbol) -> Expression:
+        kind = operand_of(key).kind
+        if kind not in (int, str) or {kind} != set(map(type, self._content)):
+            raise NotTraceable(f"it looks up a {kind.__name__} in a dict that is empty, or has keys of other types")
+        return way_of(key).operation(int, "place", operand_of(key), self._column((-1,), self._content))
+
+    def _parts(self, way: Way, place: Expression, path: tuple[int, ...], values: Sequence[Any]) -> Any:
+        """The symbol of a value, or a tuple of those of its parts."""
+        if all(type(value) is tuple and len(value) == len(values[0]) for value in values):
+            several = enumerate(zip(*values, strict=True))
+            return tuple(self._parts(way, place, (*path, number), parts) for number, parts in several)
+        column = self._column(path, values)
+        return way.symbol(type(values[0]), "looked up", place, column)
+
+    def _column(self, path: tuple[int, ...], values: Iterable[Any]) -> Constant:
+        if path not in self._columns:
+            try:
+                self._columns[path] = constant_column(column_of([*values]))
+            except (ValueError, OverflowError) as error:
+                raise NotTraceable(f"it looks values up in a dict that no column can hold: {error}") from error
+        return self._columns[path]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses the attribute {name!r} of a dict that may change")
+
+    def __iter__(self) -> NoReturn:
+        raise NotTraceable("it goes through a dict that may change")
+
+    __bool__ = __len__ = __hash__ = __eq__ = __iter__  # type: ignore[assignment]
 
 
 class _Tuple(tuple[Any, ...]):
@@ -116,8 +263,17 @@ class _Tuple(tuple[Any, ...]):
         return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
 
 
+class _List(list[Any]):
+    """A list, as it is now, in which a function may look for a symbol."""
+
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
+
+
 class _Set(frozenset[Any]):
-    """A constant set in which a function may look for a symbol."""
+    """A constant set, or one as it is now, in which a function may look for a symbol."""
 
     __slots__ = ()
 
@@ -133,8 +289,18 @@ def _is_in(values: Collection[Any], symbol: Symbol) -> bool:
     return way_of(symbol).ask(way_of(symbol).operation(bool, "is in", operand_of(symbol), *among))
 
 
-CONTAINERS: dict[type, Callable[[Any], Any]] = {tuple: _Tuple, frozenset: _Set, str: Text}
-"""Replacements of constant tuples, sets and texts in traced functions."""
+REPLACED: dict[Any, Callable[..., Any]] = {
+    **{getattr(math, name): _of_math(name, kind) for name, kind in MATH.items()},
+    **{getattr(re, name): _of_pattern(name) for name in ("fullmatch", "match", "search", "sub")},
+    re.compile: lambda pattern, flags=0: Pattern(re.compile(plain(pattern), flags)),
+    **{len: _length, str: _text, format: formatted, int: _whole, float: _floating, round: _rounded, sum: _sum},
+}
+"""Functions that traced ones call in place of builtins whose result Python computes, or forces to be a value."""
+
+CONTAINERS: dict[type, Callable[[Any], Any]] = {
+    **{tuple: _Tuple, frozenset: _Set, set: _Set, list: _List, dict: Table, str: Text, re.Pattern: Pattern}
+}
+"""Replacements of constants, and of containers that are constant for a batch, in traced functions."""
 
 
 class _Operator:

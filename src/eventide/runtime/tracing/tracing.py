@@ -11,7 +11,14 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import (
+    CompositeTypeInfo,
+    DecimalTypeInfo,
+    DictTypeInfo,
+    RowTypeInfo,
+    TypeInformation,
+    Types,
+)
 from eventide.common.types import Row, RowKind
 from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
@@ -248,6 +255,8 @@ def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeI
         return Types.LONG()
     if {str(one), str(other)} == {"FLOAT", "DOUBLE"}:
         return Types.DOUBLE()
+    if isinstance(one, DecimalTypeInfo) and isinstance(other, DecimalTypeInfo) and one.scale == other.scale:
+        return max(one, other, key=lambda kind: kind.precision)
     raise NotTraceable(f"it returns values of several types, {one} and {other}")
 
 

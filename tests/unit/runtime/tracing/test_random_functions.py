@@ -1,10 +1,13 @@
 """What traces give is what the functions give: values, types, and nothing where a function raises."""
 
 import datetime
+import decimal
 import gc
+import math
 import sys
 import time
 import weakref
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -418,3 +421,85 @@ def test_times_are_computed_with_as_python_does_it(function):
 def test_times_that_columns_do_not_have_say_why(function, why):
     with pytest.raises(NotTraceable, match=why):
         mapped(function, columns_of(TIMES, [(EPOCH, EPOCH)]), None)
+
+
+NAMES = {1: "one", 2: "two"}
+PLACES = {"a": (1, "x", -0.0), "b": (2**62, "", float("nan"))}
+EARLY = {"a": datetime.date(1, 1, 1), "b": datetime.date(9999, 12, 31)}
+KNOWN = ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: NAMES.get(e[0], "many"),
+        lambda e: NAMES[e[0] % 2 + 1],
+        lambda e: NAMES[1] + (NAMES[e[0]] if e[0] in NAMES else NAMES.get(7, "?")),
+        lambda e: PLACES[e[1]] if e[1] in PLACES else (0, e[1], 1.5),
+        lambda e: PLACES.get(e[1], e + (e[1],))[1],
+        lambda e: None if (found := PLACES.get(e[1])) is None else found[2],
+        lambda e: EARLY.get(e[1], datetime.date(2000, 1, 1)),
+        lambda e: (e[1] in KNOWN, e[1] not in KNOWN, len(KNOWN)),
+    ],
+)
+def test_what_is_looked_up_is_what_the_dict_has(function):
+    kind = Types.TUPLE([Types.LONG(), Types.STRING()])
+    values = [(1, "a"), (2, "b"), (2**63 - 1, "c"), (-1, "")]
+    column, found = mapped(function, columns_of(kind, values), None)
+    assert list(map(repr, found.from_arrow(column))) == [repr(function(value)) for value in values]
+
+
+def test_a_missing_key_is_left_to_python_which_raises():
+    with pytest.raises(Guard, match="a key that is not in a dict"):
+        mapped(lambda e: NAMES[e], columns_of(Types.LONG(), [1, 3]), None)
+
+
+def test_a_changed_dict_is_looked_up_as_it_is_from_the_next_batch_on():
+    table, columns = {1: "a"}, columns_of(Types.LONG(), [1, 2])
+
+    def named(value):
+        return table.get(value, "")
+
+    assert mapped(named, columns, None)[0].to_pylist() == ["a", ""]
+    table[2] = "b"
+    assert mapped(named, columns, None)[0].to_pylist() == ["a", "b"]
+    table[1] = 1
+    with pytest.raises(NotTraceable, match="no column can hold: they are not of one type"):
+        mapped(named, columns, None)
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({}, "a dict that is empty, or has keys of other types"),
+        ({True: "a"}, "keys of other types"),
+        ({1: None}, "no column can hold"),
+        ({1: 2**63}, "no column can hold"),
+        ({1: "\ud800"}, "no column can hold"),
+        ({1: datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)}, "times with a zone"),
+        ({1: (1, "a"), 2: (1,)}, "no column can hold"),
+    ],
+)
+def test_dicts_that_columns_do_not_look_up_as_python_does_say_why(table, why):
+    with pytest.raises(NotTraceable, match=why):
+        mapped(lambda e: table[e], columns_of(Types.LONG(), [1]), None)
+
+
+def test_decimals_are_compared_with_numbers_exactly():
+    kind = Types.TUPLE([Types.BIG_DEC(10, 2), Types.DOUBLE(), Types.LONG()])
+    values = [(Decimal("0.10"), 0.1, 1), (Decimal("1.00"), 1.0, 1), (Decimal("-0.01"), -math.inf, -(2**63))]
+    for function in (
+        lambda e: (e[0] < 0.1, e[0] > 0.1, e[0] == 0.1, e[0] <= 0.5, 1e300 > e[0], e[0] == 1.0, e[0] != -math.inf),
+        lambda e: (e[0] < e[1], e[0] == e[1], e[2] <= e[0], e[0] == e[2], bool(e[0])),
+        lambda e: (e[0] == Decimal("0.1"), e[0] < Decimal("0.1000000000000000000000000001"), max(e[0], Decimal("1.00"))),
+        lambda e: (int(e[0]), float(e[0])),
+    ):
+        column, found = mapped(function, columns_of(kind, values), None)
+        assert list(map(repr, found.from_arrow(column))) == [repr(function(value)) for value in values]
+
+
+def test_a_trap_for_decimals_that_meet_floats_is_left_to_python():
+    with decimal.localcontext() as context:
+        context.traps[decimal.FloatOperation] = True
+        with pytest.raises(Guard, match="not to be compared"):
+            mapped(lambda e: e < 0.5, columns_of(Types.BIG_DEC(3, 1), [Decimal("0.1")]), None)
