@@ -21,11 +21,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.datastream.functions import AggregateFunction
+from eventide.runtime.chain.chained_operators import Moment, Process
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.elements import Columns
+from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
 from eventide.runtime.tracing.folds import aggregate_fold_of
@@ -79,6 +81,8 @@ _GLOBALS |= {"BY_INT": {0: "zero", 1: "a", -7: "ß", 2**53: ""}, "BY_TEXT": {"a"
 _GLOBALS |= {"PAIRS": {0: ("x", 0.5), 1: ("", -0.0), 3: ("日本", math.nan)}, "LIST": [0, 1, 127], "TEXTS": {"a", "abc"}}
 _PATTERNS = (r"^a", r"(?i)(ab)+(c)?", r"\w+$", "[^a-c]", r"(a|b)(?P<n>.*)", r"\s", "(?=b)", "(x)\\1", "b*", "", "[à-ÿ]", "(a)?b")
 _GLOBALS |= {f"P{place}": re.compile(pattern) for place, pattern in enumerate(_PATTERNS)} | {"re": re}
+_GLOBALS |= {"LONGS": OutputTag("l", Types.LONG()), "TEXTS_BESIDE": OutputTag("t", Types.STRING())}
+_GLOBALS["ANYTHING"] = OutputTag("a")
 _GLOBALS["H"] = datetime.timedelta(hours=1, microseconds=1)
 
 
@@ -121,6 +125,24 @@ class Maker:
         self._type_info = self._random.choice((OF_ROWS, OF_ROWS, OF_TUPLES, OF_DICTS))
         source = f"lambda e: {self._result()}"
         return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
+
+    def process(self, rows: int = ROWS) -> Case:
+        """One more function that puts elements out beside others, by conditions."""
+        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
+        source = f"lambda e, ctx: {self._outputs(2)}"
+        return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
+
+    def _outputs(self, depth: int) -> str:
+        """A list of results, some of which are for side outputs."""
+        tag = self._random.choice(("LONGS", "TEXTS_BESIDE", "ANYTHING"))
+        value = {"LONGS": self._int, "TEXTS_BESIDE": self._str, "ANYTHING": self._bool}[tag](1)
+        if depth <= 0:
+            return self._one(lambda: f"[({tag}, {value})]", lambda: f"[({self._int(1)}, ctx.timestamp())]", lambda: "[]")
+        return self._one(
+            lambda: f"({self._outputs(depth - 1)} if {self._bool(1)} else {self._outputs(depth - 1)})",
+            lambda: f"[*{self._outputs(depth - 1)}, ({tag}, {value}), *{self._outputs(0)}]",
+            lambda: f"({self._outputs(0)} if {self._bool(0)} else {self._outputs(depth - 1)})",
+        )
 
     def aggregate(self, rows: int = ROWS) -> AggregateCase:
         """An aggregate function of a few fields, many of which are sums or extremes, with some elements."""
@@ -407,7 +429,7 @@ class Maker:
         group = self._random.randint(0, re.compile(_PATTERNS[number]).groups)
         return self._one(
             lambda: f"(m[{group}] or 'none' if (m := {match}) else {self._str(0)})",
-            lambda: f"({{0}} if (m := {match}) is None else m.group({group}) or '')".format(self._str(0)),
+            lambda: f"({self._str(0)} if (m := {match}) is None else m.group({group}) or '')",
         )
 
     def _formatted(self, depth: int) -> str:
@@ -576,6 +598,32 @@ def aggregate_difference(case: AggregateCase) -> str | None:
     return None
 
 
+def process_difference(case: Case) -> str | None:
+    """How the outputs of a process function on columns differ from those of its calls; None if they do not.
+
+    Raises:
+        NotTraceable: if the function stays Python.
+        Guard: if these elements are handed to the function.
+    """
+    step = Process("process", case.function, None)
+    values = case.type_info.to_arrow(case.values)
+    times = [None if place % 5 == 4 and len(case.source) % 2 else place for place in range(len(values))]
+    columns = Columns(case.type_info, values, pa.array(times, pa.int64()), pa.array(range(7, 7 + len(values))))
+    found = step.on_columns(columns)
+    if found is None:
+        raise NotTraceable
+    try:
+        expected = step.outputs(Elements(columns=columns), Moment())
+    except Exception as error:
+        return f"{case.source}\n  raises {error!r}, and its trace gives {found!r}"
+    for tag in {*expected, *found}:
+        ours, theirs = found.get(tag, Elements()), expected.get(tag, Elements())
+        ones, others = ((e.timestamps, e.sequence, [*map(shown, e.values)]) for e in (ours, theirs))
+        if ones != others:
+            return f"{case.source}\n  of {case.values!r}\n  gives {theirs!r} for {tag}, and its trace {ours!r}"
+    return None
+
+
 def _compared(case: Case, given: list[Any], got: list[Any], function: Callable[[Any], Any]) -> str | None:
     for value, found in zip(given, got, strict=True):
         try:
@@ -594,16 +642,18 @@ def main() -> None:
     options = parser.parse_args()
     print(f"seed {options.seed}")
     maker, counts = Maker(options.seed), collections.Counter[str]()
+    others: Any = [(maker.aggregate, aggregate_difference, "aggregates"), (maker.process, process_difference, "outputs")]
+    kinds = [*others, *[(maker.case, difference, "on columns")] * 6]
     while counts["cases"] < options.cases:
-        is_aggregate = counts["cases"] // ROWS % 8 == 0
-        case = maker.aggregate() if is_aggregate else maker.case()
+        make, compare, name = kinds[counts["cases"] // ROWS % len(kinds)]
+        case = make()
         counts["cases"] += len(case.values)
         try:
-            found = aggregate_difference(case) if isinstance(case, AggregateCase) else difference(case)
+            found = compare(case)
         except (NotTraceable, Guard) as reason:
             counts[type(reason).__name__] += 1
             continue
-        counts["aggregates" if is_aggregate else "on columns"] += 1
+        counts[name] += 1
         if found is not None:
             raise SystemExit(found)
     print(dict(counts))

@@ -105,10 +105,11 @@ class _Growing:
     nodes: list[_Growing] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     speed: str = ""
+    type_info: TypeInformation | None = None
 
     def finished(self) -> ChainNode:
         nodes = tuple(node.finished() for node in self.nodes)
-        return ChainNode(self.step, self.tag, nodes, tuple(self.edges), self.speed)
+        return ChainNode(self.step, self.tag, nodes, tuple(self.edges), self.speed, self.type_info)
 
 
 class Chains:
@@ -226,7 +227,7 @@ class Chains:
             case AssignTransformation() if not _needs_tasks(consumer, path.head) or self.looks_at(consumer):
                 self._assign(consumer, grown, path)
             case SideOutputTransformation():
-                child = _Growing(tag=consumer.tag)
+                child = _Growing(tag=consumer.tag, type_info=consumer.type_info)
                 grown.nodes.append(child)
                 self._follow(consumer, child, replace(path, type_info=consumer.type_info))
             case KeyTransformation() if consumer.dead_letters is not None:

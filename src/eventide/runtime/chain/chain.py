@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, DeadLetterStep, Moment, Process
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
@@ -57,6 +58,7 @@ class Edge:
 class ChainNode:
     """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to.
 
+    ``type_info`` is the type that those who read the side output have declared of it; None for steps.
     ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
     """
 
@@ -65,6 +67,7 @@ class ChainNode:
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
     speed: str = ""
+    type_info: TypeInformation | None = None
 
     def all_nodes(self) -> Iterable[ChainNode]:
         """This node and all that follow it in the task."""
@@ -170,7 +173,7 @@ class ChannelOutput:
         elif isinstance(node.step, AssignTimestamps):
             self._assign(node, self._watermarks_of[node.step.number], batch)
         elif (results := self._on_columns(node.step, batch)) is not None:
-            self._hand_on(node, results)
+            self._push(node, results if isinstance(results, Mapping) else {None: results})
         else:
             for part in batch.pieces():
                 if isinstance(node.step, Process):
@@ -180,7 +183,9 @@ class ChannelOutput:
                 else:
                     self._hand_on(node, node.step.apply(part))
 
-    def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | None:
+    def _on_columns(
+        self, step: ChainedOperator, batch: Elements
+    ) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None
@@ -192,7 +197,7 @@ class ChannelOutput:
 
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
         step = watermarks.step
-        if (results := self._on_columns(step, batch)) is not None:
+        if isinstance(results := self._on_columns(step, batch), Elements):
             self._hand_on_timed(node, watermarks, results)
             return
         for part in (batch,) if step.takes_columns else batch.pieces():
@@ -216,7 +221,8 @@ class ChannelOutput:
         """Hand a side output to all of its receivers."""
         listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
         for child in listeners:
-            self._run(child, batch.copy() if batch and len(listeners) > 1 else batch)
+            own = batch.copy() if batch and len(listeners) > 1 else batch
+            self._run(child, None if own is None else own.typed(child.type_info))
 
     def _hand_on(self, node: ChainNode, batch: Elements) -> None:
         if not batch:

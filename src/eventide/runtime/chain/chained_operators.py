@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -26,8 +26,11 @@ from eventide.runtime.tracing.column_functions import (
     filtered,
     flat_mapped,
     mapped,
+    output_types,
+    processed,
     result_type,
     traced,
+    traced_process,
     traced_truth,
     why_python,
 )
@@ -110,8 +113,10 @@ class ChainedOperator(Protocol):
     def user_function(self) -> Any:
         """The user's function, to be opened and closed."""
 
-    def on_columns(self, columns: Columns) -> Elements | None:
+    def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
         """The elements that come out, without a Python object for any of them; None where Python has to be called.
+
+        Those of a step with side outputs come by side output (None: the main one).
 
         Raises:
             Guard: if Python has to be called because of what is in these columns.
@@ -285,11 +290,13 @@ def type_after(
     step = step.step if isinstance(step, DeadLetterStep) else step
     if isinstance(step, Filter):
         return before
-    if isinstance(step, Map | FlatMap) and not before.is_pickled:
+    if isinstance(step, Map | FlatMap | Process) and not before.is_pickled:
+        is_process = isinstance(step, Process)
         try:
-            found = traced(step.call, before, several=isinstance(step, FlatMap))
+            found = traced_process(step.call, before) if is_process else traced(step.call, before, several=isinstance(step, FlatMap))
             if found.admission.is_closed or not for_good:
-                return result_type(found, step.type_info)
+                types = output_types(found, step.type_info) if is_process else {None: result_type(found, step.type_info)}
+                return types.get(None, declared)
         except NotTraceable:
             pass
     return declared
@@ -322,12 +329,17 @@ class Process:
 
         return results_of
 
-    def on_columns(self, columns: Columns) -> None:
-        """Nothing: Python is called."""
+    def on_columns(self, columns: Columns) -> Mapping[str | None, Elements] | None:
+        """The results of the function's trace, by side output."""
+        try:
+            outputs = processed(self.call, columns, self.type_info)
+        except NotTraceable:
+            return None
+        return {tag: Elements(columns=output) for tag, output in outputs.items()}
 
-    def why_in_python(self, type_info: TypeInformation) -> str:
-        """Because of what it is."""
-        return "a process function is called with each element"
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """The reason that keeps the function in Python; None if it runs on columns."""
+        return why_python(lambda: output_types(traced_process(self.call, type_info), self.type_info), self.call)
 
     def outputs(self, elements: Elements, moment: Moment) -> dict[str | None, Elements]:
         """Call the function with each element; its results keep the element's timestamp and number."""
@@ -380,7 +392,7 @@ class DeadLetterStep:
         """The user's function, to be opened and closed."""
         return self.step.user_function
 
-    def on_columns(self, columns: Columns) -> Elements | None:
+    def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
         """The elements that come out of the step, if none is bad.
 
         Raises:

@@ -178,6 +178,13 @@ class Elements:
         values = None if self._values is None else own_each(self._values)
         return Elements(values, self._timestamps, self._sequence, self.keys, columns=self._columns)
 
+    def typed(self, declared: TypeInformation | None) -> Elements:
+        """The elements for a reader that has declared their type: without columns where these are of another one."""
+        columns = self._columns
+        if columns is None or declared is None or declared.is_pickled or declared == columns.type_info:
+            return self
+        return Elements(self.values, self.timestamps, self.sequence, self.keys)
+
     def light(self) -> Elements:
         """The elements without Python objects where they have columns, and as they are where they have none."""
         return self if self._columns is None else Elements(keys=self.keys, columns=self._columns)

@@ -228,7 +228,7 @@ class PairCaller:
         with guarded():
             arguments.check_none(found)
             if self._function.gives_several:
-                values, origins = flattened(found.tree, arguments, kind)
+                values, origins = flattened(found.tree, arguments, {None: kind})[None]
                 return self._outputs.numbered(kind, values, pairs.times[origins])
             return self._outputs.numbered(kind, evaluated(found.tree, arguments, kind), pairs.times)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
+from eventide.api.functions import ProcessFunction
 from eventide.common.column_expression import ColumnExpression
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -122,9 +123,75 @@ def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeIn
     """
     found = traced(function, columns.type_info, several=True)
     kind = result_type(found, declared)
+    return _flattened(found, columns, {None: kind}, _arguments(found, columns))[None]
+
+
+def _flattened(
+    found: Trace, columns: Columns, types: dict[str | None, TypeInformation], arguments: Arguments
+) -> dict[str | None, Columns]:
     with guarded():
-        values, origins = flattened(found.tree, _arguments(found, columns), kind)
-    return replace(columns.at(pa.array(origins)), type_info=kind, values=values)
+        outputs = flattened(found.tree, arguments, types)
+    return {
+        tag: replace(columns.at(pa.array(origins)), type_info=types[tag], values=values)
+        for tag, (values, origins) in outputs.items()
+    }
+
+
+def processed(
+    function: Callable[..., Any], columns: Columns, declared: TypeInformation | None
+) -> dict[str | None, Columns]:
+    """All that ``process_element`` of a function without state gives, by side output, with the elements' times.
+
+    Raises:
+        NotTraceable: if it stays Python.
+        Guard: if Python might give something else for one of these elements.
+    """
+    found = traced_process(function, columns.type_info)
+    types, times = output_types(found, declared), columns.timestamps_or_nulls()
+    check_none(found, times, Types.LONG())
+    return _flattened(found, columns, types, _arguments(found, columns, times))
+
+
+def traced_process(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
+    """The trace of ``process_element``, whose context knows the timestamp of the element and nothing else.
+
+    Raises:
+        NotTraceable: if it stays Python.
+    """
+    return traced(function, type_info, Types.LONG(), several=True, arrange=_with_context)
+
+
+class _Timestamp(ProcessFunction.Context):
+    """The timestamp of an element, as a traced function sees it."""
+
+    def __init__(self, timestamp: Any) -> None:
+        self._timestamp = timestamp
+
+    def timestamp(self) -> int:
+        at: int = self._timestamp
+        return at
+
+    def timer_service(self) -> NoReturn:
+        raise NotTraceable("it asks for timers or the time of its operator")
+
+
+def _with_context(values: Sequence[Any]) -> tuple[Any, _Timestamp]:
+    element, timestamp = values
+    return element, _Timestamp(timestamp)
+
+
+def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | None, TypeInformation]:
+    """The types of the columns of all outputs, by side output.
+
+    Raises:
+        NotTraceable: if results do not become values of the declared type by a cast.
+    """
+    by_tag: dict[str | None, TypeInformation | None] = {**found.side_outputs}
+    if any(tag is None for _, leaf in leaves(found.tree) for tag, _ in leaf.outputs):
+        by_tag[None] = declared
+    if not by_tag:
+        raise NotTraceable("it never has a result")
+    return {tag: _fitting(found.result_type(tag), each) for tag, each in by_tag.items()}
 
 
 def result_type(found: Trace, declared: TypeInformation | None) -> TypeInformation:
@@ -133,7 +200,12 @@ def result_type(found: Trace, declared: TypeInformation | None) -> TypeInformati
     Raises:
         NotTraceable: if the results do not become values of the declared type by a cast.
     """
-    kind = found.result_type()
+    if found.side_outputs:
+        raise NotTraceable("it returns a pair with an OutputTag")
+    return _fitting(found.result_type(), declared)
+
+
+def _fitting(kind: TypeInformation, declared: TypeInformation | None) -> TypeInformation:
     if declared is None or declared.is_pickled:
         if has_untyped_part(kind):
             raise NotTraceable("it returns a field that is always None")
@@ -163,9 +235,9 @@ def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Tr
     """
     found = traced(function, type_info)
     for _, leaf in leaves(found.tree):
-        for result in leaf.results:
-            if isinstance(result, Field | Operation) and result.kind not in TRUTHS:
-                raise NotTraceable(f"it returns a {result.kind.__name__}, of which columns do not know the truth")
+        result = leaf.result
+        if isinstance(result, Field | Operation) and result.kind not in TRUTHS:
+            raise NotTraceable(f"it returns a {result.kind.__name__}, of which columns do not know the truth")
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.typeinfo import CompositeTypeInfo, DecimalTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
+from eventide.runtime.elements.elements import Numbers
 from eventide.runtime.tracing.expressions import (
     Composite,
     Constant,
@@ -141,7 +142,7 @@ def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> p
     """
     everything = Rows.all_of(arguments)
     ways = _ways(tree, everything)
-    results = [leaf.results[0] for _, leaf in ways]
+    results = [leaf.result for _, leaf in ways]
     if len(ways) == 1:
         return _column(results[0], ways[0][0], type_info)
     return _Junction(everything, [rows for rows, _ in ways]).column(results, type_info)
@@ -196,34 +197,36 @@ def truths(tree: Tree, arguments: Arguments) -> pa.Array:
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    parts = [(rows, _truth(leaf.results[0], rows)) for rows, leaf in _ways(tree, Rows.all_of(arguments))]
+    parts = [(rows, _truth(leaf.result, rows)) for rows, leaf in _ways(tree, Rows.all_of(arguments))]
     return _put_together(parts, pa.bool_())
 
 
 def flattened(
-    tree: Tree, arguments: Arguments, type_info: TypeInformation
-) -> tuple[pa.Array, np.ndarray[Any, np.dtype[np.int64]]]:
-    """All results of a trace that has several for each row, as a column of their type, and the row of each.
+    tree: Tree, arguments: Arguments, types: Mapping[str | None, TypeInformation]
+) -> dict[str | None, tuple[pa.Array, Numbers]]:
+    """All results of a trace that has several for each row, by side output: columns, and the row of each result.
 
     They are in the order of the rows, and those of a row in the order in which the function gives them.
 
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    columns: list[pa.Array] = []
-    origins: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+    parts: dict[str | None, list[tuple[pa.Array, Numbers]]] = {tag: [] for tag in types}
     for rows, leaf in _ways(tree, Rows.all_of(arguments)):
         places = np.arange(len(rows)) if rows.indices is None else rows.indices
-        for part in leaf.results:
-            columns.append(_column(part, rows, type_info))
-            origins.append(places)
-    if not columns:
-        return pa.array([], type_info.arrow_type()), np.empty(0, np.int64)
-    if len(columns) == 1:
-        return columns[0], origins[0]
-    of_each = np.concatenate(origins)
+        for tag, result in leaf.outputs:
+            parts[tag].append((_column(result, rows, types[tag]), places))
+    return {tag: _in_order(several, types[tag]) for tag, several in parts.items()}
+
+
+def _in_order(parts: list[tuple[pa.Array, Numbers]], kind: TypeInformation) -> tuple[pa.Array, Numbers]:
+    if not parts:
+        return pa.array([], kind.arrow_type()), np.empty(0, np.int64)
+    if len(parts) == 1:
+        return parts[0]
+    of_each = np.concatenate([places for _, places in parts])
     order = np.argsort(of_each, kind="stable")
-    return pa.concat_arrays(columns).take(pa.array(order)), of_each[order]
+    return pa.concat_arrays([column for column, _ in parts]).take(pa.array(order)), of_each[order]
 
 
 def _ways(tree: Tree, rows: Rows) -> list[tuple[Rows, Leaf]]:

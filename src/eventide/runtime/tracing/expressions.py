@@ -69,10 +69,10 @@ def constant_column(column: pa.Array) -> Constant:
     return Constant(list, f"column {id(column)}", (column,))
 
 
-def operations_in(result: Result) -> Iterator[Operation]:
+def operations_in(result: Result | Beside) -> Iterator[Operation]:
     """The operations that a result or a condition consists of, those on their operands included."""
     seen: set[int] = set()
-    waiting: list[Result] = [result]
+    waiting: list[Result | Beside] = [result]
     while waiting:
         match waiting.pop():
             case Operation() as operation if id(operation) not in seen:
@@ -81,6 +81,8 @@ def operations_in(result: Result) -> Iterator[Operation]:
                 yield operation
             case Composite(parts):
                 waiting.extend(parts)
+            case Beside(result=beside):
+                waiting.append(beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +105,37 @@ Result: TypeAlias = Expression | Composite | Whole
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """A result for a side output, with the type that its tag declares."""
+
+    tag: str
+    type_info: TypeInformation
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
 class Leaf:
     """The end of a way through a function.
 
     Attributes:
-        results: its results, of which a function that is no ``flat_map`` has one.
+        results: its results, of which a function that does not return or yield several has one.
         unused: what was computed on the way, and is in no result and in no condition: it may have raised an error.
     """
 
-    results: tuple[Result, ...]
+    results: tuple[Result | Beside, ...]
     unused: tuple[Operation, ...] = ()
+
+
+    @property
+    def outputs(self) -> list[tuple[str | None, Result]]:
+        """Its results, each with the side output that it is for; None: the main one."""
+        return [(one.tag, one.result) if isinstance(one, Beside) else (None, one) for one in self.results]
+
+    @property
+    def result(self) -> Result:
+        """Its one result."""
+        ((_, result),) = self.outputs
+        return result
 
 
 @dataclass(frozen=True, slots=True)

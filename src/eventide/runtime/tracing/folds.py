@@ -104,7 +104,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     if any(leaf.unused for _, leaf in leaves(found.tree)):
         raise NotTraceable("it computes what it does not use, which might raise an error")
     width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
-    ways = [(answers, _fields(leaf.results[0], type_info, width)) for answers, leaf in leaves(found.tree)]
+    ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]
     chosen_by: set[Expression] = set()
     folds = [_fold(place, ways, chosen_by) for place in range(width)]
     if any(condition not in chosen_by for answers, _ in ways for condition in answers):
@@ -162,7 +162,7 @@ def aggregate_fold_of(function: AggregateFunction[Any, Any, Any], type_info: Typ
         raise NotTraceable(f"it starts with {kind}, and goes on with {added.result_type()}")
     start = kind.from_arrow(evaluated(started.tree, Arguments([pa.nulls(1)]), kind))[0]
     width = len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1
-    ways = [(answers, _fields(leaf.results[0], kind, width)) for answers, leaf in leaves(added.tree)]
+    ways = [(answers, _fields(leaf.result, kind, width)) for answers, leaf in leaves(added.tree)]
     starts = [*start.values()] if type(start) is dict else start if type(start) is tuple else [start]
     fields = tuple(_growth(place, ways, starts[place]) for place in range(width))
     _check_conditions(ways, fields)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import (
     CompositeTypeInfo,
     DecimalTypeInfo,
@@ -23,6 +24,7 @@ from eventide.common.types import Row, RowKind
 from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
 from eventide.runtime.tracing.expressions import (
+    Beside,
     Branch,
     Composite,
     Expression,
@@ -65,13 +67,26 @@ class Trace:
         """Whether a field may be None that is only handed on."""
         return not self.admission.tests_for_none
 
-    def result_type(self) -> TypeInformation:
-        """The type of all of its results.
+    @property
+    def side_outputs(self) -> dict[str, TypeInformation]:
+        """The types that tags declare of its side outputs.
+
+        Raises:
+            NotTraceable: if two tags of one name declare different ones.
+        """
+        beside = [one for _, leaf in leaves(self.tree) for one in leaf.results if isinstance(one, Beside)]
+        declared = {one.tag: one.type_info for one in beside}
+        if any(declared[one.tag] != one.type_info for one in beside):
+            raise NotTraceable("it has two tags of one name and different types")
+        return declared
+
+    def result_type(self, tag: str | None = None) -> TypeInformation:
+        """The type of all of its results, or of those for a side output.
 
         Raises:
             NotTraceable: if they have no type in common that columns can have.
         """
-        results = [result for _, leaf in leaves(self.tree) for result in leaf.results]
+        results = [result for _, leaf in leaves(self.tree) for found, result in leaf.outputs if found == tag]
         if not results:
             raise NotTraceable("it never has a result")
         try:
@@ -125,7 +140,7 @@ def _one_way(
     try:
         value = function(*(arguments if arrange is None else arrange(arguments)))
         values = ([] if value is None else value) if several else [value]
-        results = tuple(_checked(one, arguments) for one in values)
+        results = tuple((_output if several else _checked)(one, arguments) for one in values)
     except NotTraceable:
         raise
     except Exception as error:  # whatever the function raises, it raises again where it is called with values
@@ -141,6 +156,14 @@ def _content(value: Any) -> Any:
     if type(value) is dict:
         return [(name, _content(part)) for name, part in value.items()]
     return [_content(part) for part in value] if type(value) in (tuple, list, Row) else id(value)
+
+
+def _output(value: Any, arguments: list[Any]) -> Result | Beside:
+    """One of several results, or a pair of a tag and one for its side output."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], OutputTag):
+        tag, beside = value
+        return Beside(tag.tag_id, tag.type_info, _checked(beside, arguments))
+    return _checked(value, arguments)
 
 
 def _checked(value: Any, arguments: list[Any]) -> Result:
@@ -290,7 +313,7 @@ def key_fields(function: Callable[..., Any], type_info: TypeInformation) -> tupl
         return None
     if not isinstance(found.tree, Leaf) or found.tree.unused:
         return None
-    (result,) = found.tree.results
+    result = found.tree.result
     parts = result.parts if isinstance(result, Composite) and result.names is None else (result,)
     if not all(isinstance(part, Field) and len(part.path) == 2 for part in parts):
         return None

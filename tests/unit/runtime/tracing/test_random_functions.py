@@ -20,7 +20,7 @@ from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
 from eventide.runtime.tracing.kernels import Guard
-from support.random_functions import Case, Maker, aggregate_difference, difference
+from support.random_functions import Case, Maker, aggregate_difference, difference, process_difference
 
 F_STRINGS = pytest.mark.skipif(sys.version_info >= (3, 13), reason="they have other instructions there")
 """For f-strings, with which a function stays in Python."""
@@ -64,6 +64,19 @@ def test_parts_of_random_aggregate_functions_make_what_the_functions_give(pytest
         assert found is None, found
         on_columns += 1
     assert on_columns > FUNCTIONS // 2 // 20
+
+
+def test_outputs_of_random_process_functions_are_those_of_their_calls(pytestconfig):
+    maker = Maker(pytestconfig.getoption("randomly_seed", 0))
+    on_columns = 0
+    for _ in range(FUNCTIONS // 2):
+        try:
+            found = process_difference(maker.process())
+        except (NotTraceable, Guard):
+            continue
+        assert found is None, found
+        on_columns += 1
+    assert on_columns > FUNCTIONS // 2 // 8
 
 
 def test_a_difference_is_found(monkeypatch):
