@@ -35,7 +35,7 @@ from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
-from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How, fold_of
+from eventide.runtime.tracing.folds import SUMS, Extreme, FieldFold, Fold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
 
 _MOST = 2**63
@@ -240,13 +240,13 @@ class Groups:
             return self._folded(fold.fields[0], [values], 0)
         chosen = set(fold.fields)
         fields = values.flatten()
-        if len(chosen) == 1 and not chosen & {How.SUM}:
+        if len(chosen) == 1 and not chosen & SUMS:
             return values.take(pa.array(self._choices(fold.fields[0], fields)))
         rolled = [self._folded(how, fields, place) for place, how in enumerate(fold.fields)]
         return pa.StructArray.from_arrays(rolled, fields=list(values.type))
 
     def _folded(self, how: FieldFold, fields: Sequence[pa.Array], place: int) -> pa.Array:
-        if how is not How.SUM:
+        if how not in SUMS:
             return fields[place].take(pa.array(self._choices(how, fields)))
         column = fields[place]
         if column.null_count:

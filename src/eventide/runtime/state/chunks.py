@@ -70,6 +70,10 @@ class StoredChunks:
         """How many chunks a row has."""
         return len(self._entries.get(row, ()))
 
+    def entries(self, row: int) -> int:
+        """How many entries the chunks of a row have."""
+        return sum(map(_size, self._entries.get(row, ())))
+
     def contents(self, row: int) -> list[bytes]:
         """The chunks of a row as they are stored, oldest first."""
         return [self._content(row, i) for i in range(self.count(row))]

@@ -19,6 +19,7 @@ from eventide.runtime.tracing.expressions import (
     Composite,
     Expression,
     Field,
+    Kind,
     Leaf,
     Operation,
     Result,
@@ -34,6 +35,12 @@ class How(Enum):
     FIRST = "first"
     LAST = "last"
     SUM = "sum"
+    SUM_IN_ORDER = "sum in order"
+    """A sum of floating-point numbers, whose value depends on the order in which they are added: from the left."""
+
+
+SUMS = frozenset({How.SUM, How.SUM_IN_ORDER})
+"""What is added up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,7 @@ class Fold:
 def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     """The fold that a reduce function is.
 
-    Sums of floating-point numbers are none: they depend on the order in which they are added up.
+    The order of elements shows in sums of floating-point numbers, which are added up one after the other.
 
     Raises:
         NotTraceable: if it is none that is known.
@@ -128,11 +135,14 @@ class AggregateFold:
     fold: Fold
 
 
-def aggregate_fold_of(function: AggregateFunction[Any, Any, Any], type_info: TypeInformation) -> AggregateFold:
+def aggregate_fold_of(
+    function: AggregateFunction[Any, Any, Any], type_info: TypeInformation, *, in_order: bool = False
+) -> AggregateFold:
     """The fold that an aggregate function is, known from its ``create_accumulator`` and ``add`` alone.
 
     Raises:
-        NotTraceable: if it is none whose result is the same whatever the order of elements.
+        NotTraceable: if it is none whose result is the same whatever the order of elements; or ``in_order``, none that
+            adds elements up one after the other.
 
     >>> from eventide.common.typeinfo import Types
     >>> class Mean(AggregateFunction):
@@ -164,7 +174,7 @@ def aggregate_fold_of(function: AggregateFunction[Any, Any, Any], type_info: Typ
     width = len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1
     ways = [(answers, _fields(leaf.result, kind, width)) for answers, leaf in leaves(added.tree)]
     starts = [*start.values()] if type(start) is dict else start if type(start) is tuple else [start]
-    fields = tuple(_growth(place, ways, starts[place]) for place in range(width))
+    fields = tuple(_growth(place, ways, starts[place], in_order=in_order) for place in range(width))
     _check_conditions(ways, fields)
     return AggregateFold(kind, start, Fold(kind, fields))
 
@@ -176,16 +186,17 @@ def _is_nested(kind: TypeInformation) -> bool:
 _Ways: TypeAlias = "Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]]"
 
 
-def _growth(place: int, ways: _Ways, start: Any) -> FieldFold:
+def _growth(place: int, ways: _Ways, start: Any, *, in_order: bool) -> FieldFold:
     """How a field of the accumulator, the second argument, grows by what the first one gives."""
     results = [parts[place] for _, parts in ways]
     before = _Place(1, place)
     if all(_place_of(result) == before for result in results):
         return How.FIRST
-    if all(_place_of(result) == before or _added(result, before) is not None for result in results):
-        if type(start) is not int or start != 0:
-            raise NotTraceable(f"its field {place} is a sum that starts with {start!r}, not with 0")
-        return How.SUM
+    for kind, how in _SUMS[: 1 + in_order]:
+        if all(_place_of(result) == before or _adds(result, before, kind) for result in results):
+            if repr(start) != repr(kind()):
+                raise NotTraceable(f"its field {place} is a sum that starts with {start!r}, not with {kind()!r}")
+            return how
     for condition in _asked_by_all(answers for answers, _ in ways):
         found = _grows_by(condition, place, ways)
         if found is not None:
@@ -195,15 +206,19 @@ def _growth(place: int, ways: _Ways, start: Any) -> FieldFold:
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no highest or lowest value, and does not stay")
 
 
-def _added(result: Any, before: _Place) -> Expression | None:
-    """The term added to a whole number of the accumulator; None if a result is no sum of it and something else."""
+_SUMS: tuple[tuple[Kind, How], ...] = ((int, How.SUM), (float, How.SUM_IN_ORDER))
+"""Sums by the kind of numbers that they are of."""
+
+
+def _adds(result: Any, before: _Place, kind: Kind) -> bool:
+    """Whether a result is a number of the accumulator plus one that the element gives."""
     match result:
-        case Operation(kind, "add", (left, right)) if kind is int:
-            for one, other in ((left, right), (right, left)):
-                is_whole = one.kind is int and other.kind in (int, bool)
-                if is_whole and _place_of(one) == before and not _looks_at_accumulator(other):
-                    return other
-    return None
+        case Operation(found, "add", (left, right)) if found is kind:
+            return any(
+                one.kind is kind and _place_of(one) == before and not _looks_at_accumulator(other)
+                for one, other in ((left, right), (right, left))
+            )
+    return False
 
 
 def _grows_by(condition: Expression, place: int, ways: _Ways) -> Extreme | None:
@@ -246,7 +261,7 @@ def _check_conditions(ways: _Ways, fields: tuple[FieldFold, ...]) -> None:
         if any(all(_grows_by(one, place, ways) is None for place in range(len(fields))) for one in asked):
             raise NotTraceable("it asks for a condition on the accumulator that is no highest or lowest value")
         rest = frozenset(item for item in answers.items() if item[0] not in asked)
-        sums = [part for part, how in zip(parts, fields, strict=True) if how is How.SUM]
+        sums = [part for part, how in zip(parts, fields, strict=True) if how in SUMS]
         of_sums.setdefault(frozenset(asked.items()), {})[rest] = sums
     first, *others = of_sums.values()
     if any(other != first for other in others):
@@ -296,8 +311,9 @@ def _fold(
         return How.FIRST
     if all(found == new for found in places):
         return How.LAST
-    if all(_is_sum(result, old, new) for result in results):
-        return How.SUM
+    for kind, how in _SUMS:
+        if all(_is_sum(result, old, new, kind) for result in results):
+            return how
     if all(found in (old, new) for found in places):
         for condition in _asked_by_all(answers for answers, _ in ways):
             takes_new = {answers[condition]: found == new for (answers, _), found in zip(ways, places, strict=True)}
@@ -311,10 +327,11 @@ def _fold(
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
 
 
-def _is_sum(result: Any, old: _Place, new: _Place) -> bool:
+def _is_sum(result: Any, old: _Place, new: _Place, of: Kind) -> bool:
     match result:
-        case Operation(kind, "add", (Field(kind=left_kind) as left, Field(kind=right_kind) as right)):
-            return {kind, left_kind, right_kind} == {int} and {_place_of(left), _place_of(right)} == {old, new}
+        case Operation(kind, "add", (Field() as left, Field() as right)):
+            is_wide = of is int or str(left.type_info) == str(right.type_info) == "DOUBLE"
+            return is_wide and {kind, left.kind, right.kind} == {of} and {_place_of(left), _place_of(right)} == {old, new}
     return False
 
 

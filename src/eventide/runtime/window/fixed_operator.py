@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
@@ -17,15 +18,18 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.invoke import no_results
-from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
+from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.window.contents import AtElement, Times
-from eventide.runtime.window.element_store import ElementStore
+from eventide.runtime.window.element_store import ElementStore, Panes
 from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
+from eventide.runtime.window.reducing_columns import added_by_key, folded
 from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
 from eventide.runtime.window.window_store import WindowStore
 
@@ -33,6 +37,9 @@ _WINDOW_STATE = "window state"
 """The name that is there when functions have asked for state by window: most never do."""
 
 _NO_LIMIT = 2 * MAX_MS
+
+_WORTH_COLUMNS = 256
+"""With fewer elements in a window, calling the function is quicker than columns."""
 
 
 class FixedWindowOperator(WindowOperator):
@@ -226,11 +233,47 @@ class FixedWindowOperator(WindowOperator):
         if isinstance(self._store, ElementStore):
             ahead, rest = self._ahead(timestamps)
             self._store.add(ahead, self._store.tables.of(elements))
+        elif (folded := self._fold(elements, timestamps, self._store)) is not None:
+            rest = folded
         else:
             rest = self._add_objects(elements.keys or [None] * len(elements), elements.values, timestamps)
         if rest:
             indices = together(rest)
             self._take_one_by_one(elements if indices is None else elements.at(indices))
+
+    def _fold(self, elements: Elements, timestamps: Times, store: WindowStore) -> list[Indices | None] | None:
+        """Add columns to their windows that the watermark has not reached, if the function is a fold that is known.
+
+        Returns:
+            As :meth:`_add_objects`; None where nothing was added, because Python has to be called with each element.
+        """
+        columns = elements.columns
+        if columns is None or not elements.is_unread or len(elements) < _WORTH_COLUMNS:
+            return None
+        ahead, rest = self._ahead(timestamps)
+        by_window = _by_window(ahead)
+        if len(elements) < _WORTH_COLUMNS * len(by_window):
+            return None
+        keys, changes = elements.keys or [None] * len(elements), []
+        try:
+            fold, values = folded(self._spec.contents, columns)
+            for window, groups in by_window.items():
+                at = together(groups)
+                kept = store.kept(window, len(elements) if at is None else len(at))
+                if kept is None:
+                    return None
+                of = (keys, values) if at is None else ([keys[i] for i in at.tolist()], values.take(pa.array(at)))
+                changes.append((kept, added_by_key(fold, *of, kept)))
+        except NotTraceable:
+            return None
+        except (Guard, pa.ArrowException):
+            self._metrics.count(self._spec.name, BATCHES_IN_PYTHON)
+            return None
+        except AtElement as failed:
+            raise self._failed(failed) from failed.error
+        for kept, added in changes:
+            kept.update(added)
+        return rest
 
     def _ahead(self, timestamps: Times) -> tuple[list[tuple[range, Indices | None]], list[Indices | None]]:
         """The windows of each pane that the watermark has not reached, with the indices of its elements.
@@ -259,10 +302,7 @@ class FixedWindowOperator(WindowOperator):
         if isinstance(store, ElementStore):
             raise TypeError("elements that are kept on columns are not reduced")
         ahead, rest = self._ahead(timestamps)
-        by_window: defaultdict[int, list[Indices | None]] = defaultdict(list)
-        for windows, indices in ahead:
-            for window in windows:
-                by_window[window].append(indices)
+        by_window = _by_window(ahead)
         is_in_several = self._panes.per_window > 1 and not all_fixed(values)
         try:
             for window, groups in by_window.items():
@@ -306,6 +346,15 @@ class FixedWindowOperator(WindowOperator):
             moment.window = panes.window(number)
             kept = self._store.add_late(number, moment.key, value, timestamp)
             self._show(kept, stays=True)
+
+
+def _by_window(ahead: Panes) -> dict[int, list[Indices | None]]:
+    """The indices of the elements of each window, pane by pane."""
+    by_window: defaultdict[int, list[Indices | None]] = defaultdict(list)
+    for windows, indices in ahead:
+        for window in windows:
+            by_window[window].append(indices)
+    return by_window
 
 
 def _times_of(elements: Elements) -> Times:

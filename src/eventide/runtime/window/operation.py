@@ -41,6 +41,7 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
+from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
@@ -50,6 +51,7 @@ from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
+from eventide.runtime.window.reducing_columns import fold_from_left
 
 COLUMNS = "columns"
 _ELEMENT = "element by element"
@@ -138,6 +140,8 @@ class WindowOperation:
             reason = _unreduced(spec, source) if _reduces(spec) else None
             unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
             speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
+            if spec.is_fixed and _folds_columns(spec, source):
+                speed = f"{speed}; many elements that come as columns are added from left to right without objects"
             if spec.tables is not None:
                 speed = f"{_ELEMENT} when a window fires, on columns until then, because {obstacle}"
             elif isinstance(contents, AllElements):
@@ -401,6 +405,15 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     if said is False:
         return "the reduce function says that it is not associative"
     return None
+
+
+def _folds_columns(spec: WindowSpec, source: OperatorInput) -> bool:
+    """Whether its function adds elements up in a way that columns know."""
+    try:
+        fold_from_left(spec.contents, source.known_type or source.value_type)
+    except NotTraceable:
+        return False
+    return True
 
 
 def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import mapped
-from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How
+from eventide.runtime.tracing.column_functions import accumulated, mapped
+from eventide.runtime.tracing.folds import AggregateFold, Extreme, FieldFold, Fold, How, aggregate_fold_of, fold_of
 from eventide.runtime.tracing.kernels import Guard
-from eventide.runtime.window.contents import Times
+from eventide.runtime.window.contents import Aggregated, Contents, Reduced, Times
+
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+"""Floating-point numbers, one for each of some elements."""
 
 _MOST = 2**63
 _KEY_KINDS = ("STRING", "BYTE", "SHORT", "INT", "LONG", "BOOLEAN")
@@ -67,6 +71,72 @@ def reduced_columns(
     )
 
 
+def folded(contents: Contents, columns: Columns) -> tuple[Fold, pa.Array]:
+    """The fold that a reduce or aggregate function is, and what it takes of each element.
+
+    Raises:
+        NotTraceable: if it is none that is known.
+        Guard: if Python might give something else for some of these elements.
+    """
+    if columns.values.null_count:
+        raise Guard("an element that is None")
+    found, values = fold_from_left(contents, columns.type_info), columns.values
+    if isinstance(found, Fold):
+        return found, values
+    return found.fold, accumulated(contents.user_function.add, columns, found.start, found.type_info)
+
+
+def fold_from_left(contents: Contents, kind: TypeInformation) -> Fold | AggregateFold:
+    """The fold that a reduce or aggregate function is of elements of a type, which come in their order.
+
+    Raises:
+        NotTraceable: if it is none that is known.
+    """
+    match contents:
+        case Reduced(function):
+            return fold_of(function.reduce, kind)
+        case Aggregated(function):
+            return aggregate_fold_of(function, kind, in_order=True)
+    raise NotTraceable("it keeps all elements")
+
+
+def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
+    """What is kept of the keys of some elements, in a list of one each, after these were added in their order.
+
+    Args:
+        fold: the fold.
+        keys: the key of each element.
+        values: what the fold takes of each.
+        kept: what is kept before.
+
+    Raises:
+        Guard: if Python might give something else.
+    """
+    distinct = dict.fromkeys(keys)
+    before = {key: kept[key][0] for key in distinct if key in kept and kept[key][0] is not None}
+    numbers = {key: number for number, key in enumerate({**before, **distinct})}
+    codes = [*range(len(before)), *map(numbers.__getitem__, keys)]
+    elements = pa.concat_arrays([_as_they_are(fold.type_info, [*before.values()]).cast(values.type), values])
+    made, kind = _Groups(fold, elements, [], pc.dictionary_encode(pa.array(codes))).values()
+    return {key: [value] for key, value in zip(numbers, kind.from_arrow(made), strict=True)}
+
+
+def _as_they_are(kind: TypeInformation, values: list[Any]) -> pa.Array:
+    """Values as a column, which gives back the same."""
+    try:
+        column = kind.to_arrow(values)
+    except DataError as error:
+        raise Guard("something kept that columns do not hold") from error
+    floats = [part.fill_null(0).to_numpy() for part in _fields_of(column) if pa.types.is_floating(part.type)]
+    if not kind.keeps(values) or any((np.signbit(each) & (each == 0)).any() for each in floats):
+        raise Guard("something kept that columns do not hold as it is, or -0.0")
+    return column
+
+
+def _fields_of(column: pa.Array) -> list[pa.Array]:
+    return list(column.flatten()) if pa.types.is_struct(column.type) else [column]
+
+
 def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
     kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
     if isinstance(kind, DictTypeInfo) or not all(str(each) in _KEY_KINDS for each in kinds):
@@ -89,8 +159,7 @@ class _Groups:
 
     def __init__(self, fold: Fold, elements: pa.Array, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
         self._fold = fold
-        is_composite = isinstance(fold.type_info, CompositeTypeInfo)
-        self._fields: list[pa.Array] = elements.flatten() if is_composite else [elements]
+        self._fields = _fields_of(elements)
         self._codes = _codes([*map(pc.dictionary_encode, keys), starts])
         table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(elements)))}
         wanted = [("index", "min"), ("index", "max")]
@@ -133,10 +202,21 @@ class _Groups:
                 return column.take(self._of("index_max")), kind
             case How.SUM:
                 return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
+            case How.SUM_IN_ORDER:
+                return pa.array(self._left_sums(column.to_numpy())), kind
             case Extreme(by, is_highest) if by == place:
                 return self._of(f"{place}_{'max' if is_highest else 'min'}"), kind
             case Extreme():
                 return column.take(pa.array(self._extremes(how))), kind
+
+    def _left_sums(self, numbers: Floats) -> Floats:
+        """Sums of floating-point numbers, each added to those before it."""
+        firsts = self.firsts.to_numpy()
+        sums: Floats = numbers[firsts]
+        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy()
+        with np.errstate(all="ignore"):
+            np.add.at(sums, np.delete(groups_of, firsts), np.delete(numbers, firsts))  # one after the other
+        return sums
 
     def _of(self, name: str) -> pa.Array:
         return self._table.column(name).combine_chunks()
@@ -188,6 +268,8 @@ def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:
         raise Guard("a field that is None, and is added up or compared")
     if isinstance(how, Extreme):
         return "max" if how.is_highest else "min"
+    if how is How.SUM_IN_ORDER:
+        return None
     bounds = pc.min_max(column).as_py()
     if max(abs(bounds["min"]), abs(bounds["max"])) * len(column) >= _MOST:
         raise Guard("a sum with more than 64 bits")

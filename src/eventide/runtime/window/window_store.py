@@ -179,6 +179,26 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         else:
             append_each(added, keys, values)
 
+    def kept(self, window: int, coming: int) -> KeyGroupPartitioner | None:
+        """What a window keeps by key, for the caller to add to; None where so many elements are better appended.
+
+        What is stored is taken out where the elements would be added to it as soon as they are stored.
+
+        Raises:
+            AtElement: if the user's function raised.
+        """
+        row = window // self._in_row
+        is_appended = not self._keeps(row)
+        if is_appended and (self._in_row > 1 or self._chunks.entries(row) > 2 * coming):
+            return None
+        if self._opened.pop(window, None) is not None:
+            self._read.pop(row, None)
+        if is_appended:
+            self._added[row] = {window: self._put_together(window)}
+            self._read.pop(row, None)
+            self._chunks.drop(row)
+        return self._added.setdefault(row, {}).setdefault(window, {})
+
     def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> Any:
         """Add one element to a window that has fired already, and return what the window now keeps of its key.
 

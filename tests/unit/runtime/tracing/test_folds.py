@@ -65,9 +65,16 @@ def test_any_other_function_is_none(function):
         fold_of(function, TRIPLE)
 
 
-def test_a_sum_of_floating_point_numbers_is_none():
+def test_a_sum_of_floating_point_numbers_is_one_in_which_the_order_shows():
+    found = fold_of(lambda a, b: a + b, Types.DOUBLE())
+    assert found.fields == (How.SUM_IN_ORDER,)
+    assert found.shows_order(())
+
+
+@pytest.mark.parametrize("kinds", [(Types.FLOAT(), Types.FLOAT()), (Types.LONG(), Types.DOUBLE())])
+def test_a_sum_that_changes_the_type_of_its_field_is_none(kinds):
     with pytest.raises(NotTraceable):
-        fold_of(lambda a, b: a + b, Types.DOUBLE())
+        fold_of(lambda a, b: (a[0] + b[0], a[0] + b[1]), Types.TUPLE(list(kinds)))
 
 
 def test_rows_are_known_by_their_names():
