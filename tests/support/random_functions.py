@@ -79,7 +79,20 @@ _GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozense
 _GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
 _GLOBALS |= {"BY_INT": {0: "zero", 1: "a", -7: "ß", 2**53: ""}, "BY_TEXT": {"a": 1, "": 2**63 - 1, "ß": -1}}
 _GLOBALS |= {"PAIRS": {0: ("x", 0.5), 1: ("", -0.0), 3: ("日本", math.nan)}, "LIST": [0, 1, 127], "TEXTS": {"a", "abc"}}
-_PATTERNS = (r"^a", r"(?i)(ab)+(c)?", r"\w+$", "[^a-c]", r"(a|b)(?P<n>.*)", r"\s", "(?=b)", "(x)\\1", "b*", "", "[à-ÿ]", "(a)?b")
+_PATTERNS = (
+    r"^a",
+    r"(?i)(ab)+(c)?",
+    r"\w+$",
+    "[^a-c]",
+    r"(a|b)(?P<n>.*)",
+    r"\s",
+    "(?=b)",
+    "(x)\\1",
+    "b*",
+    "",
+    "[à-ÿ]",
+    "(a)?b",
+)
 _GLOBALS |= {f"P{place}": re.compile(pattern) for place, pattern in enumerate(_PATTERNS)} | {"re": re}
 _GLOBALS |= {"LONGS": OutputTag("l", Types.LONG()), "TEXTS_BESIDE": OutputTag("t", Types.STRING())}
 _GLOBALS["ANYTHING"] = OutputTag("a")
@@ -137,7 +150,9 @@ class Maker:
         tag = self._random.choice(("LONGS", "TEXTS_BESIDE", "ANYTHING"))
         value = {"LONGS": self._int, "TEXTS_BESIDE": self._str, "ANYTHING": self._bool}[tag](1)
         if depth <= 0:
-            return self._one(lambda: f"[({tag}, {value})]", lambda: f"[({self._int(1)}, ctx.timestamp())]", lambda: "[]")
+            return self._one(
+                lambda: f"[({tag}, {value})]", lambda: f"[({self._int(1)}, ctx.timestamp())]", lambda: "[]"
+            )
         return self._one(
             lambda: f"({self._outputs(depth - 1)} if {self._bool(1)} else {self._outputs(depth - 1)})",
             lambda: f"[*{self._outputs(depth - 1)}, ({tag}, {value}), *{self._outputs(0)}]",
@@ -491,7 +506,9 @@ class Maker:
             lambda: f"math.{self._random.choice(('isnan', 'isinf', 'isfinite'))}({self._number(less)})",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",
-            lambda: f"({self._int(less)} {self._random.choice(('in', 'not in'))} {self._random.choice(('BY_INT', 'LIST'))})",
+            lambda: (
+                f"({self._int(less)} {self._random.choice(('in', 'not in'))} {self._random.choice(('BY_INT', 'LIST'))})"
+            ),
             lambda: f"({self._str(less)} in {self._random.choice(('BY_TEXT', 'TEXTS'))})",
             lambda: f"bool({self._pattern()}.search({self._str(less)}))",
             lambda: f"({self._pattern()}.fullmatch({self._str(less)}) is None)",
@@ -642,7 +659,10 @@ def main() -> None:
     options = parser.parse_args()
     print(f"seed {options.seed}")
     maker, counts = Maker(options.seed), collections.Counter[str]()
-    others: Any = [(maker.aggregate, aggregate_difference, "aggregates"), (maker.process, process_difference, "outputs")]
+    others: Any = [
+        (maker.aggregate, aggregate_difference, "aggregates"),
+        (maker.process, process_difference, "outputs"),
+    ]
     kinds = [*others, *[(maker.case, difference, "on columns")] * 6]
     while counts["cases"] < options.cases:
         make, compare, name = kinds[counts["cases"] // ROWS % len(kinds)]

@@ -183,9 +183,7 @@ class ChannelOutput:
                 else:
                     self._hand_on(node, node.step.apply(part))
 
-    def _on_columns(
-        self, step: ChainedOperator, batch: Elements
-    ) -> Elements | Mapping[str | None, Elements] | None:
+    def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None

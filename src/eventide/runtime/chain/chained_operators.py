@@ -293,9 +293,15 @@ def type_after(
     if isinstance(step, Map | FlatMap | Process) and not before.is_pickled:
         is_process = isinstance(step, Process)
         try:
-            found = traced_process(step.call, before) if is_process else traced(step.call, before, several=isinstance(step, FlatMap))
+            found = (
+                traced_process(step.call, before)
+                if is_process
+                else traced(step.call, before, several=isinstance(step, FlatMap))
+            )
             if found.admission.is_closed or not for_good:
-                types = output_types(found, step.type_info) if is_process else {None: result_type(found, step.type_info)}
+                types = (
+                    output_types(found, step.type_info) if is_process else {None: result_type(found, step.type_info)}
+                )
                 return types.get(None, declared)
         except NotTraceable:
             pass

@@ -186,7 +186,7 @@ def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | N
     Raises:
         NotTraceable: if results do not become values of the declared type by a cast.
     """
-    by_tag: dict[str | None, TypeInformation | None] = {**found.side_outputs}
+    by_tag: dict[str | None, TypeInformation | None] = dict(found.side_outputs.items())
     if any(tag is None for _, leaf in leaves(found.tree) for tag, _ in leaf.outputs):
         by_tag[None] = declared
     if not by_tag:

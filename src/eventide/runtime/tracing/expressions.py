@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eventide.common.typeinfo import TypeInformation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Kind: TypeAlias = type
 """The Python type of the value of an expression; ``object`` where only its type information tells."""
@@ -124,7 +125,6 @@ class Leaf:
 
     results: tuple[Result | Beside, ...]
     unused: tuple[Operation, ...] = ()
-
 
     @property
     def outputs(self) -> list[tuple[str | None, Result]]:

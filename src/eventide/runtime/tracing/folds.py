@@ -331,7 +331,9 @@ def _is_sum(result: Any, old: _Place, new: _Place, of: Kind) -> bool:
     match result:
         case Operation(kind, "add", (Field() as left, Field() as right)):
             is_wide = of is int or str(left.type_info) == str(right.type_info) == "DOUBLE"
-            return is_wide and {kind, left.kind, right.kind} == {of} and {_place_of(left), _place_of(right)} == {old, new}
+            return (
+                is_wide and {kind, left.kind, right.kind} == {of} and {_place_of(left), _place_of(right)} == {old, new}
+            )
     return False
 
 

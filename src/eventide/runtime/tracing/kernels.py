@@ -433,8 +433,8 @@ def _in_re2(value: Value, pattern: Value, flags: Value, how: str, group: int | N
     return found if pc.all(pc.string_is_ascii(value)).as_py() is not False else None
 
 
-def _matcher(pattern: Value, flags: Value, how: str) -> Callable[[str], Any]:
-    matcher: Callable[[str], Any] = getattr(re.compile(pattern.as_py(), flags.as_py() & ~re.DEBUG), how)
+def _matcher(pattern: Value, flags: Value, how: str) -> Callable[..., Any]:
+    matcher: Callable[..., Any] = getattr(re.compile(pattern.as_py(), flags.as_py() & ~re.DEBUG), how)
     return matcher
 
 
@@ -462,7 +462,8 @@ def _group(value: Value, pattern: Value, flags: Value, how: Value, group: Value,
 def _substituted(value: Value, pattern: Value, flags: Value, by: Value, count: Value) -> Value:
     in_re2 = _in_re2(value, pattern, flags, "search")
     if in_re2 is None or in_re2.may_be_empty or count.as_py() or "\\" in by.as_py():
-        return _each(str, lambda text: re.sub(pattern.as_py(), by.as_py(), text, count.as_py(), flags.as_py()))(value)
+        substitute, replacement, most = _matcher(pattern, flags, "sub"), by.as_py(), count.as_py()
+        return _each(str, lambda text: substitute(replacement, text, most))(value)
     return pc.replace_substring_regex(value, in_re2.text, by.as_py())
 
 

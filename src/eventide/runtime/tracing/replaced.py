@@ -211,7 +211,7 @@ class Table:
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or the default."""
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 - that is get
 
     def __contains__(self, key: Any) -> bool:
         if not isinstance(key, Symbol):

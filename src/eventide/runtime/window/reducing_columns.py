@@ -123,13 +123,17 @@ def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[An
 
 def _as_they_are(kind: TypeInformation, values: list[Any]) -> pa.Array:
     """Values as a column, which gives back the same."""
+    if not values:
+        return pa.array([], kind.arrow_type())
     try:
         column = kind.to_arrow(values)
     except DataError as error:
         raise Guard("something kept that columns do not hold") from error
     floats = [part.fill_null(0).to_numpy() for part in _fields_of(column) if pa.types.is_floating(part.type)]
-    if not kind.keeps(values) or any((np.signbit(each) & (each == 0)).any() for each in floats):
-        raise Guard("something kept that columns do not hold as it is, or -0.0")
+    if any((np.signbit(each) & (each == 0)).any() for each in floats):
+        raise Guard("a sum that is -0.0")
+    if not kind.keeps(values) and repr(kind.from_arrow(column)) != repr(values):
+        raise Guard("something kept that columns do not hold as it is")
     return column
 
 

@@ -102,7 +102,9 @@ class Opened(ProcessFunction):
             yield self.tag, value.user
 
 
-@pytest.mark.parametrize("read", [lambda main: main, lambda main: main.get_side_output(OutputTag("unknown", Types.STRING()))])
+@pytest.mark.parametrize(
+    "read", [lambda main: main, lambda main: main.get_side_output(OutputTag("unknown", Types.STRING()))]
+)
 def test_a_function_that_makes_a_table_when_it_is_opened_is_traced_then(read, python_calls, capsys):
     local_environment().from_collection(CLICKS, CLICK).process(Opened(), CLICK).explain()
     assert "on columns, if what open() makes can be traced; it is not opened yet: its attribute 'names' is not" in (

@@ -449,7 +449,7 @@ KNOWN = ["a", "b"]
         lambda e: NAMES[e[0] % 2 + 1],
         lambda e: NAMES[1] + (NAMES[e[0]] if e[0] in NAMES else NAMES.get(7, "?")),
         lambda e: PLACES[e[1]] if e[1] in PLACES else (0, e[1], 1.5),
-        lambda e: PLACES.get(e[1], e + (e[1],))[1],
+        lambda e: PLACES.get(e[1], (*e, e[1]))[1],
         lambda e: None if (found := PLACES.get(e[1])) is None else found[2],
         lambda e: EARLY.get(e[1], datetime.date(2000, 1, 1)),
         lambda e: (e[1] in KNOWN, e[1] not in KNOWN, len(KNOWN)),
@@ -502,9 +502,13 @@ def test_decimals_are_compared_with_numbers_exactly():
     kind = Types.TUPLE([Types.BIG_DEC(10, 2), Types.DOUBLE(), Types.LONG()])
     values = [(Decimal("0.10"), 0.1, 1), (Decimal("1.00"), 1.0, 1), (Decimal("-0.01"), -math.inf, -(2**63))]
     for function in (
-        lambda e: (e[0] < 0.1, e[0] > 0.1, e[0] == 0.1, e[0] <= 0.5, 1e300 > e[0], e[0] == 1.0, e[0] != -math.inf),
+        lambda e: (e[0] < 0.1, e[0] > 0.1, e[0] == 0.1, e[0] <= 0.5, e[0] < 1e300, e[0] == 1.0, e[0] != -math.inf),
         lambda e: (e[0] < e[1], e[0] == e[1], e[2] <= e[0], e[0] == e[2], bool(e[0])),
-        lambda e: (e[0] == Decimal("0.1"), e[0] < Decimal("0.1000000000000000000000000001"), max(e[0], Decimal("1.00"))),
+        lambda e: (
+            e[0] == Decimal("0.1"),
+            e[0] < Decimal("0.1000000000000000000000000001"),
+            max(e[0], Decimal("1.00")),
+        ),
         lambda e: (int(e[0]), float(e[0])),
     ):
         column, found = mapped(function, columns_of(kind, values), None)
