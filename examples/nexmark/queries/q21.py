@@ -1,6 +1,7 @@
 """Query 21: bids with the id of their channel, which is known or stands in the address. A regular expression."""
 
 import re
+from collections.abc import Iterator
 
 from eventide.common import Row, Types
 from eventide.datastream import DataStream
@@ -29,8 +30,11 @@ def channel_id(bid: Row) -> str | None:
     return found.group(1) if found else None
 
 
+def with_known_channel(bid: Row) -> Iterator[Row]:
+    found = channel_id(bid)
+    if found is not None:
+        yield OnChannel(bid.auction, bid.bidder, bid.price, bid.channel, found)
+
+
 def with_channel_ids(streams: Streams) -> DataStream:
-    every = streams.bids.map(
-        lambda bid: OnChannel(bid.auction, bid.bidder, bid.price, bid.channel, channel_id(bid)), ON_CHANNEL
-    )
-    return every.filter(lambda bid: bid.channel_id is not None)
+    return streams.bids.flat_map(with_known_channel, ON_CHANNEL)
