@@ -134,6 +134,7 @@ class _Compiler:
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self)
         self._split_tasks: dict[int, SplitTaskSpec] = {}
+        self._operator_tasks: dict[int, OperatorTaskSpec] = {}
 
     def compile(self) -> JobPlan:
         sources = tuple(self._source(node) for node in self._nodes if isinstance(node, InputTransformation))
@@ -209,7 +210,7 @@ class _Compiler:
     ) -> OperatorTaskSpec:
         operator = self._operators[node.number]
         self._check_that_it_ends(node)
-        return OperatorTaskSpec(
+        spec = self._operator_tasks[node.number] = OperatorTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
             name=self._names[node.number],
@@ -225,6 +226,7 @@ class _Compiler:
             speed=operator.speed,
             broadcast_input=operator.broadcast_input,
         )
+        return spec
 
     def _split_task(self, node: AssignTransformation, edges: tuple[ValveEdge, ...]) -> SplitTaskSpec:
         seen = self._chains.looks_at(node)
@@ -286,6 +288,8 @@ class _Compiler:
             channels = head.known_splits()
         elif head.number in self._split_tasks:
             channels = self._split_tasks[head.number].channels()
+        elif assigner is None and self._operator_tasks[head.number].first_speaks_for_all:
+            channels = ("0",)
         else:
             channels = tuple(map(str, range(self._subtasks_of(head))))
         idle_after_ms = None if strategy is None else strategy.idle_timeout_ms

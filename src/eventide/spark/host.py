@@ -54,6 +54,7 @@ from eventide.spark.session.make import (
     cores,
     find_session,
     settings_for_start,
+    shuffle_partitions,
 )
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.sinks.kafka import SinkRun
@@ -195,7 +196,8 @@ class SparkHost(Host):
             )
             ends = is_finishing or (_takes_what_is_there(plan, settings) and plan.needs_clock)
             rows = _reads_data_frames(plan)
-            with settings_for_start(self.spark, plan.parallelism, location, rows=rows, ends_with_data=ends):
+            partitions = shuffle_partitions(self.spark, plan.parallelism)
+            with settings_for_start(self.spark, partitions, location, rows=rows, ends_with_data=ends):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:
                 _begin_to_take(taking, query)

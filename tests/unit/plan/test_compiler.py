@@ -125,10 +125,7 @@ def test_a_diamond_of_a_window_and_its_source():
     source = timed(local_environment(), DATA)
     sums = windows(source).reduce(lambda x, y: (x[0], x[1] + y[1]))
     plan = plan_of(source.union(sums).window_all(TENS).process(AllContents()))
-    assert [(i.is_source, len(i.channels)) for i in plan.operators[1].edges] in (
-        [(True, 1), (False, 2)],
-        [(False, 2), (True, 1)],
-    )
+    assert sorted(i.is_source for i in plan.operators[1].edges) == [False, True]
     results = values(run(plan))
     assert [(start, sorted(elements)) for start, _, elements in results] == [
         (0, [("a", 1), ("a", 1), ("b", 2), ("b", 2)]),

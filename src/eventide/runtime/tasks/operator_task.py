@@ -47,6 +47,16 @@ class OperatorTaskSpec(TaskSpec):
         idleness = any(edge.idle_after_ms is not None for edge in self.edges)
         return self.has_generators or idleness or self.operator.needs_clock
 
+    @property
+    def first_speaks_for_all(self) -> bool:
+        """Whether the first subtask reports its watermarks in place of all, which have the same ones.
+
+        All hear the same reports, and none runs without them but for elements, which move no watermark. The clock may
+        have some of them run and not the others, and generators of its output look at the elements of one subtask.
+        With `n` subtasks and `m` after them, there are `m` rows of reports where there would be `n` times `m`.
+        """
+        return not self.needs_clock
+
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> OperatorTask:
         return OperatorTask(self, subtask, backend, clock_ms, run)
 
@@ -247,7 +257,7 @@ class OperatorTask:
     def _reports_on(self, edge: Edge) -> list[WatermarkReport]:
         """The reports of this subtask on an edge; an assigner on the way replaces all but the last watermark."""
         if edge.assigner is None:
-            return self._reports
+            return [] if self._subtask and self._spec.first_speaks_for_all else self._reports
         first = [WatermarkReport(r.channel, r.point, MIN_MS) for r in self._reports if r.point == START_OF_BATCH]
         last = [WatermarkReport(r.channel, r.point, r.watermark) for r in self._reports if r.watermark == MAX_MS]
         return [*first, *self._watermarks_of[edge.assigner].reports(), *last]

@@ -50,6 +50,8 @@ REMOTE = "SPARK_REMOTE"
 REMOTE_CONF = "spark.remote"
 """Where PySpark looks for the address of a server of Spark Connect: the environment, and a session's settings."""
 _MANY = 100_000
+_PARTITIONS_PER_CORE = 4
+"""So that cores stay busy where subtasks have more or less to do, and a machine with more cores finds work too."""
 
 # What each of them does, and why, is in docs/guide/operations.md.
 _LOCAL = {
@@ -138,6 +140,21 @@ def cores(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
+def shuffle_partitions(spark: SparkSession, parallelism: int) -> int:
+    """The number of shuffle partitions, and so of tasks in a stage, that a streaming job on a new checkpoint has.
+
+    A partition costs a task, a state store and two ways into Python in every micro-batch, however little there is to
+    do, and a subtask within one next to nothing. On a cluster each subtask has a partition of its own. In a local
+    session, several share one where there are more subtasks than cores can be busy with: the number is a divisor of the
+    parallelism, so that partitions have equally many, and leaves `_PARTITIONS_PER_CORE` to each core. It stays with the
+    checkpoint, as Spark writes it down there.
+    """
+    if over_connect() or not is_local(spark.sparkContext.master):
+        return parallelism
+    enough = min(_PARTITIONS_PER_CORE * cores(spark), parallelism)
+    return next(number for number in range(enough, parallelism + 1) if parallelism % number == 0)
+
+
 def _remote_session(configuration: Configuration | None) -> SparkSession:
     """A session of Spark Connect, at the address in SPARK_REMOTE or in the configuration, with its settings."""
     try:
@@ -204,18 +221,18 @@ _changed = threading.Condition()
 
 @contextmanager
 def settings_for_start(
-    spark: SparkSession, parallelism: int, checkpoint: str = "", *, rows: bool = False, ends_with_data: bool = False
+    spark: SparkSession, partitions: int, checkpoint: str = "", *, rows: bool = False, ends_with_data: bool = False
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
 
     A batch job reads it in all that it does. So others wait until it is over, unless they want the same: a job that
     starts again, or one that a sink's function of the batch job starts and waits for.
 
-    ``rows`` says that rows of a DataFrame go to Python. ``ends_with_data`` says that a query whose operators follow the
+    ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python. ``ends_with_data`` says that a query whose operators follow the
     clock ends by itself after the micro-batch with the last data.
     """
     wanted: dict[str, str | None] = {
-        SHUFFLE_PARTITIONS: str(parallelism),
+        SHUFFLE_PARTITIONS: str(partitions),
         STATE_STORE: ROCKSDB,
         CHANGELOG: "true",
         # To count what is stored, Spark reads before it writes; a row is a bucket here, whose number tells nothing.
