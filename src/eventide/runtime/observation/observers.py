@@ -137,6 +137,8 @@ class OperatorObserver:
         self._in_batch = in_batch
         self._watermark_before = 0
         self._late_until = 0
+        self.holds_something = True
+        """Whether the operator holds anything after the micro-batch, or held something before it."""
 
     def begin_batch(self, watermark: int, late_until: int) -> None:
         """Take note of where the operator stands before the first element, in milliseconds.
@@ -180,7 +182,9 @@ class OperatorObserver:
 
     def _keep_numbers(self, observed: Iterable[Frame], held: Mapping[str, int]) -> None:
         before = OperatorCounters()
+        self.holds_something = any(held.values())
         if (last := remembered(self._backend.get(NUMBERS))) is not None:
+            self.holds_something = self.holds_something or any(last["held"].values())
             before = last["counters"]
             if last["name"] != self._name and last["name"] in before:  # it has another one in the program of today
                 before[self._name] = before.pop(last["name"])

@@ -55,6 +55,7 @@ class OperatorStates:
         check_format(head["format"])
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]
+        self.next_clock_before_ms: int | None = min(self.clocks.values(), default=None)
         self._clock_ms: int | None = head.get("clock")
         self._digest = _digest(program)
         if head.get("program", self._digest) != self._digest:

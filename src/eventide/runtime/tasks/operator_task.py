@@ -143,11 +143,15 @@ class OperatorTask:
         return min((ms for ms in times if ms is not None), default=None)
 
     def metrics(self) -> dict[str, Any]:
-        """Return the counters, and, from the first subtask, the watermarks of the operator and of the splits."""
+        """Return the counters, and, from the first subtask, the watermarks of the operator and of the splits.
+
+        Another subtask that holds nothing, as before, does not say so.
+        """
+        held = dict(self._operator.held()) if self._observer.holds_something or self._subtask == 0 else {}
         content: dict[str, Any] = {
             "operators": self._metrics.counters(),
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
-            "held": [[self._spec.name, self._subtask, held]] if (held := dict(self._operator.held())) else [],
+            "held": [[self._spec.name, self._subtask, held]] if held else [],
         }
         if self._subtask == 0:
             content["watermarks"] = {self._spec.name: self._valve.watermark}

@@ -81,6 +81,11 @@ class StageRun:
         self.passed: dict[str, list[int]] = {}
 
     @property
+    def next_clock_before_ms(self) -> int | None:
+        """The time by the clock at which it was to run again, before this micro-batch; None if it need not."""
+        return self._states.next_clock_before_ms
+
+    @property
     def next_clock_ms(self) -> int | None:
         """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
         return min(self._states.clocks.values(), default=None)
@@ -103,8 +108,9 @@ class StageRun:
                 self.passed[spec.name] = task.passed
                 counted.append(task.metrics())
         self._states.flush()
-        if counted:
-            yield metrics_frame(_together(counted))
+        content = _together(counted)
+        if any(content.values()):
+            yield metrics_frame(content)
 
     def _set_clock(self, operator: str, next_ms: int | None) -> None:
         self._states.clocks.pop(operator, None)

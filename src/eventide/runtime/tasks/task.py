@@ -119,12 +119,18 @@ class TaskSpec(ABC):
         """Return the lines of ``explain``: topic and text."""
 
 
-def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int) -> None:
-    """Call ``open`` of every function of a subtask, once before its first element; their metrics begin anew."""
+def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int) -> int:
+    """Call ``open`` of every function of a subtask, once before its first element; their metrics begin anew.
+
+    Returns:
+        The number of functions, with those that have nothing to open.
+    """
     for spec in (*sources, *tasks):
         spec.function_metrics.clear()
-    for function, where in _functions(sources, tasks):
+    functions = [*_functions(sources, tasks)]
+    for function, where in functions:
         open_function(function, replace(where, index=index))
+    return len(functions)
 
 
 def close_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> None:

@@ -100,12 +100,19 @@ class StageProcessor(StatefulProcessor):
 
                 AlignmentFolder(stage.storage).write(frame.content)
         if self._has_timers:
-            self._set_timer(run.next_clock_ms)
+            self._set_timer(run.next_clock_before_ms, run.next_clock_ms)
 
-    def _set_timer(self, time_ms: int | None) -> None:
-        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire."""
-        for before_ms in list(self._handle.listTimers()):
-            self._handle.deleteTimer(before_ms)
+    def _set_timer(self, before_ms: int | None, time_ms: int | None) -> None:
+        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire.
+
+        State that comes from a savepoint says when to run, and has no timer yet: there Spark is asked.
+        """
+        timers = [before_ms] if self._savepoint is None else [*self._handle.listTimers()]
+        if timers == [time_ms]:
+            return
+        for timer_ms in timers:
+            if timer_ms is not None:
+                self._handle.deleteTimer(timer_ms)
         if time_ms is not None:
             self._handle.registerTimer(time_ms)
 

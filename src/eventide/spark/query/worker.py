@@ -89,27 +89,35 @@ def opened_sink(payload: bytes) -> SinkSpec:
     return spec
 
 
+_ANY = -1
+"""Stands for the index of every subtask."""
+
+
 class OpenedPrograms:
     """The parts of programs that this worker has at hand, each for one subtask, those used last at the end.
 
     Args:
         functions: the sources and the tasks of a part, whose functions are opened and closed.
+        may_share: whether subtasks share a part that has no functions of the user's.
     """
 
-    def __init__(self, functions: Callable[[Any], tuple[Any, Any]]) -> None:
+    def __init__(self, functions: Callable[[Any], tuple[Any, Any]], *, may_share: bool = False) -> None:
         self._functions = functions
+        self._may_share = may_share
         self._programs: dict[tuple[bytes, int], tuple[Program, float]] = {}
 
     def part(self, payload: bytes, index: int) -> Any:
         """The part in some bytes, its functions opened for the subtask of an index."""
         work_where_archives_are()
         now = time.monotonic()
+        index = _ANY if (payload, _ANY) in self._programs else index
         program, _ = self._programs.pop((payload, index), (None, now))
         if program is None:
             self._close_unused(now)
             program = loads_program(payload)
             program_loaded()
-            open_all(*self._functions(program.part), index)
+            if open_all(*self._functions(program.part), index) == 0 and self._may_share:
+                index = _ANY
         else:
             program.bring()  # this worker may have served another program since, with classes of the same names
         self._programs[payload, index] = program, now
@@ -124,6 +132,6 @@ class OpenedPrograms:
                 close_all(*self._functions(program.part))
 
 
-_stages = OpenedPrograms(lambda stage: ((), stage.tasks))
+_stages = OpenedPrograms(lambda stage: ((), stage.tasks), may_share=True)
 _sources = OpenedPrograms(lambda source: ((source,), ()))
 _sinks = OpenedPrograms(lambda sink: ((), ()))
