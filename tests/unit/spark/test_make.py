@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from eventide.spark.session.make import (
     SHUFFLE_PARTITIONS,
     _pass_on,
     settings_for_start,
+    shuffle_partitions,
 )
 
 
@@ -149,3 +151,16 @@ def test_workers_that_find_nobody_to_write_to_say_nothing_of_it() -> None:
 
 def test_what_the_program_and_its_functions_say_comes_through() -> None:
     assert passed_on(OF_THE_USER + STOPPED + "done\n") == OF_THE_USER + "done\n"
+
+
+@pytest.mark.parametrize(
+    ("master", "parallelism", "partitions"),
+    [("local[2]", 2, 2), ("local[2]", 8, 8), ("local[2]", 16, 8), ("local[2]", 200, 8), ("local[2]", 60, 10),
+     ("local[2]", 13, 13), ("spark://host:7077", 200, 200), ("local-cluster[2,1,1024]", 200, 200)],
+)  # fmt: skip
+def test_subtasks_share_partitions_in_equal_numbers_where_one_machine_has_all_tasks(
+    master: str, parallelism: int, partitions: int
+) -> None:
+    spark: Any = Session()
+    spark.sparkContext = SimpleNamespace(master=master, defaultParallelism=2)
+    assert shuffle_partitions(spark, parallelism) == partitions

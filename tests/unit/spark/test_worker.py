@@ -58,3 +58,12 @@ def test_what_nobody_has_used_for_long_is_closed(opened, monkeypatch):
     opened.part(payload("second"), 0)
     opened.part(payload("third"), 0)
     assert CALLS == ["open", "open", "close", "open"]
+
+
+def test_subtasks_of_a_stage_share_a_part_without_functions():
+    plain = dumps_program(ChainSpec("source", Types.PICKLED_BYTE_ARRAY(), ChainNode()), "a source")
+    shared = OpenedPrograms(lambda source: ((source,), ()), may_share=True)
+    assert shared.part(plain, 0) is shared.part(plain, 7)
+    first = payload("first")
+    assert shared.part(first, 0) is shared.part(first, 0)
+    assert shared.part(first, 0) is not shared.part(first, 7)
