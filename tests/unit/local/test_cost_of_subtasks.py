@@ -29,13 +29,15 @@ def elements(batches=8, step=10):
     return [Row(key="a", at=step * i, value=i) for i in range(batches)]
 
 
-def two_stages(rows, keyed=lambda row: row[0]):
-    """Sums of windows, and sums of these by another key."""
+def two_stages(rows):
+    """Sums of windows, and sums of these in larger ones."""
     stream = local_environment().from_collection(rows, ELEMENT).assign_timestamps_and_watermarks(BY_AT)
-    sums = stream.key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).reduce(
-        lambda one, other: Row(key=one.key, at=other.at, value=one.value + other.value)
+    sums = (
+        stream.key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .reduce(lambda one, other: Row(key=one.key, at=other.at, value=one.value + other.value))
     )
-    windows = sums.key_by(keyed).window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
+    windows = sums.key_by(lambda row: row.key).window(TumblingEventTimeWindows.of(Time.milliseconds(20)))
     return windows.reduce(lambda one, other: Row(key=one.key, at=other.at, value=one.value + other.value))
 
 
@@ -89,7 +91,8 @@ def steady(monkeypatch):
     """The costs of the seventh micro-batch, in which the watermark moves and one key is touched."""
 
     def of(parallelism, rows=None):
-        counted = Counted(monkeypatch, plan_of(two_stages(rows or elements()), parallelism=parallelism, max_parallelism=512))
+        plan = plan_of(two_stages(rows or elements()), parallelism=parallelism, max_parallelism=512)
+        counted = Counted(monkeypatch, plan)
         for number, batch in enumerate(counted.batches()):
             if number == 6:
                 return batch, counted.metrics
@@ -139,21 +142,23 @@ def test_nothing_is_written_where_no_watermark_moves(steady, parallelism):
     assert metrics <= 2
 
 
-class Late(KeyedProcessFunction):
+class Met(KeyedProcessFunction):
     """Gives each element with the watermark that it meets."""
 
     def process_element(self, value, ctx):
         yield value.key, value.at, ctx.timer_service().current_watermark()
 
 
-def watermarks_met(every):
-    """The elements of a process function on the sums of windows, with the watermarks that they meet."""
+def watermarks_met():
+    """The plan of a process function on the sums of windows, which gives the watermarks that they meet."""
     rows = [Row(key=key, at=at, value=1) for at in range(0, 90, 7) for key in "abc"]
     stream = local_environment().from_collection(rows, ELEMENT).assign_timestamps_and_watermarks(BY_AT)
-    sums = stream.key_by("key").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).reduce(
-        lambda one, other: Row(key=one.key, at=other.at, value=one.value + other.value)
+    sums = (
+        stream.key_by("key")
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
+        .reduce(lambda one, other: Row(key=one.key, at=other.at, value=one.value + other.value))
     )
-    return plan_of(sums.key_by(lambda row: row.key).process(Late()), parallelism=3)
+    return plan_of(sums.key_by(lambda row: row.key).process(Met()), parallelism=3)
 
 
 def go_on(speaking, monkeypatch):
@@ -162,7 +167,7 @@ def go_on(speaking, monkeypatch):
     for number in range(40):
         for_all = speaking(number)
         monkeypatch.setattr(OperatorTaskSpec, "first_speaks_for_all", property(lambda _, for_all=for_all: for_all))
-        plan = watermarks_met(3)
+        plan = watermarks_met()
         one = runner(plan, 5, deepcopy(checkpoint))
         done = 0
         for batch in one.batches():

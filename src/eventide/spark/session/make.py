@@ -149,7 +149,7 @@ def shuffle_partitions(spark: SparkSession, parallelism: int) -> int:
     parallelism, so that partitions have equally many, and leaves `_PARTITIONS_PER_CORE` to each core. It stays with the
     checkpoint, as Spark writes it down there.
     """
-    if over_connect() or not is_local(spark.sparkContext.master):
+    if over_connect() or not is_local(spark.sparkContext.master or ""):
         return parallelism
     enough = min(_PARTITIONS_PER_CORE * cores(spark), parallelism)
     return next(number for number in range(enough, parallelism + 1) if parallelism % number == 0)
@@ -228,8 +228,9 @@ def settings_for_start(
     A batch job reads it in all that it does. So others wait until it is over, unless they want the same: a job that
     starts again, or one that a sink's function of the batch job starts and waits for.
 
-    ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python. ``ends_with_data`` says that a query whose operators follow the
-    clock ends by itself after the micro-batch with the last data.
+    ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python.
+    ``ends_with_data`` says that a query whose operators follow the clock ends by itself after the micro-batch with the
+    last data.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(partitions),
