@@ -265,3 +265,31 @@ def test_a_restart_after_any_batch_changes_nothing(batches, windows, every, keep
     keep_late = keep_late and windows.is_event_time()
     plan = program(batches, windows, "k", keep_late=keep_late)
     assert run_with_restarts(plan, every) == [by_sink(plan, batch) for batch in runner(plan).batches()]
+
+
+@settings(max_examples=150)
+@given(
+    BATCHES.map(unique_times),
+    st.one_of(FIXED, st.just(GlobalWindows.create())),
+    st.integers(1, 5),
+    st.booleans(),
+    st.integers(0, 20),
+    st.booleans(),
+    st.integers(0, 3),
+)
+def test_windows_that_fire_by_counts_fire_with_the_same_elements_in_the_same_order(
+    batches, windows, number, purges, lateness, keep_late, every
+):
+    trigger = CountTrigger.of(number)
+    lists = () if isinstance(windows, SlidingEventTimeWindows) else (collect_list("t").alias("times"),)
+    how = {
+        "trigger": PurgingTrigger.of(trigger) if purges else trigger,
+        "lateness": lateness,
+        "keep_late": keep_late and windows.is_event_time(),
+        "aggregates": (*AGGREGATES, *lists),
+    }
+    by_name, by_call = (program(batches, windows, key, **how) for key in ("k", by_function))
+    columns, elements = run_both(by_name, by_call)
+    assert columns == elements
+    if every:
+        assert run_with_restarts(by_name, every) == [by_sink(by_name, one) for one in runner(by_name).batches()]

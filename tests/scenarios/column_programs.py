@@ -86,6 +86,12 @@ def is_on_columns(results: DataStream) -> bool:
     return next(o.speed for o in plan.operators if o.name == FIRST).startswith("columns")
 
 
+def fires_late_ones_together(scenario: Scenario) -> bool:
+    """Whether late elements of a window fire it once in a micro-batch on columns: not if each fires what it brings."""
+    chosen = scenario.script["op"].get("trigger") or {}
+    return chosen.get("type") not in ("count", "purging")
+
+
 def recorded_outputs(scenario: Scenario, *, late_firings_as_one: bool) -> list[list[str]] | None:
     """The results of Flink, micro-batch by micro-batch, without what only a Python function sees (``wm``).
 

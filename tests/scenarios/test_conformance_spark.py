@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.scenarios.all_programs import all_scenarios, any_program
 from tests.scenarios.checks import Record, assert_as_flink
-from tests.scenarios.column_programs import as_recorded, column_program, recorded_outputs
+from tests.scenarios.column_programs import as_recorded, column_program, fires_late_ones_together, recorded_outputs
 from tests.scenarios.programs import FIRST, Scenario
 from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_live_scenarios
 
@@ -140,7 +140,7 @@ def test_spark_gives_what_flink_gave_on_columns(
     telling = _telling(_TELLING_FOR_COLUMNS if keep_late else _TELLING_WITHOUT_LATE_ROWS)
     for scenario, record in _run(env, telling, tmp_path, columns):
         batches = range(scenario.batches + 1)
-        expected = recorded_outputs(scenario, late_firings_as_one=True)
+        expected = recorded_outputs(scenario, late_firings_as_one=fires_late_ones_together(scenario))
         assert [sorted(record.outputs.get(batch, [])) for batch in batches] == expected, scenario.name
         if keep_late:
             assert [sorted(record.late.get(b, [])) for b in batches] == scenario.by_batch("late"), scenario.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import ends_of
-from eventide.runtime.columnar.layout import END, GAP, PANE, START, TablePayload, key_numbers, numbered_together
-from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, TablePayload, key_numbers, numbered_together
+from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
+from eventide.runtime.columnar.panes import Panes, windows_of
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
@@ -234,66 +235,121 @@ def _highest_so_far(keys: Array, ends: Array) -> Array:
     return highest
 
 
-_WINDOW = "__window"
+_PART = "__part"
+_ROWS_AT_ONCE = 1 << 21
 
 
 class CountOperator(ColumnarOperator):
-    """Keeps the window of each key that is not full yet; a full one fires with its last element, and is forgotten."""
+    """Fires a window of a key with every ``every``-th of its elements: with all that it holds, which then stays or goes.
+
+    Windows are those of time, or there is one for each key. What came of a key and window since the last firing, or
+    between two of them, is a part. A part that is purged is a firing; where nothing is purged, a firing is all parts up
+    to one.
+
+    Windows of time go at the end of their allowed lateness, and do not fire then. Flink: ``CountTrigger``, alone or in
+    a ``PurgingTrigger``.
+    """
 
     def __init__(
         self,
         spec: ColumnarWindow,
-        size: int,
+        counts: Counts,
         backend: Backend,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:
         super().__init__(spec, metrics, watermark_ms)
-        self._size = size
+        self._every = counts.every
+        self._purges = counts.size is not None
+        self._times = spec.panes
+        self._window = [] if spec.panes is None else [WINDOW]
         self._schema = spec.stored_schema("")
         self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:
-        """Add elements to the windows of their keys, in their order."""
-        rows = self.rows(parts)
-        self._open.read_keys_of(rows)
-        before = self._open.table
-        place = self._places(before, rows)  # of each row in the windows of its key: the open window is number 0
-        window = place // self._size
-        partials = self.spec.aggregation.partial(rows.append_column(_WINDOW, pa.array(window)), [*self.keys, _WINDOW])
-        opened = before.append_column(_WINDOW, pa.array(np.zeros(len(before), np.int64)))
-        windows = self.merged(pa.concat_tables([opened.select(partials.column_names), partials]), _WINDOW)
-        full = windows.column(ROWS).to_numpy() == self._size
-        self._open.table = windows.filter(pa.array(~full)).select(self._schema.names)
-        filling = place % self._size == self._size - 1
-        by = [*self.keys, _WINDOW]
-        filled = rows.append_column(_WINDOW, pa.array(window)).filter(pa.array(filling)).select(by)
-        self._emit(windows.filter(pa.array(full)), filled)
+        """Add elements to their windows, in their order."""
+        for rows in self._in_windows(self.rows(parts)):
+            self._open.read_keys_of(rows)
+            self._add(rows)
 
     @property
     def late_until(self) -> int:
-        """``MIN_MS``: these windows have no time."""
-        return MIN_MS
+        """The last time whose windows can no longer be updated; ``MIN_MS`` if windows have no time."""
+        return MIN_MS if self._times is None else self._times.last_time_of(self._last_late(self._times))
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """False: no watermark changes anything."""
-        return False
+        """Whether an element may be late once the watermark is there."""
+        lateness_ms = self.spec.lateness_ms
+        return self._times is not None and self._times.reacts_between(self.watermark, watermark_ms, lateness_ms)
 
     def advance(self, watermark_ms: int) -> None:
-        """Nothing happens: these windows have no time."""
+        """Drop windows of time that can no longer be updated; nothing fires."""
         self.watermark = watermark_ms
+        if self._times is not None:
+            self._open.read_due(watermark_ms)
+            stays = _column(self._open.table, WINDOW) > self._last_late(self._times)
+            self._open.table = self._open.table.filter(pa.array(stays))
 
     def flush(self) -> None:
         """Store the state."""
-        self._open.flush(lambda _: MAX_MS)
+        self._open.flush(self._drop_time)
 
     def held(self) -> dict[str, int]:
-        """How many keys have a window that is not full."""
-        return {KEYS: self._open.count}
+        """How many keys have a window that holds something; not where a key may have several."""
+        return {} if self._window else {KEYS: self._open.count}
+
+    def _in_windows(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Rows that are not late, once for each of their windows: latest first, as assigners give them."""
+        if self._times is None:
+            yield rows
+            return
+        last_late = self._last_late(self._times)
+        rows, starts = self.accepted(rows, self._times, last_late)
+        at_once = max(1, _ROWS_AT_ONCE // self._times.per_window)
+        for begin in range(0, len(rows), at_once):
+            at, numbers = windows_of(self._times, starts[begin : begin + at_once], last_late)
+            yield rows.slice(begin, at_once).take(at).append_column(WINDOW, pa.array(numbers))
+
+    def _last_late(self, times: Panes) -> int:
+        return times.last_late(self.spec.lateness_ms, self.watermark)
+
+    def _drop_time(self, opened: pa.Table) -> int:
+        if self._times is None:
+            return MAX_MS
+        first = self._times.window(int(_column(opened, WINDOW).min()))
+        return add_ms(first.max_timestamp(), self.spec.lateness_ms)
+
+    def _add(self, rows: pa.Table) -> None:
+        """Add each row to its window, and fire."""
+        before = self._open.table
+        place = self._places(before, rows)  # of each row in the parts of its window: the open part is number 0
+        rows = rows.append_column(_PART, pa.array(place // self._every))
+        by = [*self.keys, *self._window, _PART]
+        partials = self.spec.aggregation.partial(rows, by)
+        opened = before.append_column(_PART, pa.array(np.zeros(len(before), np.int64)))
+        parts = self.merged(pa.concat_tables([opened.select(partials.column_names), partials]), *self._window, _PART)
+        stays = np.ones(len(parts), bool)
+        if not self._purges:
+            windows, part = key_numbers(parts, by[:-1]), _column(parts, _PART)
+            order = np.lexsort((part, windows))
+            parts, windows = parts.take(order), windows[order]
+            sums = running(self.spec.aggregation, parts, windows)
+            parts = pa.table({name: (parts if name in by else sums).column(name) for name in parts.column_names})
+            stays[:-1] = windows[1:] != windows[:-1]
+        firing = rows.filter(pa.array(place % self._every == self._every - 1)).select(by)
+        of_parts, of_rows = numbered_together(parts, firing, by)
+        fires = np.isin(of_parts, of_rows)
+        if self._purges:
+            stays = ~fires
+        self._open.table = parts.filter(pa.array(stays)).select(self._schema.names)
+        at = np.flatnonzero(fires)
+        in_order = np.empty(len(at), np.int64)
+        in_order[np.argsort(of_rows)] = at[np.argsort(of_parts[at])]
+        self._emit(parts.take(in_order))
 
     def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
-        """How many elements of its key come before each row, among those that count, and in this micro-batch."""
-        open_keys, row_keys = numbered_together(opened, rows, self.keys)
+        """How many elements of its window come before each row, among those that count, and in this micro-batch."""
+        open_keys, row_keys = numbered_together(opened, rows, [*self.keys, *self._window])
         counts = np.zeros(int(max(open_keys.max(initial=0), row_keys.max(initial=0))) + 1, np.int64)
         np.maximum.at(counts, open_keys, self._ends(opened))
         order = np.argsort(row_keys, kind="stable")
@@ -304,20 +360,54 @@ class CountOperator(ColumnarOperator):
         return places
 
     def _ends(self, opened: pa.Table) -> Array:
-        """How many elements of its key there are up to the end of each row of the table."""
-        return _column(opened, ROWS)
+        """How many elements since the last firing each row of the table has."""
+        return _column(opened, ROWS) % self._every
 
-    def _emit(self, windows: pa.Table, filled: pa.Table) -> None:
-        """Emit full windows in the order of the elements that filled them, which are the same keys and windows."""
-        if not len(windows):
+    def _emit(self, windows: pa.Table) -> None:
+        """Emit windows, in their order."""
+        if self._times is None or not len(windows):
+            self.outputs.add(windows, None, np.full(len(windows), MAX_MS))
             return
-        of_windows, of_elements = numbered_together(windows, filled, [*self.keys, _WINDOW])
-        order = np.empty(len(windows), np.int64)
-        order[np.argsort(of_elements)] = np.argsort(of_windows)
-        self.outputs.add(windows.take(order), None, np.full(len(windows), MAX_MS))
+        distinct, numbers = np.unique(_column(windows, WINDOW), return_inverse=True)
+        windows = windows.append_column(_PLACE, pa.array(numbers))
+        self.outputs.add_of_windows(windows, _PLACE, [self._times.window(number) for number in distinct.tolist()])
 
 
-_ROWS_AT_ONCE = 1 << 21
+_PLACE = "__place"
+
+
+def running(aggregation: Aggregation, partials: pa.Table, groups: Array) -> pa.Table:
+    """Partial aggregates, each merged with all before it of its group, whose rows follow each other.
+
+    Neighbours are merged to pairs, and the running aggregates of pairs are those of every second row; so each row is
+    merged twice, whatever the length of a group.
+    """
+    partials = partials.select([field.name for field in aggregation.partial_fields])
+    begins = np.append(True, groups[1:] != groups[:-1]) if len(groups) else np.zeros(0, bool)
+    firsts = np.flatnonzero(begins)
+    place = np.arange(len(groups)) - np.repeat(firsts, np.diff(np.append(firsts, len(groups))))
+    if not place.any():
+        return partials
+    is_second = place % 2 == 1
+    pair = np.cumsum(~is_second) - 1
+    of_pairs = _merged_by(aggregation, partials, pair)
+    of_pairs = running(aggregation, of_pairs, groups[~is_second])
+    later = np.flatnonzero(~is_second & (place > 0))
+    third = pa.concat_tables([of_pairs.take(pair[later] - 1), partials.take(later)])
+    third = _merged_by(aggregation, third, np.tile(np.arange(len(later)), 2))
+    source = np.arange(len(groups))
+    source[is_second] = len(groups) + pair[is_second]
+    source[later] = len(groups) + len(of_pairs) + np.arange(len(later))
+    return pa.concat_tables([partials, of_pairs, third]).take(source)
+
+
+def _merged_by(aggregation: Aggregation, partials: pa.Table, groups: Array) -> pa.Table:
+    """The partial aggregates of each group, numbered from 0, in the order of these numbers."""
+    merged = aggregation.merge(partials.append_column(_PLACE, pa.array(groups)), [_PLACE])
+    return merged.drop_columns([_PLACE])
+
+
+_WINDOW = "__window"
 
 
 class SlidingCountOperator(CountOperator):
@@ -330,14 +420,14 @@ class SlidingCountOperator(CountOperator):
     def __init__(
         self,
         spec: ColumnarWindow,
-        size: int,
-        slide: int,
+        counts: Counts,
         backend: Backend,
         metrics: Metrics,
         watermark_ms: int,
     ) -> None:
-        super().__init__(spec, size, backend, metrics, watermark_ms)
-        self._slide = slide
+        super().__init__(spec, counts, backend, metrics, watermark_ms)
+        self._size = size = counts.size or counts.every
+        self._slide = slide = counts.every
         self._panes = Panes(size, slide, -size % slide)
 
     def process(self, parts: list[TablePayload]) -> None:

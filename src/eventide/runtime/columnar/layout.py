@@ -31,6 +31,9 @@ START, END = "__start", "__end"
 BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
 """The bounds of a session, in milliseconds; the end is exclusive."""
 
+WINDOW = "__window"
+"""int64: the number of a window of time."""
+
 GAP = "__gap"
 """int64: the gap that a row of sessions brings, in milliseconds."""
 

@@ -18,6 +18,7 @@ from eventide.api.windows import (
     ContinuousEventTimeTrigger,
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
+    PurgingTrigger,
     SlidingEventTimeWindows,
     Trigger,
     TumblingProcessingTimeWindows,
@@ -36,6 +37,7 @@ from eventide.runtime.columnar.layout import (
     PANE,
     SEQUENCE,
     VALUE,
+    WINDOW,
     ResultShape,
     TableCodec,
     TablePayload,
@@ -43,13 +45,26 @@ from eventide.runtime.columnar.layout import (
     key_names,
     rows_in_time_order,
 )
-from eventide.runtime.columnar.panes import PaneAggregation, Panes, panes_of
+from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
 from eventide.runtime.tasks.operator import OnColumns, Receive, SortInputs, WithoutClock
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Elements that fire windows: every ``every``-th of a window does, with the last ``size`` (None: with all)."""
+
+    every: int
+    size: int | None
+
+    @property
+    def is_sliding(self) -> bool:
+        """Whether a firing has other elements than those since the last, and not all."""
+        return self.size not in (None, self.every)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +73,7 @@ class ColumnarWindow(OnColumns):
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
     all elements). ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that elements
-    are put into the order of their timestamps. ``counts`` is how many elements a window has, and after how many one
-    fires; None for windows of time.
+    are put into the order of their timestamps. ``counts`` says which elements fire a window; None where none does.
     """
 
     name: str
@@ -73,7 +87,7 @@ class ColumnarWindow(OnColumns):
     late_tag: str | None = None
     one_by_one: bool = False
     in_batch: bool = False
-    counts: tuple[int, int] | None = None
+    counts: Counts | None = None
 
     @property
     def ships_elements(self) -> bool:
@@ -89,12 +103,17 @@ class ColumnarWindow(OnColumns):
         """
         has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
         in_order = has_gaps or self.one_by_one or self.is_continuous or self.aggregation.keeps_order
-        return self.panes is not None and not self.ships_elements and not in_order
+        return self.panes is not None and not self.ships_elements and not in_order and self.counts is None
 
     @property
     def is_continuous(self) -> bool:
         """Whether windows fire at intervals before their end."""
         return isinstance(self.trigger, ContinuousEventTimeTrigger)
+
+    @property
+    def purges(self) -> bool:
+        """Whether a window that fires is emptied."""
+        return isinstance(self.trigger, PurgingTrigger)
 
     @property
     def has_sessions(self) -> bool:
@@ -132,8 +151,10 @@ class ColumnarWindow(OnColumns):
             times = BOUNDS
         elif self.is_continuous:
             times = [pa.field(FIRE, pa.int64())]
-        elif self.counts is not None and self.counts[0] != self.counts[1]:
+        elif self.counts is not None and self.counts.is_sliding:
             times = [pa.field(PANE, pa.int64())]
+        elif self.counts is not None and self.panes is not None:
+            times = [pa.field(WINDOW, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
@@ -168,8 +189,8 @@ class ColumnarWindow(OnColumns):
         """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {late}"
-        last = f", of the last {self.counts[0]} elements" if self.counts and self.counts[0] != self.counts[1] else ""
-        kept = "sessions" if self.has_sessions else "panes"
+        last = f", of the last {self.counts.size} elements" if self.counts and self.counts.is_sliding else ""
+        kept = "sessions" if self.has_sessions else "windows" if self.counts else "panes"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}{last}"),
@@ -219,6 +240,18 @@ class ColumnarOperator(WithoutClock, ABC):
         """The rows of several channels in their order, with the columns of key and aggregates."""
         rows = joined_rows(parts)
         return unpacked(rows, self.spec.keys, self.spec.aggregation.input_columns) if self.spec.ships_elements else rows
+
+    def accepted(self, rows: pa.Table, panes: Panes, last_late: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+        """The rows that are not late or in a gap between windows, and where the pane of each starts.
+
+        Rows of windows up to the one of a number are late. They, and those without a window, are counted.
+        """
+        times = rows.column(TIMESTAMP).to_numpy()
+        come = arrived(panes, times, last_late, self.spec.lateness_ms, self.watermark)
+        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
+        self.report_late(rows, come.late)
+        accepted = ~come.late & ~come.without_window
+        return (rows, come.starts) if accepted.all() else (rows.filter(pa.array(accepted)), come.starts[accepted])
 
     def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
         """Count the late rows, and send them to the side output that wants them."""

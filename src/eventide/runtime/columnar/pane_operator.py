@@ -15,9 +15,9 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.layout import FIRE, PANE, TablePayload, constant, key_numbers, slices_by
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, only_keys_of
-from eventide.runtime.columnar.panes import PaneAggregation, arrived
+from eventide.runtime.columnar.panes import PaneAggregation
 from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
-from eventide.runtime.metrics import OPEN_WINDOWS, WITHOUT_WINDOW, Metrics
+from eventide.runtime.metrics import OPEN_WINDOWS, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, passes
 
@@ -118,13 +118,8 @@ class PaneOperator(ColumnarOperator):
 
     def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""
-        rows = self.rows(parts)
-        timestamps = rows.column(TIMESTAMP).to_numpy()
-        come = arrived(self.panes, timestamps, self.last_late(), self.spec.lateness_ms, self.watermark)
-        accepted = ~come.late & ~come.without_window
-        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
-        self.report_late(rows, come.late)
-        return self.partial(rows if accepted.all() else rows.filter(pa.array(accepted)))
+        rows, _ = self.accepted(self.rows(parts), self.panes, self.last_late())
+        return self.partial(rows)
 
     def _windows_at(self, start: int) -> range:
         """The windows of the pane that starts at a time."""

@@ -198,6 +198,27 @@ def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, w
     return Arrived(starts, late, in_gap & ~late)
 
 
+def windows_of(panes: Panes, starts: Array, after: int) -> tuple[Array, Array]:
+    """The windows of elements, given where the pane of each starts: only those after the one of a number.
+
+    Returns:
+        The index of the element, and the number of the window; those of an element latest first, as assigners give
+        them.
+
+    >>> at, windows = windows_of(Panes(size=10, slide=5), np.array([0, 5]), after=-1)
+    >>> at.tolist(), windows.tolist()
+    ([0, 1, 1], [0, 1, 0])
+    """
+    distinct, place = np.unique(starts, return_inverse=True)
+    ranges = [panes.windows_at(panes.number_of(start)) for start in distinct.tolist()]
+    last = np.array([windows.stop - 1 for windows in ranges], np.int64)[place]
+    first = np.array([max(windows.start, after + 1) for windows in ranges], np.int64)[place]
+    counts = np.maximum(last - first + 1, 0)
+    at = np.repeat(np.arange(len(starts)), counts)
+    nth = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return at, last[at] - nth
+
+
 def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:
     """How time falls into panes; None where windows do not consist of panes.
 

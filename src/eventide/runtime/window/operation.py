@@ -32,7 +32,7 @@ from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
 from eventide.runtime.columnar.layout import ResultShape
-from eventide.runtime.columnar.operator import ColumnarWindow
+from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.codec import ElementCodec
@@ -58,6 +58,7 @@ _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
 _SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
 _ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, *_SESSIONS)
+_COUNTED = (GlobalWindows, CountTumblingWindowAssigner, TumblingEventTimeWindows, SlidingEventTimeWindows)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -219,14 +220,12 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
     """The operator of windows on columns, on its state."""
     metrics, watermark_ms = context.metrics, context.watermark_ms
+    if spec.counts is not None:
+        counting = SlidingCountOperator if spec.counts.is_sliding else CountOperator
+        return counting(spec, spec.counts, backend, metrics, watermark_ms)
     if spec.has_sessions:
         gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
         return SessionOperator(spec, gap_ms, backend, metrics, watermark_ms)
-    if spec.counts is not None:
-        size, slide = spec.counts
-        if size == slide:
-            return CountOperator(spec, size, backend, metrics, watermark_ms)
-        return SlidingCountOperator(spec, size, slide, backend, metrics, watermark_ms)
     if spec.needs_clock:
         return ClockOperator(spec, spec.pane_aggregation(), backend, metrics, context.clock_ms)
     kind = ContinuousOperator if spec.is_continuous else PaneOperator
@@ -261,22 +260,18 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
 
 
-def _counts(spec: WindowSpec) -> tuple[int, int] | None:
-    """How many elements windows of a number of elements have, and after how many they fire; None for other windows."""
-    trigger, evictor = spec.trigger, spec.evictor
+def _counts(spec: WindowSpec) -> Counts | None:
+    """Which elements fire windows by their number, as columns can tell; None for other windows."""
+    assigner, trigger, evictor = spec.assigner, spec.trigger, spec.evictor
     purges = type(trigger) is PurgingTrigger
     counting = trigger.nested_trigger if isinstance(trigger, PurgingTrigger) and purges else trigger
-    if type(counting) is not CountTrigger:
+    if type(counting) is not CountTrigger or type(assigner) not in _COUNTED:
         return None
     every: int = counting.window_size
-    if type(spec.assigner) is CountTumblingWindowAssigner and spec.assigner.window_size != every:
-        return None
-    if type(spec.assigner) not in (GlobalWindows, CountTumblingWindowAssigner):
-        return None
-    if purges and evictor is None:
-        return every, every
-    is_sliding = not purges and type(evictor) is CountEvictor and not evictor.do_evict_after
-    return (evictor.max_count, every) if is_sliding and isinstance(evictor, CountEvictor) else None
+    if evictor is None:
+        return Counts(every, every if purges else None)
+    is_sliding = not (purges or assigner.has_time_windows or evictor.do_evict_after)
+    return Counts(every, evictor.max_count) if is_sliding and type(evictor) is CountEvictor else None
 
 
 def _obstacle_of_clock(spec: WindowSpec) -> str | None:
@@ -297,7 +292,7 @@ def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
     """Why columns would not keep elements in the order of arrival where a result shows it, and what to change."""
     assigner, panes = spec.assigner, panes_of(spec.assigner)
     has_many = isinstance(assigner, _SESSIONS) or (panes is not None and panes.per_window > 1)
-    if not contents.aggregation.keeps_order or not has_many:
+    if not contents.aggregation.keeps_order or not has_many or _counts(spec) is not None:
         return None
     return (
         f"collect_list is in the order of arrival, and columns put the windows {assigner!r} together from parts in the "
