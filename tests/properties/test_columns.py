@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
 from eventide.common import Duration, Row, Types, WatermarkStrategy
-from eventide.datastream import OutputTag
+from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.functions import in_python
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
@@ -17,6 +17,7 @@ from eventide.datastream.window import (
     CountTrigger,
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,
+    EventTimeTrigger,
     GlobalWindows,
     PurgingTrigger,
     SessionWindowTimeGapExtractor,
@@ -55,6 +56,7 @@ FIXED = st.one_of(
     st.tuples(st.integers(1, 15), st.integers(1, 15)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
     st.just(SlidingEventTimeWindows(20, 1)),
 )
+MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecutionMode.BATCH])
 SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)
 
 
@@ -73,7 +75,16 @@ def unique_times(batches):
 
 
 def program(
-    batches, windows, key, bound=2, lateness=0, trigger=None, aggregates=AGGREGATES, keep_late=False, evictor=None
+    batches,
+    windows,
+    key,
+    bound=2,
+    lateness=0,
+    trigger=None,
+    aggregates=AGGREGATES,
+    keep_late=False,
+    evictor=None,
+    mode=RuntimeExecutionMode.STREAMING,
 ):
     """A plan whose windows run on columns if the key is named, and element by element if it is a function."""
     script = [
@@ -94,7 +105,7 @@ def program(
     if keep_late:
         windowed = windowed.side_output_late_data(LATE)
     results = windowed.aggregate(*aggregates)
-    return plan_of(results, results.get_side_output(LATE)) if keep_late else plan_of(results)
+    return plan_of(results, *([results.get_side_output(LATE)] if keep_late else []), mode=mode)
 
 
 @in_python
@@ -127,6 +138,12 @@ def assert_equal(columns, elements):
         [Counter(sink) for sink in batch] for batch in theirs
     ]
     assert our_late == their_late
+
+
+def assert_restarts_change_nothing(plan, every):
+    """A new run after every ``every`` micro-batches gives what one run gives; 0: it is not looked at."""
+    if every:
+        assert run_with_restarts(plan, every) == [by_sink(plan, batch) for batch in runner(plan).batches()]
 
 
 @settings(max_examples=150)
@@ -186,12 +203,34 @@ def test_sessions_whose_elements_bring_their_gaps_are_equal_in_every_batch(batch
     assert_equal(*plans)
 
 
-@settings(max_examples=80)
-@given(ONE_SPLIT.map(unique_times), st.integers(1, 15), st.integers(1, 9))
-def test_windows_that_fire_at_intervals_are_equal_in_every_batch(batches, size, interval):
+@settings(max_examples=120)
+@given(
+    ONE_SPLIT.map(unique_times), FIXED, st.integers(1, 9), st.booleans(), st.integers(0, 20), st.integers(0, 3), MODES
+)
+def test_windows_that_fire_at_intervals_are_equal_in_every_batch(
+    batches, windows, interval, purges, lateness, every, mode
+):
     trigger = ContinuousEventTimeTrigger(interval)
-    plans = [program(batches, TumblingEventTimeWindows(size), key, trigger=trigger) for key in ("k", by_function)]
+    how = {"trigger": trigger, "mode": mode}
+    if purges:  # so that each late element fires alone
+        how |= {"trigger": PurgingTrigger.of(trigger), "lateness": lateness}
+    plans = [program(batches, windows, key, **how) for key in ("k", by_function)]
     assert_equal(*plans)
+    assert_restarts_change_nothing(plans[0], every)
+
+
+@settings(max_examples=120)
+@given(
+    BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.integers(0, 20), st.booleans(), st.integers(0, 3), MODES
+)
+def test_windows_that_are_purged_when_they_fire_are_equal_in_every_batch(
+    batches, windows, lateness, keep_late, every, mode
+):
+    lateness = 0 if isinstance(windows, EventTimeSessionWindows) else lateness
+    how = {"trigger": PurgingTrigger.of(EventTimeTrigger()), "lateness": lateness, "keep_late": keep_late, "mode": mode}
+    plans = [program(batches, windows, key, **how) for key in ("k", by_function)]
+    assert_equal(*plans)
+    assert_restarts_change_nothing(plans[0], every)
 
 
 @settings(max_examples=80)
@@ -211,8 +250,7 @@ def test_the_last_elements_after_every_few_are_equal_in_every_batch(batches, siz
     with mock.patch.object(keyed_operators, "_ROWS_AT_ONCE", at_once):
         columns, elements = run_both(by_name, by_call)
         assert columns == elements
-        if every:
-            assert run_with_restarts(by_name, every) == [by_sink(by_name, one) for one in runner(by_name).batches()]
+        assert_restarts_change_nothing(by_name, every)
 
 
 def test_a_checkpoint_of_sliding_counts_that_were_objects_is_refused():
@@ -276,20 +314,21 @@ def test_a_restart_after_any_batch_changes_nothing(batches, windows, every, keep
     st.integers(0, 20),
     st.booleans(),
     st.integers(0, 3),
+    MODES,
 )
 def test_windows_that_fire_by_counts_fire_with_the_same_elements_in_the_same_order(
-    batches, windows, number, purges, lateness, keep_late, every
+    batches, windows, number, purges, lateness, keep_late, every, mode
 ):
     trigger = CountTrigger.of(number)
-    lists = () if isinstance(windows, SlidingEventTimeWindows) else (collect_list("t").alias("times"),)
     how = {
         "trigger": PurgingTrigger.of(trigger) if purges else trigger,
         "lateness": lateness,
         "keep_late": keep_late and windows.is_event_time(),
-        "aggregates": (*AGGREGATES, *lists),
+        "aggregates": (*AGGREGATES, collect_list("t").alias("times")),
+        "mode": mode,
     }
     by_name, by_call = (program(batches, windows, key, **how) for key in ("k", by_function))
-    columns, elements = run_both(by_name, by_call)
-    assert columns == elements
-    if every:
-        assert run_with_restarts(by_name, every) == [by_sink(by_name, one) for one in runner(by_name).batches()]
+    with mock.patch.object(operator, "_IN_WINDOWS_AT_ONCE", 8):
+        columns, elements = run_both(by_name, by_call)
+        assert columns == elements
+        assert_restarts_change_nothing(by_name, every)

@@ -280,6 +280,17 @@ class PurgingTrigger(Trigger[T_contra, W_contra]):
         self.nested_trigger.clear(window, ctx)
 
 
+def unpurged(trigger: Trigger[T_contra, W_contra]) -> Trigger[T_contra, W_contra]:
+    """Return the trigger that is in a `PurgingTrigger`, or in several; else the trigger itself.
+
+    >>> unpurged(PurgingTrigger.of(EventTimeTrigger()))
+    EventTimeTrigger()
+    """
+    while type(trigger) is PurgingTrigger:
+        trigger = trigger.nested_trigger
+    return trigger
+
+
 @dataclass(frozen=True)
 class NeverTrigger(_ElementTrigger):
     """Never fires. The default of `GlobalWindows`."""

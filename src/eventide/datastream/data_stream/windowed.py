@@ -38,7 +38,7 @@ from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.columnar.aggregation import Aggregation
-from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, ProcessAll, WindowProcess
 from eventide.runtime.window.operation import WindowOperation
@@ -188,6 +188,13 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     @overload
     def aggregate(self, aggregate_function: ColumnAggregate, *more: ColumnAggregate) -> DataStream[Row]: ...
 
+    @overload
+    def aggregate(
+        self,
+        aggregate_function: ColumnAggregate,
+        *more: ColumnAggregate | OnFiring[Row, Any, KEY_co, W] | TypeInformation,
+    ) -> DataStream[Any]: ...
+
     def aggregate(
         self,
         aggregate_function: Any,
@@ -203,7 +210,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
 
         Or, beyond PyFlink, with aggregates of columns: ``aggregate(count(), sum_("amount").alias("total"))``. The
         results are rows of the key's fields (``key``, if that is a function), the ``window`` where windows have times,
-        and a field for each aggregate.
+        and a field for each aggregate. A window function may come last, and the type of its results after it:
+        ``aggregate(count(), sum_("amount").alias("total"), report, Types.STRING())``. It gets a row of the aggregates.
 
         Raises:
             ProgramError: if it is neither, or aggregates and elements do not fit.
@@ -221,11 +229,23 @@ class _Windowed(Generic[KEY_co, T_co, W]):
                 f"the windows of {type(self._assigner).__name__} merge, but {type(used).__name__} cannot; use {instead}"
             )
 
-    def _aggregate_columns(self, aggregates: Sequence[object]) -> DataStream[Row]:
+    def _aggregate_columns(self, given: Sequence[object]) -> DataStream[Any]:
+        """Aggregate by column, with a window function on top if the last one given, but for a type, is no aggregate."""
+        output_type = given[-1] if isinstance(given[-1], TypeInformation) else None
+        given = given if output_type is None else given[:-1]
+        function = None if isinstance(given[-1], ColumnAggregate) else given[-1]
         contents, result, result_type = _aggregated_by_column(
-            self._source, aggregates, has_window=self._assigner.has_time_windows
+            self._source,
+            given if function is None else given[:-1],
+            has_window=self._assigner.has_time_windows,
         )
-        return self._operator("aggregate", contents, result, result_type)
+        if function is None and output_type is not None:
+            raise ProgramError(f"aggregate: results of aggregates have a type of their own, not {output_type}")
+        if function is None:
+            return self._operator("aggregate", contents, result, result_type)
+        names = contents.aggregation.result_names
+        on_rows = OnRows(names, self._firing_function("aggregate", function))
+        return self._operator("aggregate", contents, on_rows, output_type)
 
     def _operator(
         self, kind: str, contents: Contents | None, window_function: object, output_type: TypeInformation | None
@@ -257,7 +277,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def _firing_function(self, kind: str, function: object) -> FiringFunction:
         if function is None:
             return PassOn()
-        if isinstance(function, ColumnResult):
+        if isinstance(function, ColumnResult | OnRows):
             return function
         for accepted, adapter in self._adapters:
             if isinstance(function, accepted):

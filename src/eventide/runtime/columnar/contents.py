@@ -16,7 +16,7 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.window.contents import Times, add_one_by_one
 
 if TYPE_CHECKING:
-    from eventide.runtime.window.functions import FiringContext
+    from eventide.runtime.window.functions import FiringContext, FiringFunction
 
 _MANY_ELEMENTS = 1_024
 
@@ -105,3 +105,30 @@ class ColumnResult:
 
     def clear(self, context: FiringContext) -> None:
         """Nothing is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnRows:
+    """Calls a window function with a row of the aggregates."""
+
+    names: tuple[str, ...]
+    function: FiringFunction
+
+    @property
+    def user_function(self) -> Any:
+        """The user's function."""
+        return self.function.user_function
+
+    @property
+    def has_clear(self) -> bool:
+        """Whether the user has written it."""
+        return self.function.has_clear
+
+    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+        """The function's results for the one input; none where an evictor has left no element."""
+        rows = [Row.of_fields(self.names, results) for results in inputs if results is not None]
+        return self.function.fire(key, rows, context) if rows else []
+
+    def clear(self, context: FiringContext) -> None:
+        """Let the function clear what it kept."""
+        self.function.clear(context)

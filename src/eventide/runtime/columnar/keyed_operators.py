@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import ends_of
 from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
-from eventide.runtime.columnar.panes import Panes, windows_of
+from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
@@ -240,7 +239,7 @@ _ROWS_AT_ONCE = 1 << 21
 
 
 class CountOperator(ColumnarOperator):
-    """Fires a window of a key with every ``every``-th of its elements: with all that it holds, which then stays or goes.
+    """Fires a window of a key after every few of its elements, with all that it holds, which then stays or goes.
 
     Windows are those of time, or there is one for each key. What came of a key and window since the last firing, or
     between two of them, is a part. A part that is purged is a firing; where nothing is purged, a firing is all parts up
@@ -268,7 +267,8 @@ class CountOperator(ColumnarOperator):
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to their windows, in their order."""
-        for rows in self._in_windows(self.rows(parts)):
+        arrived, times = self.rows(parts), self._times
+        for rows in [arrived] if times is None else self.in_windows(arrived, times, self._last_late(times)):
             self._open.read_keys_of(rows)
             self._add(rows)
 
@@ -297,18 +297,6 @@ class CountOperator(ColumnarOperator):
     def held(self) -> dict[str, int]:
         """How many keys have a window that holds something; not where a key may have several."""
         return {} if self._window else {KEYS: self._open.count}
-
-    def _in_windows(self, rows: pa.Table) -> Iterator[pa.Table]:
-        """Rows that are not late, once for each of their windows: latest first, as assigners give them."""
-        if self._times is None:
-            yield rows
-            return
-        last_late = self._last_late(self._times)
-        rows, starts = self.accepted(rows, self._times, last_late)
-        at_once = max(1, _ROWS_AT_ONCE // self._times.per_window)
-        for begin in range(0, len(rows), at_once):
-            at, numbers = windows_of(self._times, starts[begin : begin + at_once], last_late)
-            yield rows.slice(begin, at_once).take(at).append_column(WINDOW, pa.array(numbers))
 
     def _last_late(self, times: Panes) -> int:
         return times.last_late(self.spec.lateness_ms, self.watermark)
@@ -345,7 +333,11 @@ class CountOperator(ColumnarOperator):
         at = np.flatnonzero(fires)
         in_order = np.empty(len(at), np.int64)
         in_order[np.argsort(of_rows)] = at[np.argsort(of_parts[at])]
-        self._emit(parts.take(in_order))
+        fired = parts.take(in_order)
+        if self._times is None:
+            self.outputs.add(fired, None, np.full(len(fired), MAX_MS))
+        else:
+            self.emit(fired, self._times)
 
     def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
         """How many elements of its window come before each row, among those that count, and in this micro-batch."""
@@ -362,15 +354,6 @@ class CountOperator(ColumnarOperator):
     def _ends(self, opened: pa.Table) -> Array:
         """How many elements since the last firing each row of the table has."""
         return _column(opened, ROWS) % self._every
-
-    def _emit(self, windows: pa.Table) -> None:
-        """Emit windows, in their order."""
-        if self._times is None or not len(windows):
-            self.outputs.add(windows, None, np.full(len(windows), MAX_MS))
-            return
-        distinct, numbers = np.unique(_column(windows, WINDOW), return_inverse=True)
-        windows = windows.append_column(_PLACE, pa.array(numbers))
-        self.outputs.add_of_windows(windows, _PLACE, [self._times.window(number) for number in distinct.tolist()])
 
 
 _PLACE = "__place"

@@ -24,6 +24,7 @@ from eventide.api.windows import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MIN_MS
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
@@ -45,7 +46,7 @@ from eventide.runtime.columnar.layout import (
     key_names,
     rows_in_time_order,
 )
-from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of
+from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
@@ -102,18 +103,24 @@ class ColumnarWindow(OnColumns):
         have no window.
         """
         has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
-        in_order = has_gaps or self.one_by_one or self.is_continuous or self.aggregation.keeps_order
-        return self.panes is not None and not self.ships_elements and not in_order and self.counts is None
+        by_trigger = self.counts is not None or self.is_continuous or self.fires_alone
+        in_order = has_gaps or self.one_by_one or by_trigger or self.aggregation.keeps_order
+        return self.panes is not None and not self.ships_elements and not in_order
 
     @property
     def is_continuous(self) -> bool:
         """Whether windows fire at intervals before their end."""
-        return isinstance(self.trigger, ContinuousEventTimeTrigger)
+        return isinstance(unpurged(self.trigger), ContinuousEventTimeTrigger)
 
     @property
     def purges(self) -> bool:
         """Whether a window that fires is emptied."""
         return isinstance(self.trigger, PurgingTrigger)
+
+    @property
+    def fires_alone(self) -> bool:
+        """Whether a late element fires its window alone, because what came before was purged."""
+        return self.purges and self.lateness_ms > 0
 
     @property
     def has_sessions(self) -> bool:
@@ -200,6 +207,10 @@ class ColumnarWindow(OnColumns):
         ]
 
 
+_PLACE = "__place"
+_IN_WINDOWS_AT_ONCE = 1 << 21
+
+
 class ColumnarOperator(WithoutClock, ABC):
     """The part of a columnar window operator that does not depend on the kind of window."""
 
@@ -252,6 +263,24 @@ class ColumnarOperator(WithoutClock, ABC):
         self.report_late(rows, come.late)
         accepted = ~come.late & ~come.without_window
         return (rows, come.starts) if accepted.all() else (rows.filter(pa.array(accepted)), come.starts[accepted])
+
+    def in_windows(self, rows: pa.Table, panes: Panes, last_late: int) -> Iterator[pa.Table]:
+        """The rows that are accepted, once for each of their windows, whose number is in the column WINDOW.
+
+        The windows of a row come latest first, as assigners give them; some rows at a time.
+        """
+        rows, starts = self.accepted(rows, panes, last_late)
+        at_once = max(1, _IN_WINDOWS_AT_ONCE // panes.per_window)
+        for begin in range(0, len(rows), at_once):
+            at, numbers = windows_of(panes, starts[begin : begin + at_once], last_late)
+            yield rows.slice(begin, at_once).take(at).append_column(WINDOW, pa.array(numbers))
+
+    def emit(self, partials: pa.Table, panes: Panes) -> None:
+        """Take results, in the order in which they are to come out, with the numbers of their windows in WINDOW."""
+        distinct, numbers = np.unique(partials.column(WINDOW).to_numpy(), return_inverse=True)
+        partials = partials.append_column(_PLACE, pa.array(numbers))
+        if len(partials):
+            self.outputs.add_of_windows(partials, _PLACE, [panes.window(number) for number in distinct.tolist()])
 
     def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
         """Count the late rows, and send them to the side output that wants them."""

@@ -11,19 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.api.windows import ContinuousEventTimeTrigger
+from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.layout import FIRE, PANE, TablePayload, constant, key_numbers, slices_by
+from eventide.runtime.columnar.layout import (
+    FIRE,
+    PANE,
+    WINDOW,
+    TablePayload,
+    constant,
+    key_numbers,
+    numbered_together,
+    slices_by,
+)
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, only_keys_of
-from eventide.runtime.columnar.panes import PaneAggregation
+from eventide.runtime.columnar.panes import PaneAggregation, WholeWindows, windows_of
 from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
 from eventide.runtime.metrics import OPEN_WINDOWS, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, passes
 
 _GROUP = "__group"
-_WINDOW = "__window"
-_TIME = "__time"
 Array = np.ndarray[Any, Any]
 
 
@@ -46,11 +54,15 @@ class PaneOperator(ColumnarOperator):
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements, or partial aggregates of them, to their panes."""
         partials = self._of_partials(parts) if self.spec.aggregates_first else self._of_rows(parts)
-        added = {self.panes.number_of(start): table for start, table in slices_by(partials, PANE)}
+        self._add({self.panes.number_of(start): table for start, table in slices_by(partials, PANE)})
+
+    def _add(self, added: dict[int, pa.Table]) -> None:
+        """Add partial aggregates to panes, by number, and fire late windows again."""
         for pane, table in added.items():
             self.store.add(pane, table)
             self._tree.forget_above(pane)
-        self._fire_again(added)
+        if not self.spec.fires_alone:
+            self._fire_again(added)
 
     @property
     def late_until(self) -> int:
@@ -97,8 +109,9 @@ class PaneOperator(ColumnarOperator):
         return self.merged(partials)
 
     def drop_late(self, panes: list[int]) -> None:
-        """Drop the panes, and what was made of them, whose windows can no longer be updated."""
-        needed = (self.last_late() + 1) * self.panes.per_slide
+        """Drop the panes, and what was made of them, whose windows can no longer be updated, or were purged."""
+        gone = self.last_fired() if self.spec.purges else self.last_late()
+        needed = (gone + 1) * self.panes.per_slide
         for pane in panes[: bisect_left(panes, needed)]:
             self.store.drop(pane)
         self._tree.drop_before(needed)
@@ -118,8 +131,18 @@ class PaneOperator(ColumnarOperator):
 
     def _of_rows(self, parts: list[TablePayload]) -> pa.Table:
         """Rows aggregated here, without those that are late or in a gap between windows."""
-        rows, _ = self.accepted(self.rows(parts), self.panes, self.last_late())
+        rows, starts = self.accepted(self.rows(parts), self.panes, self.last_late())
+        if self.spec.fires_alone:
+            at, windows = windows_of(self.panes, starts, self.last_late())
+            ahead = windows > self.last_fired()
+            self.fire_alone(rows.take(at[~ahead]).append_column(WINDOW, pa.array(windows[~ahead])))
+            rows = rows.take(np.unique(at[ahead]))
         return self.partial(rows)
+
+    def fire_alone(self, rows: pa.Table) -> None:
+        """Fire windows that were purged when they fired, each with one element."""
+        numbered = rows.append_column(_GROUP, pa.array(np.arange(len(rows))))
+        self.emit(self.spec.aggregation.partial(numbered, [*self.keys, WINDOW, _GROUP]), self.panes)
 
     def _windows_at(self, start: int) -> range:
         """The windows of the pane that starts at a time."""
@@ -212,31 +235,47 @@ class ContinuousOperator(PaneOperator):
     """Fires each key and window whenever the watermark reaches the next multiple of the interval, and at the end.
 
     The first multiple follows from the element of the key that came first, as in Flink; it is stored beside the partial
-    aggregates of a key (null where the window had ended when its first element came). In batch execution there is no
-    second multiple: a timer that is set by a timer never fires.
+    aggregates of a key (null where the window had ended when its first element came). So each window is stored by
+    itself, also where windows overlap. In batch execution there is no second multiple: a timer that is set by a timer
+    never fires.
+
+    Where a window is purged, a key that has fired stays, with no elements.
     """
 
     def __init__(
         self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, watermark_ms: int
     ) -> None:
         super().__init__(spec, first, backend, metrics, watermark_ms)
-        if not isinstance(spec.trigger, ContinuousEventTimeTrigger):
+        trigger = unpurged(spec.trigger)
+        if not isinstance(trigger, ContinuousEventTimeTrigger):
             raise TypeError(f"{spec.trigger!r} does not fire at intervals")
-        self._interval = spec.trigger.interval
+        self._interval = trigger.interval
+        self._times = first.panes
+        self.panes = WholeWindows(self._times.size, self._times.slide, self._times.offset)
         self._seen: dict[int, int] = {}
+
+    def process(self, parts: list[TablePayload]) -> None:
+        """Add elements to their windows."""
+        made = []
+        for rows in self.in_windows(self.rows(parts), self._times, self.last_late()):
+            ahead = _column(rows, WINDOW) > self.last_fired()
+            if self.spec.fires_alone and not ahead.all():
+                self.fire_alone(rows.filter(pa.array(~ahead)))
+                made.append(self.partial(rows.filter(pa.array(ahead))))
+            else:
+                made.append(self.partial(rows))
+        if made:
+            partials = self._by_group(pa.concat_tables(made), [*self.keys, WINDOW], self._merge)
+            self._add(dict(slices_by(partials, WINDOW)))
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and window, with the time at which each is to fire first."""
-        times = rows.column(TIMESTAMP).to_numpy()
-        panes = self.panes.start_of(times)
-        rows = rows.append_column(PANE, pa.array(panes))
-        distinct, number = np.unique(panes, return_inverse=True)
-        windows = [self.panes.window(self.panes.number_of(pane)) for pane in distinct.tolist()]
-        last = np.array([window.max_timestamp() for window in windows], np.int64)[number]
+        times = _column(rows, TIMESTAMP)
+        last = self._last_ms(_column(rows, WINDOW))
         multiple = times - np.fmod(times, self._interval)
         following = np.where(multiple > MAX_MS - self._interval, MAX_MS, multiple + self._interval)
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
-        return self._by_group(rows.append_column(FIRE, fire), [*self.keys, PANE], self.spec.aggregation.partial)
+        return self._by_group(rows.append_column(FIRE, fire), [*self.keys, WINDOW], self.spec.aggregation.partial)
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: an interval may be over."""
@@ -246,38 +285,63 @@ class ContinuousOperator(PaneOperator):
         """Fire what the watermark passes, in the order of time, and drop windows that are late."""
         before, self.watermark = self.watermark, watermark_ms
         panes = self.store.panes()
-        windows = [self.panes.window(pane) for pane in panes]
-        firings = [self._firings(panes[i], windows[i].max_timestamp(), before, i) for i in range(len(panes))]
-        if firings:
-            together = pa.concat_tables(firings)
-            order = np.argsort(together.column(_TIME).to_numpy(), kind="stable")
-            self.outputs.add_of_windows(together.take(order), _WINDOW, windows)
-        for pane in panes:
-            self._seen[pane] = len(self.store.added(pane))
+        if panes:
+            self._fire(panes, before)
+        self._seen = {pane: len(self.store.added(pane)) for pane in panes}
         self.drop_late(panes)
 
-    def _firings(self, pane: int, last_ms: int, before_ms: int, number: int) -> pa.Table:
-        """The rows of one window, each as often as it fires now, with the times at which."""
-        seen = self._seen.get(pane, 0)
-        old = [*self.store.stored(pane), *self.store.added(pane)[:seen]]
-        together = pa.concat_tables([*old, *self.store.added(pane)[seen:]])
-        _, first = np.unique(key_numbers(together, self.keys), return_index=True)
-        merged = self.merged_pane(together)
+    def _fire(self, panes: list[int], before_ms: int) -> None:
+        """Fire each key and window as often as it fires now, in the order of these times."""
+        tables, seen = [], []
+        for pane in panes:
+            stored = self.store.stored(pane)
+            for place, table in enumerate([*stored, *self.store.added(pane)]):
+                tables.append(table.append_column(WINDOW, constant(pane, len(table))))
+                seen.append(np.full(len(table), place < len(stored) + self._seen.get(pane, 0)))
+        together, by = pa.concat_tables(tables), [*self.keys, WINDOW]
+        _, first = np.unique(key_numbers(together, by), return_index=True)
+        merged = self._by_group(together, by, self._merge)
+        window = _column(merged, WINDOW)
+        last = self._last_ms(window)
         fire = merged.column(FIRE).fill_null(MAX_MS).to_numpy()
-        fired_until = np.where(first < sum(map(len, old)), np.maximum(before_ms, fire - 1), fire - 1)
-        rows, times = self._multiples(fire, fired_until, min(self.watermark, last_ms - 1))
-        if passes(last_ms, before_ms, self.watermark):
-            rows = np.append(rows, np.arange(len(merged)))
-            times = np.append(times, np.full(len(merged), last_ms))
-        firings = merged.take(rows)
-        return firings.append_column(_TIME, pa.array(times)).append_column(_WINDOW, constant(number, len(rows)))
+        fired_until = np.where(np.concatenate(seen)[first], np.maximum(before_ms, fire - 1), fire - 1)
+        rows, times = self._multiples(fire, fired_until, np.minimum(self.watermark, last - 1))
+        ending = np.flatnonzero(passes(last, before_ms, self.watermark))
+        rows, times = np.append(rows, ending), np.append(times, last[ending])
+        if self.spec.purges:
+            rows, at = np.unique(rows, return_index=True)  # what fires first takes all there is
+            has_elements = _column(merged, ROWS)[rows] > 0
+            rows, times = rows[has_elements], times[at][has_elements]
+            self._purge(merged, rows)
+        self.emit(merged.take(rows[np.lexsort((window[rows], times))]), self.panes)
 
-    def _multiples(self, fire: Array, fired_until: Array, until_ms: int) -> tuple[Array, Array]:
-        """Which rows fire at which multiples after ``fired_until``, up to a time, in milliseconds."""
+    def _purge(self, merged: pa.Table, fired: Array) -> None:
+        """Empty what has fired: of it, the key and the time to fire stay."""
+        stays = np.ones(len(merged), bool)
+        stays[fired] = False
+        nothing = {name: pa.nulls(len(fired), merged.field(name).type) for name in merged.column_names}
+        emptied = {name: merged.column(name).take(fired) for name in [*self.keys, WINDOW, FIRE]}
+        emptied[ROWS] = constant(0, len(fired))
+        left = [merged.filter(pa.array(stays)), pa.table({**nothing, **emptied}, schema=merged.schema)]
+        changed = set(emptied[WINDOW].to_pylist())
+        for pane, table in slices_by(pa.concat_tables(left), WINDOW):
+            if pane in changed:
+                self.store.drop(pane)
+                self.store.add(pane, table)
+
+    def _last_ms(self, windows: Array) -> Array:
+        """The last millisecond of each of some windows, by number."""
+        distinct, number = np.unique(windows, return_inverse=True)
+        ends = [self.panes.window(window).max_timestamp() for window in distinct.tolist()]
+        last: Array = np.array(ends, np.int64)[number]
+        return last
+
+    def _multiples(self, fire: Array, fired_until: Array, until_ms: Array) -> tuple[Array, Array]:
+        """Which rows fire at which multiples after ``fired_until``, up to a time for each."""
         waiting = fire <= until_ms
         following = fire + ((fired_until - fire) // self._interval + 1) * self._interval
         counts = np.where(waiting & (following <= until_ms), (until_ms - following) // self._interval + 1, 0)
-        if self.spec.in_batch:
+        if self.spec.in_batch or self.spec.purges:
             counts = np.minimum(counts, 1)
         rows = np.repeat(np.arange(len(fire)), counts)
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -285,14 +349,29 @@ class ContinuousOperator(PaneOperator):
 
     def merged_pane(self, partials: pa.Table) -> pa.Table:
         """Return the stored content of one window, with one row for each key."""
-        return self._by_group(partials, self.keys, self.spec.aggregation.merge)
+        return self._by_group(partials, self.keys, self._merge)
+
+    def _merge(self, partials: pa.Table, by: list[str]) -> pa.Table:
+        """Merge the rows of groups that hold elements; a group without any keeps its one row."""
+        is_empty = _column(partials, ROWS) == 0
+        if not is_empty.any():
+            return self.spec.aggregation.merge(partials, by)
+        merged = self.spec.aggregation.merge(partials.filter(pa.array(~is_empty)), by)
+        of_rows, of_merged = numbered_together(partials, merged, by)
+        rest = partials.filter(pa.array(~np.isin(of_rows, of_merged)))
+        return pa.concat_tables([merged, rest.select(merged.column_names)])
 
     def _by_group(self, table: pa.Table, by: list[str], aggregate: Callable[..., pa.Table]) -> pa.Table:
         """Aggregate by some columns; the time to fire is that of the row of a group that comes first."""
         number = key_numbers(table, by)
         _, first = np.unique(number, return_index=True)
         partials = aggregate(table.append_column(_GROUP, pa.array(number)), [_GROUP])
-        partials = partials.take(np.argsort(partials.column(_GROUP).to_numpy())).drop_columns([_GROUP])
+        partials = partials.take(np.argsort(_column(partials, _GROUP))).drop_columns([_GROUP])
         for position, name in enumerate([*by, FIRE]):
             partials = partials.add_column(position, name, table.column(name).take(first))
         return partials
+
+
+def _column(table: pa.Table, name: str) -> Array:
+    column: Array = table.column(name).to_numpy()
+    return column

@@ -174,6 +174,26 @@ class Panes:
         return [self.window(number) for number in self.windows_at(self.number_of(pane))]
 
 
+class WholeWindows(Panes):
+    """Windows of which each is a pane by itself, also where they overlap.
+
+    >>> WholeWindows(size=10, slide=4).windows_at(1)
+    range(1, 2)
+    """
+
+    __slots__ = ()
+
+    @property
+    def per_slide(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def per_window(self) -> int:
+        """One."""
+        return 1
+
+
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """Where the pane of each timestamp starts, which are late, and which of the others are in no window."""

@@ -1,22 +1,23 @@
 """Elements of fixed windows as rows of Arrow, from when they come until their window fires.
 
-``ElementTables`` says how they lie in tables, ``ElementStore`` keeps them, and ``ElementsByKey`` makes Python objects
-of those of a window, some keys at a time.
+``ElementTables`` says how they lie in tables, and ``AggregateTables`` how their aggregates do. ``ElementStore`` keeps
+them, and ``ElementsByKey`` makes Python objects of those of a window, some keys at a time.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.pickling.pickles import is_pickle
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -93,13 +94,26 @@ class ElementTables:
         columns = whole.flatten() if isinstance(self.key_type, CompositeTypeInfo) else [whole]
         return dict(zip(self.key_names, columns, strict=True))
 
+    @property
+    def shown_type(self) -> TypeInformation:
+        """The type of what functions see."""
+        return self.value_type
+
+    def reduced(self, rows: pa.Table) -> pa.Table:
+        """What is kept of some rows: each of them."""
+        return rows
+
+    def shown(self, rows: pa.Table) -> pa.Table:
+        """What functions see of the rows of a window, in the column VALUE, beside the columns of the key."""
+        return rows
+
     def size(self, chunk: pa.Table) -> int:
         """How many elements there are."""
         return len(chunk)
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
         """All elements of the chunks, in the order of arrival."""
-        together = pa.concat_tables(chunks)
+        together = self.reduced(pa.concat_tables(chunks))
         return together.combine_chunks() if is_small(together.nbytes) else together
 
     def encode(self, chunk: pa.Table) -> bytes:
@@ -117,6 +131,51 @@ class ElementTables:
             rows = self.of_lists(keys, list(chain.from_iterable(by_key.values())))
             tables.append(rows if self.in_row == 1 else in_windows(rows, window, window))
         return pa.concat_tables(tables)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateTables(ElementTables):
+    """Form of tables of partial aggregates, for functions that see a tuple of results in place of elements."""
+
+    aggregation: Aggregation = field(kw_only=True)
+    result_types: tuple[TypeInformation, ...] = field(kw_only=True)
+
+    @property
+    def shown_type(self) -> TypeInformation:
+        """A tuple of the results."""
+        return Types.TUPLE(list(self.result_types))
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that are stored."""
+        fields = [*self.of_lists([], []).select(self.key_names).schema, *self.aggregation.partial_fields]
+        empty = pa.schema(fields).empty_table()
+        return (empty if self.in_row == 1 else in_windows(empty, 0, 0)).schema
+
+    def of(self, elements: Elements) -> pa.Table:
+        """The columns of elements that are aggregated, in their order."""
+        rows = ElementTables.of(self, elements)
+        values = rows.column(VALUE).combine_chunks()
+        fields = value_columns(values, (), self.aggregation.input_columns)
+        times = pa.array(elements.timestamps, pa.int64()) if elements.columns is None else elements.columns.timestamps
+        return pa.table({**{name: rows.column(name) for name in self.key_names}, **fields, TIMESTAMP: times})
+
+    def reduced(self, rows: pa.Table) -> pa.Table:
+        """Partial aggregates of rows, or of partial aggregates of them."""
+        if ROWS not in rows.column_names:
+            return self.aggregation.partial(rows, [*self.key_names, *_windows_in(rows)])
+        return self.aggregation.merge(rows, [*self.key_names, *_windows_in(rows)])
+
+    def shown(self, rows: pa.Table) -> pa.Table:
+        """The results, one row for each key."""
+        whole = self.aggregation.merge(rows, self.key_names)
+        fields = list(self.shown_type.arrow_type())
+        results = [array.cast(each.type) for array, each in zip(self.aggregation.finish(whole), fields, strict=True)]
+        values = pa.StructArray.from_arrays(results, fields=fields)
+        return pa.table({**{name: whole.column(name) for name in self.key_names}, VALUE: values})
+
+
+def _windows_in(rows: pa.Table) -> list[str]:
+    return [name for name in (FIRST, LAST) if name in rows.column_names]
 
 
 def in_windows(rows: pa.Table, first: Any, last: Any) -> pa.Table:
@@ -173,7 +232,7 @@ class ElementsByKey(Mapping[Any, list[Any]]):
 
     def _objects(self, arrays: Sequence[pa.Array]) -> list[Any]:
         with without_collection():
-            return list(chain.from_iterable(map(self._form.value_type.from_arrow, arrays)))
+            return list(chain.from_iterable(map(self._form.shown_type.from_arrow, arrays)))
 
 
 def _by_group(keys: pa.Table, firsts: Indices, max_parallelism: int) -> Indices:
@@ -206,7 +265,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
                 here = range(max(windows.start, first), min(windows.stop, first + self._in_row))
                 by_row[row].append((here, indices))
         for row, groups in by_row.items():
-            self._added.setdefault(row, []).append(self._part(rows, groups))
+            self._added.setdefault(row, []).append(self.tables.reduced(self._part(rows, groups)))
 
     def _part(self, rows: pa.Table, groups: Panes) -> pa.Table:
         """The rows of some groups, in their order."""
@@ -239,7 +298,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         if self._in_row > 1:
             first, last = (rows.column(name).to_numpy() for name in (FIRST, LAST))
             rows = rows.filter(pa.array((first <= window) & (window <= last)))
-        return ElementsByKey(self.tables, rows, self._max_parallelism)
+        return ElementsByKey(self.tables, self.tables.shown(rows), self._max_parallelism)
 
     def take(self, window: int) -> ElementsByKey:
         """Return the elements of a window for the last time."""

@@ -9,10 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.errors import ProgramError
+from eventide.runtime.columnar.aggregation import ROWS
+from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import hashes_of
@@ -79,6 +82,10 @@ class FixedWindowOperator(WindowOperator):
         partials = [part for part in parts if isinstance(part, Partials)]
         if partials:
             self._take_partials(partials)
+            return
+        tables = [part.table for part in parts if isinstance(part, TablePayload)]
+        if tables:
+            self._take_aggregated(pa.concat_tables(tables))
             return
         elements = interleave(parts)
         timestamps = _times_of(elements)
@@ -221,13 +228,29 @@ class FixedWindowOperator(WindowOperator):
         panes = self._panes
         late_until = last_late(panes.first_last_ms, panes.slide, self._spec.lateness_ms, self._moment.watermark)
         for part in parts:
-            late = [(pane, count) for pane, count in part.counts if self._windows_at(pane).stop - 1 <= late_until]
-            if late:
-                starts, counts = np.array(late, np.int64).T
-                last = panes.last_of(starts)
-                self._metrics.count_late(self._spec.name, LATE_DROPPED, last, self._moment.watermark, counts)
+            self._count_late([each for each in part.counts if self._windows_at(each[0]).stop - 1 <= late_until])
             if part.keys:
                 self._add_objects(part.keys, part.values, np.array(part.panes, np.int64))
+
+    def _take_aggregated(self, partials: pa.Table) -> None:
+        """Take what was aggregated before the shuffle, by key and pane; no window of theirs has lateness."""
+        if not isinstance(self._store, ElementStore):
+            raise TypeError("aggregates are kept on columns")
+        first_ahead, late = self._last_fired() + 1, []
+        for pane, table in slices_by(partials, PANE):
+            windows = self._windows_at(pane)
+            if windows.stop <= first_ahead:
+                late.append((pane, int(pc.sum(table.column(ROWS)).as_py())))
+            else:
+                self._store.add([(range(max(windows.start, first_ahead), windows.stop), None)], table)
+        self._count_late(late)
+
+    def _count_late(self, late: list[tuple[int, int]]) -> None:
+        """Count late elements by where their pane starts: so many of each."""
+        if late:
+            starts, counts = np.array(late, np.int64).T
+            last, watermark_ms = self._panes.last_of(starts), self._moment.watermark
+            self._metrics.count_late(self._spec.name, LATE_DROPPED, last, watermark_ms, counts)
 
     def _take_many(self, elements: Elements, timestamps: Times) -> None:
         if isinstance(self._store, ElementStore):

@@ -27,13 +27,13 @@ from eventide.api.windows import (
     Evictor,
     GlobalWindows,
     NeverTrigger,
-    PurgingTrigger,
     SlidingEventTimeWindows,
     Trigger,
     TumblingEventTimeWindows,
     Window,
     WindowAssigner,
 )
+from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MIN_MS, whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
@@ -43,7 +43,7 @@ from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import SortInputs
 from eventide.runtime.window.contents import Contents
-from eventide.runtime.window.element_store import ElementTables
+from eventide.runtime.window.element_store import AggregateTables, ElementTables
 
 TRIGGER_STATE = "trigger:"
 WINDOW_STATE = "window:"
@@ -341,12 +341,8 @@ class WindowSpec:
     @property
     def needs_clock(self) -> bool:
         """Whether windows end by the clock, or a trigger may set timers by it; those of users may."""
-        trigger = self.trigger
-        while type(trigger) is PurgingTrigger:
-            trigger = trigger.nested_trigger
-        return not (
-            type(trigger) in _WITHOUT_CLOCK and (self.assigner.is_event_time() or type(self.assigner) in _TIMELESS)
-        )
+        without_clock = self.assigner.is_event_time() or type(self.assigner) in _TIMELESS
+        return not (without_clock and type(unpurged(self.trigger)) in _WITHOUT_CLOCK)
 
     @property
     def sort_inputs(self) -> SortInputs:
@@ -357,12 +353,14 @@ class WindowSpec:
         """Return the lines of ``explain``."""
         gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
-        on_columns = "" if self.tables is None else " in Arrow columns"
+        kept = f"{type(self.contents).__name__}{'' if self.tables is None else ' in Arrow columns'}"
+        if isinstance(self.tables, AggregateTables):
+            kept = "partial aggregates in Arrow columns"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
-            ("state", f"{type(self.contents).__name__}{on_columns} per key and window"),
+            ("state", f"{kept} per key and window"),
             *described(self.dead_letters),
         ]
 

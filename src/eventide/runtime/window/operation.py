@@ -27,8 +27,9 @@ from eventide.api.windows import (
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from eventide.api.windows.triggers import unpurged
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
-from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult
+from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
 from eventide.runtime.columnar.layout import ResultShape
@@ -46,7 +47,7 @@ from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
-from eventide.runtime.window.element_store import ElementTables
+from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
@@ -85,10 +86,7 @@ class WindowOperation:
     @property
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
-        trigger = self.trigger
-        while type(trigger) is PurgingTrigger:
-            trigger = trigger.nested_trigger
-        if self.assigner.has_time_windows or type(trigger) is not ContinuousEventTimeTrigger:
+        if self.assigner.has_time_windows or type(unpurged(self.trigger)) is not ContinuousEventTimeTrigger:
             return None
         return (
             "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
@@ -125,16 +123,25 @@ class WindowOperation:
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
             if obstacle is None:
-                return self._on_columns(spec, contents, self.function, source, max_parallelism)
+                return self._on_columns(spec, contents, source, max_parallelism)
         else:
             obstacle = _python_in(spec)
         identity = self._identity(spec, source, max_parallelism)
-        if isinstance(contents, AllElements):
+        kept: str | None = None
+        if is_on_rows := isinstance(self.function, OnRows) or isinstance(contents, AllElements):
             by_field = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
             kept = _kept_as_objects(spec, by_field)
             if kept is None:
-                source, spec = by_field, replace(spec, tables=_tables(spec, by_field))
+                source, spec = by_field, replace(spec, tables=_tables(spec, by_field), contents=AllElements())
+        if isinstance(spec.tables, AggregateTables):
+            identity["stored form"] += ", aggregated"
         partitioner = _element_partitioner(spec, source, max_parallelism)
+        used = None
+        if isinstance(spec.tables, AggregateTables) and isinstance(contents, AggregatedColumns):
+            window = self._columnar(spec, contents, source)
+            if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
+                partitioner = window.partitioner(max_parallelism)
+                used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
         else:
@@ -144,35 +151,21 @@ class WindowOperation:
             if spec.is_fixed and _folds_columns(spec, source):
                 speed = f"{speed}; many elements that come as columns are added from left to right without objects"
             if spec.tables is not None:
-                speed = f"{_ELEMENT} when a window fires, on columns until then, because {obstacle}"
-            elif isinstance(contents, AllElements):
+                before = "" if used is None else "aggregated before the shuffle, "
+                speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
+            elif is_on_rows:
                 speed = f"{speed}; elements are kept as objects, because {kept}"
-        return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (None,))
+        return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (used,))
 
     def _on_columns(
         self,
         spec: WindowSpec,
         contents: AggregatedColumns,
-        result: ColumnResult,
         source: OperatorInput,
         max_parallelism: int,
     ) -> PlannedOperator:
-        keys = () if source.key is None else source.key.columns
-        follows_clock = _follows_clock(spec.assigner)  # so nothing is late
-        window = ColumnarWindow(
-            name=spec.name,
-            assigner=spec.assigner,
-            trigger=spec.trigger,
-            aggregation=contents.aggregation,
-            value_type=contents.value_type,
-            keys=keys,
-            shape=ResultShape(self.result_type, len(keys), result.has_window, contents.aggregation),
-            lateness_ms=0 if follows_clock else spec.lateness_ms,
-            late_tag=None if follows_clock else spec.late_tag,
-            one_by_one=source.is_punctuated and not follows_clock,
-            in_batch=source.in_batch,
-            counts=_counts(spec),
-        )
+        window = self._columnar(spec, contents, source)
+        keys = window.keys
         gaps = window.gaps
         return PlannedOperator(
             window,
@@ -181,6 +174,24 @@ class WindowOperation:
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
+        )
+
+    def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
+        keys = () if source.key is None else source.key.columns
+        follows_clock = _follows_clock(spec.assigner)  # so nothing is late
+        return ColumnarWindow(
+            name=spec.name,
+            assigner=spec.assigner,
+            trigger=spec.trigger,
+            aggregation=contents.aggregation,
+            value_type=contents.value_type,
+            keys=keys,
+            shape=ResultShape(self.result_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
+            lateness_ms=0 if follows_clock else spec.lateness_ms,
+            late_tag=None if follows_clock else spec.late_tag,
+            one_by_one=source.is_punctuated and not follows_clock,
+            in_batch=source.in_batch,
+            counts=_counts(spec),
         )
 
     def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
@@ -249,13 +260,16 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
         return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
     if type(assigner) not in _ON_COLUMNS:
         return f"the windows {assigner!r} need each element; use tumbling, sliding, session or count windows"
-    if type(trigger) is EventTimeTrigger:
+    nested = unpurged(trigger)
+    if type(nested) is EventTimeTrigger:
+        if nested is not trigger and spec.lateness_ms and type(assigner) in _SESSIONS:
+            return f"the trigger {trigger!r} leaves sessions that are empty; without allowed_lateness there are none"
         return None
-    if type(trigger) is ContinuousEventTimeTrigger:
-        if type(assigner) is TumblingEventTimeWindows:
+    if type(nested) is ContinuousEventTimeTrigger:
+        if type(assigner) not in _SESSIONS:
             return None
-        return "a ContinuousEventTimeTrigger runs on columns with tumbling windows only"
-    by_clock = type(trigger) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
+        return "a ContinuousEventTimeTrigger runs on columns with tumbling and sliding windows only"
+    by_clock = type(nested) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
     what = "waits for processing time" if by_clock else "looks at single elements"
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
 
@@ -263,8 +277,7 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
 def _counts(spec: WindowSpec) -> Counts | None:
     """Which elements fire windows by their number, as columns can tell; None for other windows."""
     assigner, trigger, evictor = spec.assigner, spec.trigger, spec.evictor
-    purges = type(trigger) is PurgingTrigger
-    counting = trigger.nested_trigger if isinstance(trigger, PurgingTrigger) and purges else trigger
+    counting, purges = unpurged(trigger), type(trigger) is PurgingTrigger
     if type(counting) is not CountTrigger or type(assigner) not in _COUNTED:
         return None
     every: int = counting.window_size
@@ -311,6 +324,8 @@ def _python_in(spec: WindowSpec) -> str:
     functions = ", ".join(map(_name_of, spec.user_functions())) or "the window function"
     if _follows_clock(spec.assigner):
         return f"{functions} is Python, and the windows follow processing time"
+    if isinstance(spec.contents, AggregatedColumns):
+        return f"{functions} is Python"
     return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
 
 
@@ -331,6 +346,8 @@ def _why_fast(window: ColumnarWindow) -> str:
         return "rows go through the shuffle, because their order shows in collect_list"
     if window.is_continuous:
         return "rows go through the shuffle, because the trigger follows from the first element of a key"
+    if window.counts is None and window.fires_alone:
+        return "rows go through the shuffle, because each late element fires alone; without allowed_lateness none does"
     return "rows go through the shuffle, because their order decides what these windows hold"
 
 
@@ -346,6 +363,8 @@ def _kept_as_objects(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "their type is not declared; declare the output_type of the function that makes them"
     if source.value_type.has_exponents:
         return "columns do not keep the digits of their decimal numbers"
+    if isinstance(spec.contents, AggregatedColumns) and spec.lateness_ms:
+        return "each late element fires its window; without allowed_lateness none does"
     if key is not None and not _tells_apart(key.type_info):
         declare = "name fields, key_by('…'), or declare the key_type"
         return f"columns do not tell keys of type {key.type_info} apart as Python does; {declare}"
@@ -357,12 +376,14 @@ def _tells_apart(kind: TypeInformation) -> bool:
     return all(map(is_exact, kind.types)) if isinstance(kind, TupleTypeInfo) else is_exact(kind)
 
 
-def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables | None:
-    panes, key = panes_of(spec.assigner), source.key
+def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
+    panes, key, contents = panes_of(spec.assigner), source.key, spec.contents
     in_row = 1 if panes is None else windows_in_row(panes)
-    if key is None:
-        return ElementTables(source.value_type, in_row=in_row)
-    return ElementTables(source.value_type, key.type_info, key.columns, in_row)
+    of_key = (None, ()) if key is None else (key.type_info, key.columns)
+    if not isinstance(contents, AggregatedColumns):
+        return ElementTables(source.value_type, *of_key, in_row)
+    aggregation, results = contents.aggregation, contents.result_types
+    return AggregateTables(source.value_type, *of_key, in_row, aggregation=aggregation, result_types=results)
 
 
 def _reduces(spec: WindowSpec) -> bool:
