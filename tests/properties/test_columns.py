@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
 from eventide.common import Duration, Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, RuntimeExecutionMode
-from eventide.datastream.functions import in_python
+from eventide.datastream.functions import ProcessWindowFunction, in_python
+from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     CountEvictor,
@@ -253,13 +254,21 @@ def test_the_last_elements_after_every_few_are_equal_in_every_batch(batches, siz
         assert_restarts_change_nothing(by_name, every)
 
 
-def test_a_checkpoint_of_sliding_counts_that_were_objects_is_refused():
-    how = {"trigger": CountTrigger.of(2), "evictor": CountEvictor.of(3)}
-    with mock.patch.object(operation, "_counts", return_value=None):
-        before = program([[("s", "a", 1, 1)]], GlobalWindows.create(), "k", **how)
+@pytest.mark.parametrize(
+    ("windows", "how"),
+    [
+        (GlobalWindows.create(), {"trigger": CountTrigger.of(2), "evictor": CountEvictor.of(3)}),
+        (TumblingEventTimeWindows(10), {"trigger": CountTrigger.of(2)}),
+        (SlidingEventTimeWindows(10, 5), {"trigger": ContinuousEventTimeTrigger(2)}),
+        (TumblingEventTimeWindows(10), {"trigger": PurgingTrigger.of(EventTimeTrigger())}),
+    ],
+)
+def test_a_checkpoint_of_windows_that_were_objects_is_refused(windows, how):
+    with mock.patch.object(operation, "_obstacle", return_value="it was not known"):
+        before = program([[("s", "a", 1, 1)]], windows, "k", **how)
     one = runner(before)
     next(one.batches())
-    now = program([[("s", "a", 1, 1)]], GlobalWindows.create(), "k", **how)
+    now = program([[("s", "a", 1, 1)]], windows, "k", **how)
     with pytest.raises(StateError, match="stored form"):
         list(runner(now, checkpoint=one.checkpoint).batches())
 
@@ -332,3 +341,61 @@ def test_windows_that_fire_by_counts_fire_with_the_same_elements_in_the_same_ord
         columns, elements = run_both(by_name, by_call)
         assert columns == elements
         assert_restarts_change_nothing(by_name, every)
+
+
+class Reporting(ProcessWindowFunction):
+    """Gives all that it sees, and how often it was called for the key, and for the window."""
+
+    def open(self, runtime_context):
+        self.calls = runtime_context.get_state(COUNT)
+
+    def process(self, key, context, elements):
+        (row,) = elements
+        of_window = context.window_state().get_state(COUNT)
+        for calls in (self.calls, of_window):
+            calls.update((calls.value() or 0) + 1)
+        seen = {name: (type(value), value) for name, value in row.as_dict().items()}
+        yield key, context.window(), context.current_watermark(), self.calls.value(), of_window.value(), seen
+
+
+class Clearing(Reporting):
+    """Clears the state of the window."""
+
+    def clear(self, context):
+        context.window_state().get_state(COUNT).clear()
+
+
+COUNT = ValueStateDescriptor("count", Types.LONG())
+ON_ROWS = st.sampled_from(
+    [
+        (*AGGREGATES, Reporting()),
+        (*AGGREGATES, Clearing()),
+        (*AGGREGATES, collect_list("t").alias("times"), Reporting(), Types.PICKLED_BYTE_ARRAY()),
+    ]
+)
+
+
+@settings(max_examples=120)
+@given(BATCHES.map(unique_times), FIXED, ON_ROWS, st.booleans(), st.integers(0, 2), st.integers(0, 3), MODES)
+def test_a_window_function_on_aggregates_sees_the_same_at_both_speeds(
+    batches, windows, aggregates, keep_late, lateness, every, mode
+):
+    how = {"aggregates": aggregates, "keep_late": keep_late, "lateness": lateness, "mode": mode}
+    plans = [program(batches, windows, key, **how) for key in ("k", by_function)]
+    on_columns, objects = (plan.operators[0].speed for plan in plans)
+    assert "on columns until then" not in objects
+    assert ("on columns until then" in on_columns) == (lateness == 0)
+    assert ("aggregated before the shuffle" in on_columns) == aggregates_first(windows, keep_late, lateness, how)
+    ours, theirs = ([by_sink(plan, batch) for batch in runner(plan).batches()] for plan in plans)
+    assert [[Counter(map(str, sink)) for sink in batch] for batch in ours] == [
+        [Counter(map(str, sink)) for sink in batch] for batch in theirs
+    ]
+    assert_restarts_change_nothing(plans[0], every)
+
+
+def aggregates_first(windows, keep_late, lateness, how):
+    """Whether only aggregates travel to windows with a function on top."""
+    has_gaps = isinstance(windows, SlidingEventTimeWindows) and windows.slide > windows.size
+    in_batch = how["mode"] is RuntimeExecutionMode.BATCH
+    has_list = any(getattr(each, "function", "") == "collect_list" for each in how["aggregates"])
+    return not (has_gaps or keep_late or lateness or in_batch or has_list)

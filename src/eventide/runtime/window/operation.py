@@ -283,8 +283,14 @@ def _counts(spec: WindowSpec) -> Counts | None:
     every: int = counting.window_size
     if evictor is None:
         return Counts(every, every if purges else None)
-    is_sliding = not (purges or assigner.has_time_windows or evictor.do_evict_after)
-    return Counts(every, evictor.max_count) if is_sliding and type(evictor) is CountEvictor else None
+    if (
+        purges
+        or assigner.has_time_windows
+        or not isinstance(evictor, CountEvictor)
+        or type(evictor) is not CountEvictor
+    ):
+        return None
+    return None if evictor.do_evict_after else Counts(every, evictor.max_count)
 
 
 def _obstacle_of_clock(spec: WindowSpec) -> str | None:
@@ -379,11 +385,11 @@ def _tells_apart(kind: TypeInformation) -> bool:
 def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
     panes, key, contents = panes_of(spec.assigner), source.key, spec.contents
     in_row = 1 if panes is None else windows_in_row(panes)
-    of_key = (None, ()) if key is None else (key.type_info, key.columns)
+    kind, columns = (None, ()) if key is None else (key.type_info, key.columns)
     if not isinstance(contents, AggregatedColumns):
-        return ElementTables(source.value_type, *of_key, in_row)
+        return ElementTables(source.value_type, kind, columns, in_row)
     aggregation, results = contents.aggregation, contents.result_types
-    return AggregateTables(source.value_type, *of_key, in_row, aggregation=aggregation, result_types=results)
+    return AggregateTables(source.value_type, kind, columns, in_row, aggregation=aggregation, result_types=results)
 
 
 def _reduces(spec: WindowSpec) -> bool:
