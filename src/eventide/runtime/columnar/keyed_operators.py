@@ -54,7 +54,7 @@ class SessionOperator(ColumnarOperator):
         if late.any():
             rows = rows.filter(pa.array(~late))
         if len(rows):
-            self._add(self._of_rows(rows))
+            self._take(rows)
 
     @property
     def late_until(self) -> int:
@@ -68,8 +68,7 @@ class SessionOperator(ColumnarOperator):
         sessions = self._open.table
         last = _column(sessions, END) - 1
         self._emit(sessions.filter(pa.array(passes(last, before, watermark_ms))))
-        gone = last <= self._last_late()
-        self._open.table = sessions.filter(pa.array(~gone))
+        self._drop_late()
 
     def flush(self) -> None:
         """Store the state."""
@@ -78,6 +77,14 @@ class SessionOperator(ColumnarOperator):
     def held(self) -> dict[str, int]:
         """How many sessions are open, or may still be added to."""
         return {OPEN_SESSIONS: self._open.count}
+
+    def _drop_late(self) -> None:
+        stays = _column(self._open.table, END) - 1 > self._last_late()
+        self._open.table = self._open.table.filter(pa.array(stays))
+
+    def _take(self, rows: pa.Table) -> None:
+        """Add elements that are not late."""
+        self._add(self._of_rows(rows))
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         """New sessions, each of the elements of a key that are no further apart than the gap."""

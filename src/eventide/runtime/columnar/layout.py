@@ -34,6 +34,9 @@ BOUNDS = [pa.field(START, pa.int64()), pa.field(END, pa.int64())]
 WINDOW = "__window"
 """int64: the number of a window of time."""
 
+COUNT = "__count"
+"""int64: how many elements of a session have come since it fired."""
+
 GAP = "__gap"
 """int64: the gap that a row of sessions brings, in milliseconds."""
 

@@ -33,6 +33,7 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import Gaps
 from eventide.runtime.columnar.layout import (
     BOUNDS,
+    COUNT,
     FIRE,
     GAP,
     PANE,
@@ -155,7 +156,7 @@ class ColumnarWindow(OnColumns):
         """The columns of the tables that it keeps."""
         times: list[pa.Field] = []
         if self.has_sessions:
-            times = BOUNDS
+            times = [*BOUNDS, *([] if self.counts is None else [pa.field(COUNT, pa.int64())])]
         elif self.is_continuous:
             times = [pa.field(FIRE, pa.int64())]
         elif self.counts is not None and self.counts.is_sliding:

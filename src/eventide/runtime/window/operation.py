@@ -30,6 +30,7 @@ from eventide.api.windows import (
 from eventide.api.windows.triggers import unpurged
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
+from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
 from eventide.runtime.columnar.layout import ResultShape
@@ -59,7 +60,7 @@ _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
 _SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
 _ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, *_SESSIONS)
-_COUNTED = (GlobalWindows, CountTumblingWindowAssigner, TumblingEventTimeWindows, SlidingEventTimeWindows)
+_COUNTED = (GlobalWindows, CountTumblingWindowAssigner, *_ON_COLUMNS)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -231,12 +232,13 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
     """The operator of windows on columns, on its state."""
     metrics, watermark_ms = context.metrics, context.watermark_ms
+    if spec.has_sessions:
+        gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
+        sessions = SessionOperator if spec.counts is None else CountedSessionOperator
+        return sessions(spec, gap_ms, backend, metrics, watermark_ms)
     if spec.counts is not None:
         counting = SlidingCountOperator if spec.counts.is_sliding else CountOperator
         return counting(spec, spec.counts, backend, metrics, watermark_ms)
-    if spec.has_sessions:
-        gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
-        return SessionOperator(spec, gap_ms, backend, metrics, watermark_ms)
     if spec.needs_clock:
         return ClockOperator(spec, spec.pane_aggregation(), backend, metrics, context.clock_ms)
     kind = ContinuousOperator if spec.is_continuous else PaneOperator
@@ -311,7 +313,8 @@ def _disorder(spec: WindowSpec, contents: AggregatedColumns) -> str | None:
     """Why columns would not keep elements in the order of arrival where a result shows it, and what to change."""
     assigner, panes = spec.assigner, panes_of(spec.assigner)
     has_many = isinstance(assigner, _SESSIONS) or (panes is not None and panes.per_window > 1)
-    if not contents.aggregation.keeps_order or not has_many or _counts(spec) is not None:
+    by_count = _counts(spec) is not None and not isinstance(assigner, _SESSIONS)
+    if not contents.aggregation.keeps_order or not has_many or by_count:
         return None
     return (
         f"collect_list is in the order of arrival, and columns put the windows {assigner!r} together from parts in the "
