@@ -146,7 +146,7 @@ def test_a_fold_means_the_same_with_and_without_lateness(lateness):
 ROW = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.LONG()])
 
 
-def counted(assigner, trigger=None):
+def counted(assigner, trigger=None, lateness=0):
     """The speed of windows that count by column."""
     rows = (
         local_environment()
@@ -155,7 +155,7 @@ def counted(assigner, trigger=None):
             WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("amount")
         )
     )
-    windowed = rows.key_by("user").window(assigner)
+    windowed = rows.key_by("user").window(assigner).allowed_lateness(lateness)
     return plan_of((windowed if trigger is None else windowed.trigger(trigger)).aggregate(count())).operators[0]
 
 
@@ -185,6 +185,45 @@ def test_other_windows_by_the_clock_work_element_by_element_and_the_plan_says_wh
 def test_triggers_by_the_clock_work_element_by_element_and_the_plan_says_why(trigger):
     assert re.search(r"the trigger .* waits for processing time; use the windows' own", counted(TENS, trigger).speed)
     assert counted(TENS).speed.startswith("columns")
+
+
+GAP = EventTimeSessionWindows.with_gap(5)
+SLIDING = SlidingEventTimeWindows.of(10, 5)
+GLOBAL = GlobalWindows.create()
+BY_COUNT, AT_INTERVALS = CountTrigger.of(2), ContinuousEventTimeTrigger.of(3)
+
+
+@pytest.mark.parametrize("assigner", [TENS, SLIDING, GAP, GLOBAL])
+@pytest.mark.parametrize("wraps", [lambda trigger: trigger, PurgingTrigger.of])
+def test_windows_that_fire_by_counts_run_on_columns(assigner, wraps):
+    assert counted(assigner, wraps(BY_COUNT)).speed.startswith(
+        "columns, rows go through the shuffle, because their order"
+    )
+
+
+@pytest.mark.parametrize(
+    ("assigner", "trigger", "lateness", "speed"),
+    [
+        (TENS, PurgingTrigger.of(EventTimeTrigger()), 0, "columns, aggregated before the shuffle"),
+        (GAP, PurgingTrigger.of(EventTimeTrigger()), 0, "columns, rows go through the shuffle, because their order"),
+        (TENS, PurgingTrigger.of(EventTimeTrigger()), 1, "columns, rows .* because each late element fires alone"),
+        (
+            GAP,
+            PurgingTrigger.of(EventTimeTrigger()),
+            1,
+            "element by element, because .* leaves sessions that are empty",
+        ),
+        (SLIDING, PurgingTrigger.of(AT_INTERVALS), 1, "columns, rows .* because the trigger follows from the first"),
+        (
+            GAP,
+            AT_INTERVALS,
+            0,
+            "element by element, because a ContinuousEventTimeTrigger runs on columns with tumbling",
+        ),
+    ],
+)
+def test_the_plan_says_which_triggers_run_on_columns(assigner, trigger, lateness, speed):
+    assert re.match(speed, counted(assigner, trigger, lateness).speed)
 
 
 def test_a_reduce_function_that_works_on_both_sides_of_a_shuffle_is_opened_and_closed_on_each():
