@@ -63,7 +63,7 @@ def test_many_of_these_windows_run_on_columns() -> None:
     chosen = scenarios(COLUMN_KINDS, in_batch=True)
     fast = [s for s in chosen if is_on_columns(column_program(_environment(LocalHost(), 1), s)[0])]
     kinds = {s.script["op"]["assigner"]["type"] for s in fast}
-    assert kinds == {"tumbling", "sliding", "session", "count_tumbling", "count_sliding"}
+    assert kinds == {"tumbling", "sliding", "session", "global", "count_tumbling", "count_sliding"}
     assert any("continuous trigger" in s.name for s in fast)
 
 
