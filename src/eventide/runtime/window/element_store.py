@@ -147,9 +147,8 @@ class AggregateTables(ElementTables):
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables that are stored."""
-        fields = [*self.of_lists([], []).select(self.key_names).schema, *self.aggregation.partial_fields]
-        empty = pa.schema(fields).empty_table()
-        return (empty if self.in_row == 1 else in_windows(empty, 0, 0)).schema
+        by = ElementTables.stored_schema(self, part).remove(len(self.key_names))  # all but the elements
+        return pa.schema([*by, *self.aggregation.partial_fields])
 
     def of(self, elements: Elements) -> pa.Table:
         """The columns of elements that are aggregated, in their order."""
