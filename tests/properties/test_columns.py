@@ -1,6 +1,7 @@
 """Windows on columns give what windows element by element give, on random streams, with and without restarts."""
 
 from collections import Counter
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
@@ -26,10 +27,12 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.errors import StateError, UserFunctionError
+from eventide.local.host import begun_from, take_savepoint
 from eventide.runtime.columnar import keyed_operators, operator
 from eventide.runtime.metrics import LATE_DROPPED
 from eventide.runtime.sources import splits
 from eventide.runtime.window import operation
+from eventide.savepoint.fitting import check_fit
 from eventide.testing import Idle, ScriptedSource, local_environment
 from support.twin import by_sink, plan_of, run_with_restarts, runner
 
@@ -401,3 +404,33 @@ def aggregates_first(windows, keep_late, lateness, how):
     in_batch = how["mode"] is RuntimeExecutionMode.BATCH
     has_list = any(getattr(each, "function", "") == "collect_list" for each in how["aggregates"])
     return not (has_gaps or keep_late or lateness or in_batch or has_list)
+
+
+SAVED = st.sampled_from(
+    [
+        (SlidingEventTimeWindows(9, 4), {"trigger": CountTrigger.of(2), "lateness": 5}),
+        (EventTimeSessionWindows(6), {"trigger": PurgingTrigger.of(CountTrigger.of(2)), "lateness": 5}),
+        (EventTimeSessionWindows(6), {"trigger": CountTrigger.of(3)}),
+        (SlidingEventTimeWindows(9, 4), {"trigger": PurgingTrigger.of(ContinuousEventTimeTrigger(3)), "lateness": 5}),
+        (SlidingEventTimeWindows(20, 1), {"aggregates": (*AGGREGATES, Reporting())}),
+    ]
+)
+
+
+@settings(max_examples=30)
+@given(BATCHES.map(unique_times), SAVED, st.integers(1, 3))
+def test_a_savepoint_goes_on_where_it_was_taken(batches, saved, until):
+    windows, how = saved
+    plan = program(batches, windows, "k", **how)
+    whole = [by_sink(plan, batch) for batch in runner(plan).batches()]
+    before, found = runner(plan), []
+    for batch in before.batches():
+        found.append(by_sink(plan, batch))
+        if len(found) == until:
+            break
+    with TemporaryDirectory() as directory:
+        savepoint = take_savepoint(plan, before.checkpoint, f"{directory}/saved")
+        check_fit(savepoint, plan.identity(), plan.operators, allow_non_restored=False)
+        found += [by_sink(plan, batch) for batch in runner(plan, checkpoint=begun_from(savepoint, plan)).batches()]
+    together, expected = (Counter(str(each) for batch in run for each in batch[0]) for run in (found, whole))
+    assert together == expected
