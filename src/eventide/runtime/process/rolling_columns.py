@@ -27,10 +27,8 @@ from eventide.runtime.process.functions import ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator
 from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, NoColumns, are_alike
-from eventide.runtime.state.pages import PageTypes
+from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, NoColumns, alike
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
@@ -88,14 +86,11 @@ class RollingOperator(WithoutClock):
         self._spec = spec
         self._backend = backend
         self._context = context
-        self._types = PageTypes(REDUCED, spec.key.type_info, spec.output_type)
-        self._declared = DeclaredTypes(backend)
-        self._columns = KeyedColumns(backend, self._types)
+        self._columns = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, is_exact=True)
+        self._columns.declare(REDUCED, spec.output_type)
         self._python: KeyedProcessOperator | None = None
         self._results: list[Columns] = []
         self._has_fold = fold_or_none(spec.function, spec.output_type) is not None
-        if self._declared.declare(REDUCED, spec.output_type) is not None:
-            self._go_on_in_python()  # which brings what is stored to the type
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -126,7 +121,6 @@ class RollingOperator(WithoutClock):
         """Store the state."""
         if self._python is None:
             self._columns.flush()
-            self._declared.flush()
         else:
             self._python.flush()
 
@@ -173,17 +167,18 @@ class RollingOperator(WithoutClock):
         keys = [part.take(pa.array(firsts)) for part in parts]
         if len(distinct) < len(groups):
             for part, of_group in zip(parts, keys, strict=True):
-                if not are_alike(part, of_group.take(pa.array(groups))):
-                    raise NoColumns("two keys have one hash")
+                if not alike([part], [of_group.take(pa.array(groups))]).all():
+                    raise Guard("two keys have one hash")
         most = int(np.bincount(groups).max())
         if most > _FEW_STEPS and most * _WORTH_A_STEP > len(groups) and not self._has_fold:
             raise Guard("few keys with many elements each")
-        places, stored = self._columns.find(distinct, keys)
-        known = np.flatnonzero(places >= 0)
+        kind = self._spec.output_type
+        places = self._columns.places_of(distinct, keys)
+        before = self._columns.get(REDUCED, places, kind)
+        known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False))
         values = columns.values
         if len(known):
-            before = stored.take(pa.array(places[known])).combine_chunks()
-            values, groups = pa.concat_arrays([before, values]), np.concatenate([known, groups])
+            values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
         order = np.argsort(groups, kind="stable")
         sizes = np.bincount(groups, minlength=len(distinct))
         if len(distinct) == len(values):
@@ -193,9 +188,9 @@ class RollingOperator(WithoutClock):
             in_groups = Groups(groups[order], sizes)
             place_of = np.empty(len(order), np.int64)
             place_of[order] = np.arange(len(order))
-            rolled = in_groups.rolled(self._spec.function, values.take(pa.array(order)), self._spec.output_type)
+            rolled = in_groups.rolled(self._spec.function, values.take(pa.array(order)), kind)
             results, ends = rolled.take(pa.array(place_of)), order[np.cumsum(sizes) - 1]
-        self._columns.put(places, self._types.rows(keys, distinct, results.take(pa.array(ends))))
+        self._columns.put(REDUCED, places, results.take(pa.array(ends)), kind)
         out = results.slice(len(known))
         number = sum(map(len, self._results))
         return Columns(columns.type_info, out, columns.timestamps, pa.array(np.arange(number, number + len(out))))

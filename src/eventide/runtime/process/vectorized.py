@@ -26,8 +26,9 @@ from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.invoke import calling
 from eventide.runtime.process.operation import identity_of
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.columns import ColumnState, TimerArrays
 from eventide.runtime.state.key_context import FUNCTION_STATE
+from eventide.runtime.state.keyed_columns import KeyedColumns
+from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput, PlannedOperator, Receive, SortInputs
 
 
@@ -57,9 +58,9 @@ class StateOfKeys(KeyedStateStore):
     def __init__(self) -> None:
         self.call: _Call = _NO_CALL
         self.declared: dict[str, TypeInformation] = {}
-        self.keyed: ColumnState | None = None
+        self.keyed: KeyedColumns | None = None
 
-    def begin(self, keyed: ColumnState) -> None:
+    def begin(self, keyed: KeyedColumns) -> None:
         """Begin a micro-batch on the state that the operator has in it."""
         self.keyed = keyed
         for name, type_info in self.declared.items():
@@ -114,26 +115,18 @@ class _State(VectorizedValueState):
 
     def get(self, keys: pa.Array) -> pa.Array:
         call = self._at.call
-        numbers = call.numbers_of(keys, "get")
-        if numbers is None:
-            return call.state.get(self._name, call.python_keys, self._type)
-        distinct, back = np.unique(numbers, return_inverse=True)
-        found = call.state.get(self._name, call.keys_at(distinct), self._type)
-        return found.take(pa.array(back))
+        return call.state.get(self._name, call.places_of(keys, "get"), self._type)
 
     def put(self, keys: pa.Array, values: Any) -> None:
         call = self._at.call
         stored = values_of(values, self._type)
-        numbers = call.numbers_of(keys, "put")
-        of_keys = call.python_keys if numbers is None else call.keys_at(numbers)
-        _check_length("put", len(of_keys), len(stored))
-        call.state.put(self._name, of_keys, self._type.from_arrow(stored))
+        places = call.places_of(keys, "put")
+        _check_length("put", len(places), len(stored))
+        call.state.put(self._name, places, stored, self._type)
 
     def clear(self, keys: pa.Array) -> None:
         call = self._at.call
-        numbers = call.numbers_of(keys, "clear")
-        of_keys = call.python_keys if numbers is None else call.keys_at(np.unique(numbers))
-        call.state.put(self._name, of_keys, [None] * len(of_keys))
+        call.state.clear(self._name, call.places_of(keys, "clear"))
 
 
 class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
@@ -158,11 +151,10 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         self.results: dict[str | None, list[tuple[TypeInformation, pa.Array, Numbers]]] = {}
         if places is None:
             self.distinct_keys, numbers = _distinct(keys)
-            self.python_keys: list[Any] = operator.spec.key.type_info.from_arrow(self.distinct_keys)
-            self.places = self.state.places_of(self.python_keys, hashes_of_columns(_columns_of(self.distinct_keys)))
+            hashes = hashes_of_columns(_columns_of(self.distinct_keys))
+            self.places = self.state.places_of(hashes, operator.stored_keys(self.distinct_keys))
         else:
             self.distinct_keys, numbers = keys, np.arange(len(keys))
-            self.python_keys = self.state.keys_at(places)
             self.places = places
         numbers.flags.writeable = False
         self.key_numbers = numbers
@@ -210,9 +202,10 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         if self._operator.spec.state.call is not self:
             raise _no_call()
 
-    def keys_at(self, numbers: Numbers) -> list[Any]:
-        """Some of the distinct keys, as they are stored."""
-        return list(map(self.python_keys.__getitem__, numbers.tolist()))
+    def places_of(self, keys: Any, what: str) -> Numbers:
+        """Where the state of keys is found."""
+        numbers = self.numbers_of(keys, what)
+        return self.places if numbers is None else self.places[numbers]
 
     def numbers_of(self, keys: Any, what: str) -> Numbers | None:
         """Where keys stand among the distinct ones; None for all of these, in their order.
@@ -276,8 +269,7 @@ class _Timers(VectorizedTimerService):
     def _rows(self, what: str, keys: Any, timestamps: Any) -> tuple[Numbers, Numbers]:
         """The places of keys, and the time of each."""
         self._call.check()
-        numbers = self._call.numbers_of(keys, what)
-        places = self._call.places if numbers is None else self._call.places[numbers]
+        places = self._call.places_of(keys, what)
         if isinstance(timestamps, pa.Array | pa.ChunkedArray):
             if timestamps.null_count:
                 raise ProgramError(f"{what}: {timestamps.null_count} of the times are null; leave these keys out")
@@ -364,7 +356,9 @@ class VectorizedProcessOperator:
 
     def __init__(self, spec: VectorizedProcessSpec, backend: Backend, context: OperatorContext) -> None:
         self.spec = spec
-        self.state = ColumnState(backend, context.max_parallelism, in_batch=context.in_batch)
+        self.state = KeyedColumns(
+            backend, spec.key.type_info, context.max_parallelism, in_batch=context.in_batch
+        )
         self.moment = Moment(context.watermark_ms, context.clock_ms)
         self.inputs: Sequence[Receive] = (self._receive,)
         self._outputs: dict[str | None, list[Columns]] = {}
@@ -409,7 +403,7 @@ class VectorizedProcessOperator:
 
     def flush(self) -> None:
         """Store the state."""
-        self.state.expire(self.moment.processing_time, used=False)
+        self.state.expire(self.moment.processing_time)
         self.state.flush()
 
     def held(self) -> dict[str, int]:
@@ -444,7 +438,7 @@ class VectorizedProcessOperator:
             at = times
             if before is not None:
                 if reached is None:
-                    reached = np.full(len(self.state.keys), MIN_MS)
+                    reached = np.full(len(self.state), MIN_MS)
                 reached[before[0]] = before[1]
                 at = np.maximum(times, reached[places])
             before = places, at
@@ -464,10 +458,16 @@ class VectorizedProcessOperator:
     def _keys_at(self, places: Numbers) -> pa.Array:
         """The keys at some places, as the fields of elements have them."""
         key = self.spec.key
-        array = key.type_info.to_arrow(self.state.keys_at(places))
-        fields = array.flatten() if len(key.columns) > 1 else [array]
         kinds = {part.name: part.type for part in self.spec.value_type.arrow_type()}
-        return _keys([part.cast(kinds[name]) for part, name in zip(fields, key.columns, strict=True)], key.columns)
+        parts = zip(self.state.keys_at(places), key.columns, strict=True)
+        return _keys([part.cast(kinds[name]) for part, name in parts], key.columns)
+
+    def stored_keys(self, keys: pa.Array) -> list[pa.Array]:
+        """Some keys, as they are stored."""
+        kind = self.spec.key.type_info.arrow_type()
+        if not pa.types.is_struct(keys.type):
+            return [keys.cast(kind)]
+        return [part.cast(field.type) for part, field in zip(keys.flatten(), kind, strict=True)]
 
     def _put(self, tag: str | None, type_info: TypeInformation, values: pa.Array, times: pa.Array | None) -> None:
         if len(values):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import json
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from typing import Any, TypeAlias
@@ -25,7 +25,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.pages import HASH, VALUE, is_page, read_page
+from eventide.runtime.state.pages import HASH, Page, is_page, read_page, without_empty
 from eventide.runtime.state.timers import (
     NO_PLACE,
     Numbers,
@@ -103,13 +103,31 @@ class Bucket:
     def from_bytes(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
         """The inverse of :meth:`to_bytes`, which reads pages too: their values are objects then."""
         if is_page(stored):
-            types, rows = read_page(stored)
-            keys, values = types.key.from_arrow(types.keys_of(rows)), types.value.from_arrow(rows.column(VALUE))
-            of_name: Column = (None, False, values)
-            no_timers = [(None, None)] * KINDS_OF_TIME
-            return Bucket(keys, rows.column(HASH).to_pylist(), {types.name: of_name}, timers=[*no_timers])
+            return _of_page(without_empty(read_page(stored)))
         keys, hashes, *rest = load(stored)
         return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
+
+
+def _of_page(page: Page) -> Bucket:
+    types, rows, timers, _ = page
+    found = Bucket(types.key.from_arrow(types.keys_of(rows)), rows.column(HASH).to_pylist())
+    for (name, kind), values in zip(types.values, types.values_of(rows), strict=True):
+        owners = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist() if values.null_count else None
+        held = values.drop_null()
+        of_name: Column = (owners, kind.is_pickled, held.to_pylist() if kind.is_pickled else kind.from_arrow(held))
+        earlier = found.values.get(name)
+        if owners != []:
+            found.values[name] = of_name if earlier is None else _together(earlier, of_name)
+    found.timers = [(of_kind, None) for of_kind in timers]
+    found.earliest = (*map(earliest_of, found.timers), None)  # what expires comes up in its time all the same
+    return found
+
+
+def _together(*columns: Column) -> Column:
+    """The values of keys of which each is in one of several columns."""
+    owners = [owner for owners, _, _ in columns for owner in owners or ()]
+    parts = (values if are_pickled else map(dumps, values) for _, are_pickled, values in columns)
+    return owners, True, list(chain.from_iterable(parts))
 
 
 def column(values: list[Any], count: int) -> Column:
@@ -231,6 +249,8 @@ BUCKET = "bucket"
 """The beginning of a bucket's name, before a slash."""
 
 _PREFIX = f"{BUCKET}/"
+_CHANGES = "/changes"
+"""The end of the name of what is stored beside a bucket, and follows its content; most have none."""
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
 _SIZE = struct.Struct("<I")
@@ -254,7 +274,8 @@ class BucketStore:
     each page of a :class:`Schedule`; buckets without content take no place. Their number does not go down by itself
     before nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the
     index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
-    version wrote the buckets that did not count them.
+    version wrote the buckets that did not count them. The index also has how many buckets have changes beside them: as
+    long as none has, these are not looked for.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
@@ -270,6 +291,8 @@ class BucketStore:
         self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
         self.timers: int | None = 0 if stored is None else content.get("timers")
+        self._changes: int = content.get("changes", 0)
+        self._has_changes: set[int] = set()
 
     @property
     def entries(self) -> int:
@@ -279,17 +302,19 @@ class BucketStore:
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
-        return None if stored is None else decompressed(stored)
+        changes = self._backend.get(_name_of_changes(bucket)) if stored is not None and self._changes else None
+        return None if stored is None else self._content(bucket, stored, changes)
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
         """The contents of several buckets; where most of all are wanted, all are read at once."""
         if len(buckets) < _MANY or 2 * len(buckets) < self.count:
             return {bucket: self.get(bucket) for bucket in buckets}
         found: dict[int, bytes | None] = dict.fromkeys(buckets)
-        for name, stored in self._backend.all_of(_PREFIX) if self._entries else ():
-            bucket = int(name.removeprefix(_PREFIX))
-            if bucket in found:
-                found[bucket] = decompressed(stored)
+        stored = dict(self._backend.all_of(_PREFIX)) if self._entries else {}
+        for name, content in stored.items():
+            bucket = name.removeprefix(_PREFIX)
+            if not bucket.endswith(_CHANGES) and int(bucket) in found:
+                found[int(bucket)] = self._content(int(bucket), content, stored.get(name + _CHANGES))
         return found
 
     def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
@@ -313,10 +338,28 @@ class BucketStore:
 
     def put(self, bucket: int, content: bytes | None) -> None:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
+        if bucket in self._has_changes:
+            self._has_changes.discard(bucket)
+            self._changes -= 1
+            self._backend.delete(_name_of_changes(bucket))
         if content is None:
             self._backend.delete(_name(bucket))
         else:
             self._backend.put(_name(bucket), _compressed(content))
+
+    def put_changes(self, bucket: int, changes: bytes) -> None:
+        """Store what follows the content of a bucket, in place of what has followed it."""
+        if bucket not in self._has_changes:
+            self._has_changes.add(bucket)
+            self._changes += 1
+        self._backend.put(_name_of_changes(bucket), _compressed(changes))
+
+    def _content(self, bucket: int, stored: bytes, changes: bytes | None) -> bytes:
+        """The content of a bucket, followed by its changes."""
+        if changes is None:
+            return decompressed(stored)
+        self._has_changes.add(bucket)
+        return decompressed(stored) + decompressed(changes)
 
     def flush(self) -> None:
         """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
@@ -330,6 +373,7 @@ class BucketStore:
             return
         content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
         content |= {} if self.timers is None else {"timers": self.timers}
+        content |= {"changes": self._changes} if self._changes else {}
         earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
         stored = json.dumps(content | earliest).encode()
         if stored != self._stored:
@@ -416,12 +460,14 @@ class Schedule:
             self._unfold(heapq.heappop(self._coming)[2])
         return (self._coming[0][0], self._coming[0][2]) if self._coming else None
 
-    def skip(self) -> None:
-        """Take the bucket away that :meth:`next` gave."""
-        heapq.heappop(self._coming)
+    def next_but(self, touched: Container[int]) -> int | None:
+        """The earliest time of the buckets that were not touched since the last :meth:`flush`; None if there is none.
 
-    def next_of_untouched(self) -> int | None:
-        """The earliest time, when no bucket was touched since the last :meth:`flush`: no page is read for it."""
+        Where none was touched, no page is read for it.
+        """
+        if touched:
+            while (found := self.next()) is not None and found[1] in touched:
+                heapq.heappop(self._coming)
         return self._coming[0][0] if self._coming else None
 
     def set(self, bucket: int, time_ms: int | None) -> None:
@@ -469,6 +515,10 @@ class Schedule:
 
 def _name(bucket: int) -> str:
     return f"{_PREFIX}{bucket}"
+
+
+def _name_of_changes(bucket: int) -> str:
+    return f"{_PREFIX}{bucket}{_CHANGES}"
 
 
 def _compressed(content: bytes) -> bytes:

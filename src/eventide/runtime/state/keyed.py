@@ -200,15 +200,7 @@ class KeyedState:
 
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        schedule = self._store.schedules[kind]
-        if not self._stored:
-            return schedule.next_of_untouched()
-        while (found := schedule.next()) is not None:
-            time_ms, number = found
-            if number not in self._stored:
-                return time_ms
-            schedule.skip()
-        return None
+        return self._store.schedules[kind].next_but(self._stored)
 
     def group_of(self, key: Any) -> int:
         """The key group of a key at hand."""

@@ -1,130 +1,474 @@
-"""One value for each key of a subtask, as rows of columns: read by page, looked up together, and written once."""
+"""State and timers of many keys at once, as columns: read by page, looked up together, and written once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import CompositeTypeInfo
-from eventide.errors import DataError
-from eventide.pickling.pickles import loads
-from eventide.runtime.elements.elements import Numbers
+from eventide.common.ms import MAX_MS
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo.widening import type_of_text
+from eventide.errors import DataError, StateError
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.metrics import KEYS
+from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend, without_collection
-from eventide.runtime.state.bucket import MOST_BUCKETS, TIMES, Bucket, BucketStore, addresses
-from eventide.runtime.state.pages import HASH, VALUE, PageTypes, is_page, read_page
+from eventide.runtime.state.bucket import (
+    EXPIRY,
+    KINDS_OF_TIME,
+    MOST_BUCKETS,
+    NO_TIMES,
+    TIMES,
+    Bucket,
+    BucketStore,
+    addresses,
+)
+from eventide.runtime.state.declared import DeclaredTypes
+from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
+from eventide.runtime.state.growing import GrowingArray, GrowingColumn, HashIndex
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.pages import (
+    HASH,
+    Page,
+    PageTypes,
+    Timers,
+    encode_page,
+    is_page,
+    length_of_page,
+    read_page,
+    without_empty,
+)
+from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, earliest_of
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
 
 _SMALL_PAGE_BYTES = 4_096
-"""The size of a page of which one row is touched: it costs less than the call, and its neighbours are written, too."""
+"""The size of a page of which one row is touched: it costs less than the call."""
+
+_LARGEST_PART = 8
+"""What has changed of a page is stored beside it if it is at most a part of the page: one in so many."""
 
 _ROWS_AT_ONCE = 1 << 20
+_ANYTHING = Types.PICKLED_BYTE_ARRAY()
 
 
-class NoColumns(Exception):
-    """Columns cannot hold what is stored, or cannot tell its keys apart: it has to be used as objects."""
+_NO_ROWS = np.zeros(0, np.int64)
+_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+class NoColumns(StateError):
+    """Columns cannot hold what is stored: it has to be used as objects."""
+
+
+class _Known(NamedTuple):
+    """A page as it was read, or nothing: the bytes and rows of the page itself, and what there is with its changes."""
+
+    own_bytes: int = 0
+    own_rows: int = 0
+    size: int = 0
+    timers: int = 0
+    earliest: tuple[int | None, ...] = NO_TIMES
+    types: PageTypes | None = None
+
+
+_NOTHING = _Known()
+
+
+class _Made(NamedTuple):
+    """A page to be stored, whole or as changes beside what is stored; no content for an empty one."""
+
+    content: bytes | None = None
+    timers: int = 0
+    earliest: tuple[int | None, ...] = NO_TIMES
+    are_changes: bool = False
+
+
+class _Values:
+    """The values at hand of one name and type, and where among them the one of each key stands."""
+
+    def __init__(self, kind: TypeInformation, keys: int) -> None:
+        self._stored = GrowingColumn(kind.arrow_type())
+        self.where = GrowingArray(np.int64)
+        self.where.extend(NO_PLACE, keys)
+
+    def set(self, places: Numbers | slice, values: pa.Array) -> None:
+        """Give the keys at some places values, the last one that is given; null stands for none."""
+        at = np.arange(len(self._stored), len(self._stored) + len(values))
+        self._stored.extend(values)
+        self.where.array[places] = np.where(_is_valid(values), at, NO_PLACE) if values.null_count else at
+
+    def at(self, places: Numbers) -> pa.Array:
+        """The values of the keys at some places."""
+        return self._stored.take(self.where.array[places])
+
+    def owners(self, first: int = 0) -> Numbers:
+        """The places of the keys that have a value, from one place on."""
+        return np.flatnonzero(self.where.array[first:] != NO_PLACE) + first
 
 
 class KeyedColumns:
-    """The rows of the keys whose pages were read, and what has become of them.
+    """The keys whose pages were read, with their values by name and their timers, and what has become of them.
 
-    Pages and buckets of objects lie in one store (:class:`~eventide.runtime.state.keyed.KeyedState` has the other
-    view of it); a bucket of objects becomes a page when one of its keys is touched.
+    A key is named by its place among those at hand. Pages and buckets of objects lie in one store
+    (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view of it); a bucket of objects becomes a page when
+    one of its keys changes. Where a few rows of a page have changed, these are stored beside it, until what was written
+    so would have been enough to write the page.
 
-    The size of pages follows how densely they are touched (decision 49): where a micro-batch touches one row of each
-    that it reads, they are split, as many at a time as it has read; where it reads most of them, they are put together.
+    The size of pages follows how densely they are touched: where a micro-batch touches one row of each that it reads,
+    some are split; where it reads most of them, they are put together.
+
+    Args:
+        backend: where it is stored.
+        key: the type of the keys.
+        max_parallelism: the number of key groups.
+        is_exact: whether what is stored as objects has to come back as it is, type for type. Else it is brought to its
+            declared type.
+        in_batch: as in `KeyedState`.
+
+    Attributes:
+        timers: those of event time, and of processing time.
     """
 
-    def __init__(self, backend: Backend, types: PageTypes) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        key: TypeInformation,
+        max_parallelism: int,
+        *,
+        is_exact: bool = False,
+        in_batch: bool = False,
+    ) -> None:
+        self._backend = backend
+        self._key = key
+        self._max_parallelism = max_parallelism
+        self._is_exact = is_exact
+        self._in_batch = in_batch
+        self._kinds: dict[str, TypeInformation] = {}
+        self._declared = DeclaredTypes(backend)
         self._store = BucketStore(backend, PAGE_BYTES, TIMES)
-        self._types = types
-        self._pages: dict[int, int] = {}  # the bytes of each page that was read
-        self._read_rows = self._touched = 0
-        self._has_changed = False
-        self._rows: pa.Table = types.schema.empty_table()
-        self._gone = np.zeros(0, bool)  # which rows were replaced; none, where it is empty
+        self._begin()
 
-    def find(self, hashes: Hashes, keys: Sequence[pa.Array]) -> tuple[Numbers, pa.ChunkedArray]:
-        """The places of some different keys among the rows at hand, -1 for a new key; and the values of all rows.
+    def _begin(self) -> None:
+        """Have nothing at hand."""
+        self._pages: dict[int, _Known] = {}
+        self._looked_through: set[int] = set()
+        self._read_rows = self._touched = 0
+        self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
+        self._keys = [GrowingColumn(kind.arrow_type()) for kind in _parts(self._key)]
+        self._index = HashIndex()
+        self._values: dict[tuple[str, TypeInformation], _Values] = {}
+        numbers = self._store.numbers or [0] * KINDS_OF_TIME
+        self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
+        if self._in_batch:
+            for of_kind in self.timers:
+                of_kind.all_kinds = self.timers
+
+    def __len__(self) -> int:
+        """How many keys are at hand."""
+        return len(self._hashes.array)
+
+    def declare(self, name: str, kind: TypeInformation) -> None:
+        """Say the type of what is stored under a name, when nothing is at hand.
 
         Raises:
-            NoColumns: if the rows of their pages are not as columns hold them, or another key has the hash of one.
+            StateError: if what is stored has a type that does not widen to this one.
+        """
+        self._kinds[name] = kind if _has_text(kind) else _ANYTHING
+        if self._declared.declare(name, kind) is not None:  # all that is stored is brought to it, as objects
+            objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
+            objects.declare(name, kind)
+            objects.flush()
+            self._declared = DeclaredTypes(self._backend)
+            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES)
+            self._begin()
+
+    def places_of(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Numbers:
+        """Have keys at hand, each of which is given once, as the hash and the parts of each; and give their places.
+
+        Raises:
+            NoColumns: if what is stored in their pages is not as columns hold it.
         """
         store = self._store
-        wanted = np.unique(addresses(hashes, store.count)).tolist()
+        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
         self._touched += len(hashes)
         store.size = PAGE_BYTES if self._touched >= 2 * len({*wanted, *self._pages}) else _SMALL_PAGE_BYTES
         is_most = 2 * len(wanted) > store.count > 2 * store.fitting
-        with without_collection():
-            self._have(range(store.count) if is_most else wanted)
-        self._rows = self._living().combine_chunks()
-        found = pc.index_in(pa.array(hashes), value_set=self._rows.column(HASH)).fill_null(-1)
-        places: Numbers = found.to_numpy().astype(np.int64)
-        there = np.flatnonzero(places >= 0)
-        for i, key in enumerate(keys, 1):
-            known = self._rows.column(i).take(pa.array(places[there])).combine_chunks()
-            if not are_alike(key.take(pa.array(there)), known):
-                raise NoColumns("two keys have one hash")
-        return places, self._rows.column(VALUE)
+        self._have(range(store.count) if is_most else wanted)
+        places = self._index.find(hashes)
+        known = np.flatnonzero(places != NO_PLACE)
+        others = ~alike([key.take(pa.array(known)) for key in keys], self.keys_at(places[known]))
+        for row in known[others].tolist():
+            places[row] = self._place_of_twin(hashes[row], [key.slice(row, 1) for key in keys])
+        new = np.flatnonzero(places == NO_PLACE)
+        first = len(self)
+        places[new] = np.arange(first, first + len(new))
+        if len(new):
+            self._add(hashes[new], [key.take(pa.array(new)) for key in keys])
+        return places
 
-    def put(self, places: Numbers, rows: pa.RecordBatch) -> None:
-        """Replace the rows at some places by others, and add those of new keys."""
-        gone = np.zeros(len(self._rows) + len(rows), bool)
-        gone[: len(self._gone)] = self._gone
-        gone[places[places >= 0]] = True
-        self._rows, self._gone = pa.concat_tables([self._rows, pa.Table.from_batches([rows])]), gone
-        self._has_changed = True
+    def keys_at(self, places: Numbers) -> list[pa.Array]:
+        """The keys at some places, by their parts."""
+        return [part.take(places) for part in self._keys]
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(np.int64)
+        return groups
+
+    def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
+        """The values of the keys at some places under a name, as a column of its type; null for none.
+
+        Raises:
+            StateError: if a value that is stored is of another type; NoColumns, where it is not exactly of it.
+        """
+        typed = self._values.get((name, kind))
+        found = pa.nulls(len(places), kind.arrow_type()) if typed is None else typed.at(places)
+        for of_kind, values in self._of_name(name):
+            rows = np.flatnonzero(values.where.array[places] != NO_PLACE) if of_kind != kind else _NO_ROWS
+            if len(rows):
+                objects = self._brought(name, of_kind.from_arrow(values.at(places[rows])), kind)
+                order = np.arange(len(places))
+                order[rows] = len(places) + np.arange(len(rows))
+                found = pa.concat_arrays([found, objects]).take(pa.array(order))
+        return found
+
+    def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
+        """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays."""
+        stored = self._kinds.get(name, kind)
+        self._set(name, places, values if stored == kind else stored.to_arrow(kind.from_arrow(values)), stored)
+
+    def clear(self, name: str, places: Numbers) -> None:
+        """Delete what the keys at some places have under a name."""
+        self.touch(places)
+        for _, values in self._of_name(name):
+            values.where.array[places] = NO_PLACE
+
+    def touch(self, places: Numbers) -> None:
+        """Take note that what the keys at some places have may have changed."""
+        self._has_changed.array[places] = True
+
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+        self._have(range(self._store.count))
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time."""
+        self._have(self._store.schedules[kind].due(until_ms))
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        return self._store.schedules[kind].next_but(self._pages)
+
+    def expire(self, clock_ms: int) -> None:
+        """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
+        due = self._store.schedules[EXPIRY].due(clock_ms)
+        self._looked_through.update(due)
+        self._have(due)
+        for name, values in self._expiring():
+            owners = values.owners()
+            living = [unexpired(stored, clock_ms) for stored in _ANYTHING.from_arrow(values.at(owners))]
+            self._set(name, owners, _ANYTHING.to_arrow(living), _ANYTHING)
 
     def flush(self) -> None:
-        """Write back the pages that were read; call it once, when nothing more will be put."""
+        """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            if self._has_changed:
+            if self._has_changed.array.any():
                 self._write()
+            for number in self._looked_through:
+                self._store.schedules[EXPIRY].set(number, self._pages[number].earliest[EXPIRY])
+        self._store.numbers = [timers.number for timers in self.timers]
         self._store.flush()
+        self._declared.flush()
+        self._begin()
 
     def held(self) -> dict[str, int]:
-        """How many keys there are; asked after :meth:`flush`."""
-        return {KEYS: self._store.entries}
+        """How many keys and timers there are, as far as that is known without reading; asked after :meth:`flush`."""
+        timers = self._store.timers
+        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+
+    def _place_of_twin(self, key_hash: np.uint64, key: list[pa.Array]) -> int:
+        """The place of a key of whose hash another key was found; of a new one, `NO_PLACE`."""
+        places = np.flatnonzero(self._hashes.array == key_hash)
+        repeated = [part.take(pa.array(np.zeros(len(places), np.int64))) for part in key]
+        found = places[alike(repeated, self.keys_at(places))]
+        self._index.has_twins = True
+        return int(found[0]) if len(found) else NO_PLACE
+
+    def _of_name(self, name: str) -> list[tuple[TypeInformation, _Values]]:
+        return [(kind, values) for (other, kind), values in self._values.items() if other == name]
+
+    def _expiring(self) -> list[tuple[str, _Values]]:
+        return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
+
+    def _set(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
+        self.clear(name, places)
+        if (name, kind) not in self._values:
+            self._values[name, kind] = _Values(kind, len(self))
+        self._values[name, kind].set(places, values)
+
+    def _brought(self, name: str, objects: list[Any], kind: TypeInformation) -> pa.Array:
+        """Some objects, as a column of a type."""
+        label = name.partition(":")[2]
+        if self._is_exact and not kind.keeps(objects):
+            raise NoColumns(f"the state {label!r} has a value that is not as columns of {kind} have it")
+        try:
+            return kind.to_arrow(objects)
+        except Exception as error:
+            raise StateError(
+                f"the state {label!r} has a value that is not of its declared type {kind}, which columns need: {error}. "
+                "Declare the type of what was stored"
+            ) from error
+
+    def _add(self, hashes: Hashes, keys: Sequence[pa.Array]) -> None:
+        """Have keys at hand that have nothing yet."""
+        count = len(hashes)
+        self._index.add(hashes, len(self))
+        self._hashes.extend(hashes, count)
+        for column, part in zip(self._keys, keys, strict=True):
+            column.extend(part)
+        for flags in (self._has_changed, self._is_beside):
+            flags.extend(False, count)
+        for values in self._values.values():
+            values.where.extend(NO_PLACE, count)
 
     def _have(self, numbers: Iterable[int]) -> None:
         """Have the rows of some pages at hand."""
         new = [number for number in numbers if number not in self._pages]
-        read = self._store.get_many(new)
-        found = [self._batch(content) for content in read.values() if content is not None]
-        self._pages.update((number, len(content or b"")) for number, content in read.items())
-        if found:
-            more = pa.Table.from_batches(found)
-            self._read_rows += len(more)
-            self._rows = pa.concat_tables([self._living(), more])
+        if not new:
+            return
+        with without_collection():
+            pages, known, first = [], {}, len(self)
+            for number, content in self._store.get_many(new).items():
+                if content is None:
+                    known[number] = _NOTHING
+                else:
+                    page = self._page(content)
+                    pages.append(page)
+                    known[number] = _known(content, page)
+            self._pages |= known
+            self._read_rows += sum(len(without_empty(page).rows if page.changes else page.rows) for page in pages)
+            by_types: dict[PageTypes, list[Page]] = {}
+            for page in pages:
+                by_types.setdefault(page.types, []).append(page)
+            for types, alike_ones in by_types.items():
+                self._take_in(types, alike_ones)
+            self._forget_times(first)
 
-    def _batch(self, content: bytes) -> pa.RecordBatch:
+    def _page(self, content: bytes) -> Page:
+        """A page, or a bucket of objects as one."""
         if not is_page(content):
-            return _rows_of(Bucket.from_bytes(content), self._types)
-        types, rows = read_page(content)
-        if types != self._types:
-            raise NoColumns(f"the state was stored as {types.value} by {types.key}")
-        return rows
+            return self._page_of(Bucket.from_bytes(content))
+        page = read_page(content)
+        if page.types.key != self._key:
+            keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
+            hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
+            types = PageTypes(self._key, page.types.values)
+            page = page._replace(types=types, rows=types.rows(keys, hashes, values))
+        return page
+
+    def _page_of(self, bucket: Bucket) -> Page:
+        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
+            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
+        count = len(bucket.keys)
+        found: dict[tuple[str, TypeInformation], pa.Array] = {}
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            kind = self._kinds.get(name, _ANYTHING)
+            if not kind.is_pickled:
+                objects = list(map(loads, values)) if are_pickled else values
+                if not kind.keeps(objects):
+                    kind = _ANYTHING
+            if kind.is_pickled:
+                array = pa.array(values if are_pickled else list(map(dumps, values)), pa.binary())
+            else:
+                array = kind.to_arrow(objects)
+            where = np.full(count, NO_PLACE)
+            where[range(count) if owners is None else owners] = np.arange(len(array))
+            found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
+        types = PageTypes(self._key, tuple(found))
+        rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
+        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or (None,) * KINDS_OF_TIME)
+
+    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
+        """Some keys that are stored as objects, by their parts."""
+        kind = self._key
+        try:
+            if not self._is_exact or kind.keeps(keys):
+                array = kind.to_arrow(keys)
+                return array.flatten() if isinstance(kind, CompositeTypeInfo) else [array]
+        except (DataError, ValueError, OverflowError) as error:
+            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
+        raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
+
+    def _take_in(self, types: PageTypes, pages: list[Page]) -> None:
+        """Have the rows of pages at hand, which have the same types."""
+        first = len(self)
+        together = pa.Table.from_batches([page.rows for page in pages], types.schema).combine_chunks()
+        rows = together.to_batches()[0] if len(together) else pages[0].rows
+        self._add(rows.column(HASH).to_numpy(), types.parts_of(rows))
+        for (name, kind), column in zip(types.values, types.values_of(rows), strict=True):
+            if (name, kind) not in self._values:
+                self._values[name, kind] = _Values(kind, len(self))
+            self._values[name, kind].set(slice(first, None), column)
+        for page in pages:
+            end = first + len(page.rows)
+            self._is_beside.array[end - page.changes : end] = True
+            for timers, columns in zip(self.timers, page.timers, strict=True):
+                if columns is not None:
+                    timers.take_in(first, columns)
+            first = end
+
+    def _forget_times(self, first: int) -> None:
+        """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
+        for name, values in self._expiring():
+            plain = name.removesuffix(SUFFIX)
+            owners = values.owners(first) if plain in self._kinds else _NO_ROWS
+            if len(owners):
+                objects = list(map(without_times, _ANYTHING.from_arrow(values.at(owners))))
+                self.clear(name, owners)
+                has_other = np.zeros(len(owners), bool)
+                for _, others in self._of_name(plain):
+                    has_other |= others.where.array[owners] != NO_PLACE
+                rows = np.flatnonzero(~has_other)
+                self._set(plain, owners[rows], _ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), _ANYTHING)
+
+    def _living(self) -> _Flags:
+        """Which of the keys at hand have anything."""
+        living = np.zeros(len(self), bool)
+        for values in self._values.values():
+            living |= values.where.array != NO_PLACE
+        for timers in self.timers:
+            living[timers.all()[0]] = True
+        return living
 
     def _write(self) -> None:
-        store, sizes = self._store, dict(self._pages)
-        contents: dict[int, bytes | None] = {}
-        changed: Iterable[int] = [*self._pages]
-        if len(self._pages) == store.count > 2 * store.fitting:
-            store.count = store.fitting
-        most = store.count + (len(self._pages) if store.size < PAGE_BYTES else MOST_BUCKETS)
+        """Write the pages that have changed, and those whose keys move because there are more pages now, or fewer."""
+        store = self._store
+        made: dict[int, _Made] = {}
+        sizes = {number: known.size for number, known in self._pages.items()}
+        is_whole = len(self._pages) == store.count > 2 * store.fitting
+        most = MOST_BUCKETS
+        if is_whole:  # all pages are at hand, and too small
+            pages, store.count = [*self._pages], store.fitting
+        else:
+            pages = np.unique(addresses(self._hashes.array[self._has_changed.array], store.count)).tolist()
         while True:
-            rows, encoded = self._encoded(changed)
-            made = {number: encoded.get(number) for number in changed}
-            contents |= made
-            size = sum(len(content or b"") - sizes.get(number, 0) for number, content in made.items())
-            sizes |= {number: len(content or b"") for number, content in made.items()}
+            living = self._living()
+            new = self._made(pages, living, is_whole=is_whole)
+            made |= new
+            rows = int(np.count_nonzero(living))
             entries, self._read_rows = rows - self._read_rows, rows
+            now = {number: len(page.content or b"") + self._bytes_before(number, page) for number, page in new.items()}
+            size = sum(length - sizes.get(number, 0) for number, length in now.items())
+            sizes |= now
+            if store.size < PAGE_BYTES and most == MOST_BUCKETS:
+                written = sum(len(page.content or b"") for page in new.values())
+                most = store.count + max(1, 2 * written * len(sizes) // (sum(sizes.values()) + 1))
             before = store.count
             moving = store.grow(entries, size, most - before)
             try:
@@ -134,68 +478,148 @@ class KeyedColumns:
                 break
             if not moving:
                 break
-            sizes = self._pages | sizes
-            changed = [*moving, *range(before, store.count)]
-        for number in sorted(contents):
-            store.put(number, contents[number])
+            sizes = {number: known.size for number, known in self._pages.items()} | sizes
+            pages, is_whole = [*moving, *range(before, store.count)], True
+        for number in sorted(made):
+            self._store_page(number, made[number])
 
-    def _living(self) -> pa.Table:
-        """The rows at hand that were not replaced."""
-        if self._gone.any():
-            self._rows = self._rows.filter(pa.array(~self._gone))
-        self._gone = np.zeros(0, bool)
-        return self._rows
+    def _bytes_before(self, number: int, made: _Made) -> int:
+        """How many bytes of a page stay where they are."""
+        return self._pages[number].own_bytes if made.are_changes else 0
 
-    def _encoded(self, wanted: Iterable[int]) -> tuple[int, dict[int, bytes]]:
-        """How many rows there are at hand, and some of their pages, by number."""
-        living = np.ones(len(self._rows), bool)
-        living[: len(self._gone)] = ~self._gone
-        rows = int(np.count_nonzero(living))
-        numbers = addresses(self._rows.column(HASH).to_numpy(), self._store.count)
-        living &= np.isin(numbers, np.array([*wanted], np.int64))
-        order = np.flatnonzero(living)
-        order = order[np.argsort(numbers[order], kind="stable")]
-        if not len(order):
-            return rows, {}
-        numbers, all_rows = numbers[order], self._rows.combine_chunks()
-        starts = np.flatnonzero(np.append(True, numbers[1:] != numbers[:-1]))
-        ends = np.append(starts[1:], len(numbers))
-        found = {}
-        for some in np.split(np.arange(len(starts)), np.flatnonzero(np.diff(starts // _ROWS_AT_ONCE)) + 1):
-            first = int(starts[some[0]])
-            (batch,) = all_rows.take(pa.array(order[first : ends[some[-1]]])).combine_chunks().to_batches()
-            for number, start, end in zip(numbers[starts[some]].tolist(), starts[some], ends[some], strict=True):
-                found[number] = self._types.page(batch.slice(start - first, end - start))
-        return rows, found
+    def _store_page(self, number: int, made: _Made) -> None:
+        store, known = self._store, self._pages.get(number, _NOTHING)
+        if made.are_changes:
+            store.put_changes(number, made.content or b"")
+        elif made.content is not None or known.size:
+            store.put(number, made.content)
+        if store.timers is not None:
+            store.timers += made.timers - known.timers
+        for schedule, before_ms, time_ms in zip(store.schedules, known.earliest, made.earliest, strict=True):
+            if before_ms != time_ms:
+                schedule.set(number, time_ms)
+        self._pages[number] = known._replace(earliest=made.earliest)
+
+    def _made(self, pages: Sequence[int], living: _Flags, *, is_whole: bool) -> dict[int, _Made]:
+        """Some pages as they are to be stored."""
+        count = self._store.count
+        numbers = addresses(self._hashes.array, count)
+        is_wanted = np.zeros(max(count, *pages) + 1, bool)
+        is_wanted[pages] = True
+        wanted = is_wanted[numbers]
+        is_change = self._has_changed.array | self._is_beside.array
+        is_beside = np.zeros(count, bool)
+        if not (is_whole or self._index.has_twins):
+            own = np.zeros(count, np.int64)
+            own[pages] = [self._pages[number].own_rows for number in pages]
+            beside, changed = (np.bincount(numbers[flags], minlength=count) for flags in (is_change, self._has_changed.array))
+            is_beside = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * changed * own)
+        rows = np.flatnonzero(wanted & np.where(is_beside[numbers], is_change, living))
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        places = np.full(len(self), NO_PLACE)
+        places[rows] = np.arange(len(rows))
+        starts = np.flatnonzero(np.append(True, numbers[rows][1:] != numbers[rows][:-1])) if len(rows) else _NO_ROWS
+        bounds = np.append(starts, len(rows))
+        of_timers, earliest = [], []
+        left = np.zeros(count, np.int64)
+        for timers in self.timers:
+            owners, times, order = timers.all()
+            in_order = TimersInOrder((), [(places[owners], times, order)])
+            in_order.cut(bounds)
+            of_timers.append(in_order)
+            least = np.full(count, MAX_MS)
+            np.minimum.at(least, numbers[owners], times)
+            has_any = np.zeros(count, bool)
+            has_any[numbers[owners]] = True
+            earliest.append((has_any, least))
+            left += np.bincount(numbers[owners[places[owners] == NO_PLACE]], minlength=count)
+        expiries = self._expiries(numbers)
+        found = dict.fromkeys(pages, _Made())
+        for i, (number, content, timers) in enumerate(self._encoded(numbers, rows, bounds, of_timers, is_beside)):
+            found[number] = _Made(
+                content,
+                sum(count_of([kind]) for kind in timers) + (int(left[number]) if is_beside[number] else 0),
+                (*(int(least[number]) if has_any[number] else None for has_any, least in earliest), expiries.get(number)),
+                bool(is_beside[number]),
+            )
+        return found
+
+    def _encoded(
+        self, numbers: Numbers, rows: Numbers, bounds: Numbers, of_timers: Sequence[TimersInOrder], is_beside: _Flags
+    ) -> Iterator[tuple[int, bytes, Timers]]:
+        """Give the content of each page, whose rows lie between bounds, and its timers."""
+        values = {of: v for of, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
+        types = PageTypes(self._key, tuple(values))
+        for known in self._pages.values():
+            if known.types is not None and {*known.types.values} == {*values}:
+                types = known.types  # in which the order of names may be another
+                break
+        spans = bounds.tolist()
+        for some in np.split(np.arange(len(spans) - 1), np.flatnonzero(np.diff(bounds[:-1] // _ROWS_AT_ONCE)) + 1):
+            first, last = (spans[some[0]], spans[some[-1] + 1]) if len(some) else (0, 0)
+            at = rows[first:last]
+            batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
+            for i in some.tolist():
+                begin, end = spans[i], spans[i + 1]
+                number = int(numbers[rows[begin]])
+                timers = tuple(in_order.between(i, begin) for in_order in of_timers)
+                to = self._pages[number].types if is_beside[number] else None
+                yield number, encode_page(types, batch.slice(begin - first, end - begin), timers, to=to), timers
+
+    def _expiries(self, numbers: Numbers) -> dict[int, int]:
+        """When something expires first in each page in which it does, in milliseconds."""
+        found: dict[int, int] = {}
+        for _, values in self._expiring():
+            owners = values.owners()
+            for number, time_ms in zip(numbers[owners].tolist(), _expiries_of(values.at(owners)), strict=True):
+                if time_ms is not None:
+                    found[number] = min(time_ms, found.get(number, time_ms))
+        return found
 
 
-def are_alike(ones: pa.Array, others: pa.Array) -> bool:
-    """Whether two columns are equal row by row, where None equals None.
+def _known(content: bytes, page: Page) -> _Known:
+    names = zip(page.types.values, page.types.values_of(page.rows), strict=True)
+    expiries = [time_ms for (name, _), v in names if name.endswith(SUFFIX) for time_ms in _expiries_of(v.drop_null())]
+    expiry = min((time_ms for time_ms in expiries if time_ms is not None), default=None)
+    earliest = (*(earliest_of([kind]) for kind in page.timers), expiry)
+    timers = sum(count_of([kind]) for kind in page.timers)
+    if not is_page(content):
+        return _Known(0, 0, len(content), timers, earliest)
+    own_rows = len(page.rows) - page.changes
+    return _Known(length_of_page(content), own_rows, len(content), timers, earliest, page.types)
 
-    >>> are_alike(pa.array([1, None]), pa.array([1, None])), are_alike(pa.array([1]), pa.array([None], pa.int64()))
-    (True, False)
-    """
-    equal = pc.fill_null(pc.equal(ones, others), False)
-    if ones.null_count or others.null_count:
-        equal = pc.or_(equal, pc.and_(ones.is_null(), others.is_null()))
-    return bool(pc.all(equal, min_count=0).as_py())
+
+def _expiries_of(values: pa.Array) -> list[int | None]:
+    return [expiry_of(stored) for stored in _ANYTHING.from_arrow(values)]
 
 
-def _rows_of(stored: Bucket, types: PageTypes) -> pa.RecordBatch:
-    """The rows of a bucket of objects.
+def _parts(kind: TypeInformation) -> Sequence[TypeInformation]:
+    return kind.types if isinstance(kind, CompositeTypeInfo) else [kind]
 
-    Raises:
-        NoColumns: if it has anything else, or a key or value that would come back as another one.
-    """
-    owners, are_pickled, values = stored.values.get(types.name, ([], False, []))
-    if [*stored.values] != [types.name] or owners is not None or stored.spaces or stored.count_timers():
-        raise NoColumns("there is other state beside the values, or there are timers")
-    values = list(map(loads, values)) if are_pickled else values
+
+def _has_text(kind: TypeInformation) -> bool:
+    """Whether a type can be told from its text, so that a page can say that it has it."""
     try:
-        if None not in values and types.value.keeps(values) and types.key.keeps(stored.keys):
-            keys = types.key.to_arrow(stored.keys)
-            parts = keys.flatten() if isinstance(types.key, CompositeTypeInfo) else [keys]
-            return types.rows(parts, np.array(stored.hashes, np.uint64), types.value.to_arrow(values))
-    except (DataError, ValueError, OverflowError) as error:
-        raise NoColumns(str(error)) from error
-    raise NoColumns(f"what is stored is not as columns of {types.value} by {types.key} have it")
+        return type_of_text(str(kind)) == kind
+    except ValueError:
+        return False
+
+
+def _is_valid(values: pa.Array) -> _Flags:
+    flags: _Flags = values.is_valid().to_numpy(zero_copy_only=False)
+    return flags
+
+
+def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> _Flags:
+    """For each row, whether two keys are equal, which are given by their parts; None equals None.
+
+    >>> alike([pa.array([1, None, 2])], [pa.array([1, None, None], pa.int64())]).tolist()
+    [True, True, False]
+    """
+    found = np.ones(len(ones[0]), bool)
+    for one, other in zip(ones, others, strict=True):
+        equal = pc.fill_null(pc.equal(one, other), False)
+        if one.null_count or other.null_count:
+            equal = pc.or_(equal, pc.and_(one.is_null(), other.is_null()))
+        found &= equal.to_numpy(zero_copy_only=False)
+    return found

@@ -1,7 +1,8 @@
-"""Form of buckets whose keys have one value each, as columns: for operators that work on columns.
+"""Form of buckets whose keys have their values and timers in columns: for operators that work on columns.
 
 Such a bucket is a *page*. It lies where a bucket of objects would lie, and says itself which types it has, so that
-``Bucket.from_bytes`` reads it too.
+``Bucket.from_bytes`` reads it too. What has become of some of its keys since may follow it, in the same form: *changes*,
+each of which stands for the row of its key.
 """
 
 from __future__ import annotations
@@ -11,78 +12,203 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, TimerColumns
 
-HASH, VALUE = "__hash", "__value"
-_LENGTH = struct.Struct("<I")
-_END = b"keyed page"
+HASH = "__hash"
+_END, _END_OF_ONE_VALUE = b"keyed rows", b"keyed page"
+_LENGTHS, _LENGTH = struct.Struct("<III"), struct.Struct("<I")
+
+Timers: TypeAlias = tuple[TimerColumns | None, ...]
+"""The timers of each kind, without namespaces."""
+
+NO_TIMERS: Timers = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class PageTypes:
-    """The name of the one state that keys have in a page, and the types of key and value.
+    """The type of the keys of a page, and the names and types of their values.
+
+    A name may be there twice, with different types: each key has a value of one of them.
 
     >>> from eventide.common.typeinfo import Types
-    >>> import numpy as np
-    >>> types = PageTypes("count", Types.STRING(), Types.LONG())
-    >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), pa.array([1]))
-    >>> is_page(types.page(rows)), read_page(types.page(rows)) == (types, rows)
-    (True, True)
+    >>> types = PageTypes(Types.STRING(), (("count", Types.LONG()),))
+    >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
+    >>> read_page(encode_page(types, rows, NO_TIMERS)) == Page(types, rows, NO_TIMERS)
+    True
     """
 
-    name: str
     key: TypeInformation
-    value: TypeInformation
+    values: tuple[tuple[str, TypeInformation], ...]
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a page: hash, key, and value."""
+        """The columns of a page: hashes, keys, and values."""
         parts = self.key.types if isinstance(self.key, CompositeTypeInfo) else [self.key]
         keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(parts)]
-        return pa.schema([(HASH, pa.uint64()), *keys, (VALUE, self.value.arrow_type())])
+        values = [(f"__value{i}", kind.arrow_type()) for i, (_, kind) in enumerate(self.values)]
+        return pa.schema([(HASH, pa.uint64()), *keys, *values])
 
-    def rows(self, keys: Sequence[pa.Array], hashes: Hashes, values: pa.Array) -> pa.RecordBatch:
+    def rows(self, keys: Sequence[pa.Array], hashes: Hashes, values: Sequence[pa.Array]) -> pa.RecordBatch:
         """Rows of a page, from the parts of their keys, the hashes of the keys, and the values."""
-        return pa.RecordBatch.from_arrays([pa.array(hashes), *keys, values], schema=self.schema)
+        return pa.RecordBatch.from_arrays([pa.array(hashes), *keys, *values], schema=self.schema)
+
+    def parts_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The parts of the keys of some rows."""
+        return list(rows.columns[1 : len(rows.columns) - len(self.values)])
 
     def keys_of(self, rows: pa.RecordBatch) -> pa.Array:
         """The keys of some rows as a column of their type."""
-        parts = rows.columns[1:-1]
+        parts = self.parts_of(rows)
         if not isinstance(self.key, CompositeTypeInfo):
             return parts[0]
         return pa.StructArray.from_arrays(parts, fields=list(self.key.arrow_type()))
 
-    def page(self, rows: pa.RecordBatch) -> bytes:
-        """The page of some rows."""
-        text = _text(self)
-        return b"".join([rows.serialize(), text, _LENGTH.pack(len(text)), _END])
+    def values_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
+        """The values of some rows, a column for each name and type."""
+        return list(rows.columns[len(rows.columns) - len(self.values) :])
+
+
+class Page(NamedTuple):
+    """The keys of a page with what is kept of them; ``changes`` says how many of them, the last ones, are changes."""
+
+    types: PageTypes
+    rows: pa.RecordBatch
+    timers: Timers
+    changes: int = 0
 
 
 def is_page(content: bytes) -> bool:
     """Whether a bucket is a page."""
-    return content.endswith(_END)
+    return content.endswith((_END, _END_OF_ONE_VALUE))
 
 
-def read_page(content: bytes) -> tuple[PageTypes, pa.RecordBatch]:
-    """The types of a page, and its rows, which stay where the bytes are."""
-    end = len(content) - len(_END) - _LENGTH.size
-    (length,) = _LENGTH.unpack_from(content, end)
-    types, schema = _types(content[end - length : end])
-    return types, pa.ipc.read_record_batch(pa.py_buffer(content), schema)
+def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: PageTypes | None = None) -> bytes:
+    """The bytes of a page, or of changes `to` one whose types are known."""
+    of_timers = b""
+    if any(timers):
+        parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
+        of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
+    text = b"" if types == to else _text(types)
+    content = rows.serialize()
+    return b"".join([content, of_timers, text, _LENGTHS.pack(content.size, len(of_timers), len(text)), _END])
+
+
+def read_page(content: bytes) -> Page:
+    """The keys of a page as they are now; of one without changes, the rows stay where the bytes are.
+
+    A key of which nothing is kept any more may be among its changes.
+    """
+    begin, changes = _part_before(content, len(content))
+    if not begin:
+        return _read(content, 0, changes, None)
+    begin_of_page, page = _part_before(content, begin)
+    first = _read(content, begin_of_page, page, None)
+    return _changed(first, _read(content, begin, changes, first.types))
+
+
+def without_empty(page: Page) -> Page:
+    """A page without the keys of which nothing is kept, which are changes."""
+    stays = np.zeros(len(page.rows), bool)
+    for values in page.types.values_of(page.rows):
+        stays |= values.is_valid().to_numpy(zero_copy_only=False)
+    for kind in page.timers:
+        if kind is not None:
+            stays[np.frombuffer(kind[0], PLACES)] = True
+    if stays.all():
+        return page
+    places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE)
+    timers = tuple(_joined([kind], [places]) for kind in page.timers)
+    return Page(page.types, page.rows.filter(pa.array(stays)), timers)
+
+
+def length_of_page(content: bytes) -> int:
+    """How many bytes a page has without its changes."""
+    begin, _ = _part_before(content, len(content))
+    return begin or len(content)
+
+
+def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
+    """Where the part that ends at a place begins, and how many bytes its rows, its timers and its types have."""
+    if content.endswith(_END_OF_ONE_VALUE, 0, end):
+        (of_text,) = _LENGTH.unpack_from(content, end - len(_END_OF_ONE_VALUE) - _LENGTH.size)
+        return 0, (end - len(_END_OF_ONE_VALUE) - _LENGTH.size - of_text, 0, of_text)
+    lengths = _LENGTHS.unpack_from(content, end - len(_END) - _LENGTHS.size)
+    return end - len(_END) - _LENGTHS.size - sum(lengths), lengths
+
+
+def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: PageTypes | None) -> Page:
+    of_rows, of_timers, of_text = lengths
+    at = begin + of_rows + of_timers
+    types, schema = (to, to.schema) if to is not None and not of_text else _types(content[at : at + of_text])
+    rows = pa.ipc.read_record_batch(pa.py_buffer(content).slice(begin, of_rows), schema)
+    return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS)
+
+
+def _timers(content: bytes, begin: int, end: int) -> Timers:
+    found: list[TimerColumns | None] = []
+    while begin < end:
+        (of_places,) = _LENGTH.unpack_from(content, begin)
+        begin += _LENGTH.size
+        of_times = of_places // PLACES.itemsize * NUMBERS.itemsize
+        cuts = [begin, begin + of_places, begin + of_places + of_times, begin + of_places + 2 * of_times]
+        places, times, numbers = (content[cuts[i] : cuts[i + 1]] for i in range(3))
+        found.append((places, times, numbers, None) if of_places else None)
+        begin = cuts[-1]
+    return tuple(found)
+
+
+def _changed(page: Page, changes: Page) -> Page:
+    """A page after its changes."""
+    stays = ~np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy())
+    count = int(np.count_nonzero(stays))
+    places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE), count + np.arange(len(changes.rows))
+    types = PageTypes(page.types.key, tuple(dict.fromkeys(page.types.values + changes.types.values)))
+    parts = [_with_columns(page, types).filter(pa.array(stays)), _with_columns(changes, types)]
+    timers = tuple(_joined(kinds, places) for kinds in zip(page.timers, changes.timers, strict=True))
+    return Page(types, pa.concat_batches(parts), timers, len(changes.rows))
+
+
+def _with_columns(page: Page, types: PageTypes) -> pa.RecordBatch:
+    """The rows of a page with columns for the values of other pages."""
+    if page.types == types:
+        return page.rows
+    own = dict(zip(page.types.values, page.types.values_of(page.rows), strict=True))
+    values = [own.get((name, kind), pa.nulls(len(page.rows), kind.arrow_type())) for name, kind in types.values]
+    parts = page.types.parts_of(page.rows)
+    return pa.RecordBatch.from_arrays([page.rows.column(HASH), *parts, *values], schema=types.schema)
+
+
+def _joined(parts: Sequence[TimerColumns | None], places: Sequence[Numbers]) -> TimerColumns | None:
+    """The timers of several parts of a page, given the places that the keys of each get there."""
+    columns: list[tuple[bytes, bytes, bytes]] = []
+    for part, of_part in zip(parts, places, strict=True):
+        if part is not None:
+            found = of_part[np.frombuffer(part[0], PLACES)]
+            stays = found != NO_PLACE
+            times, numbers = (np.frombuffer(column, NUMBERS)[stays].tobytes() for column in part[1:3])
+            columns.append((found[stays].astype(PLACES).tobytes(), times, numbers))
+    together = [b"".join(column) for column in zip(*columns, strict=True)]
+    return (together[0], together[1], together[2], None) if together and together[0] else None
 
 
 @lru_cache
 def _text(types: PageTypes) -> bytes:
-    return json.dumps([types.name, str(types.key), str(types.value)]).encode()
+    return json.dumps([str(types.key), [[name, str(kind)] for name, kind in types.values]]).encode()
 
 
 @lru_cache
 def _types(text: bytes) -> tuple[PageTypes, pa.Schema]:
-    name, key, value = json.loads(text)
-    types = PageTypes(name, type_of_text(key), type_of_text(value))
+    """The types of a page, and its schema; pages of one value, of earlier versions, say its name first."""
+    key, values, *of_one_value = json.loads(text)
+    if of_one_value:
+        key, values = values, [[key, *of_one_value]]
+    types = PageTypes(type_of_text(key), tuple((name, type_of_text(kind)) for name, kind in values))
     return types, types.schema

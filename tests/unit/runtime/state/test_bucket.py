@@ -149,16 +149,16 @@ def test_a_bucket_is_due_at_its_time_and_once():
 def test_only_pages_with_something_due_are_read():
     backend, schedule = scheduled((3, 10), (600, 20), (2_000, 30))
     assert schedule.earliest == [(0, 10), (1, 20), (3, 30)]
-    assert schedule.next_of_untouched() == 10
+    assert schedule.next_but(()) == 10
     assert backend.calls == []
     assert schedule.due(20) == [3, 600]
     assert backend.calls == [("get", "times/0"), ("get", "times/1")]
 
 
-def test_a_bucket_that_is_skipped_keeps_its_time_in_the_store():
+def test_a_bucket_that_is_left_out_keeps_its_time_in_the_store():
     _, schedule = scheduled((3, 10), (4, 15))
     assert schedule.next() == (10, 3)
-    schedule.skip()
+    assert schedule.next_but({3}) == 15
     assert schedule.next() == (15, 4)
     schedule.flush()
     assert schedule.due(10) == [3]

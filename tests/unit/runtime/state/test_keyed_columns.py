@@ -1,25 +1,32 @@
 """State of many keys at once lies where that of single keys does, whatever size their buckets have."""
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.columns import ColumnState
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.keyed_columns import KeyedColumns
 
 KEYS = [f"key-{number}" for number in range(5_000)]
 
 
 def in_columns(backend, keys=KEYS):
-    state = ColumnState(backend, 128)
-    return state, state.places_of(keys, hashes_of(keys))
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    state.declare("n", Types.LONG())
+    return state, state.places_of(hashes_of(keys), [pa.array(keys)])
+
+
+def named(state, places):
+    (keys,) = state.keys_at(places)
+    return keys.to_pylist()
 
 
 def test_single_keys_and_many_share_state_and_timers_while_buckets_change_their_number():
     backend = MemoryBackend()
     state, places = in_columns(backend)
-    state.put("n", KEYS, list(range(len(KEYS))))
+    state.put("n", places, pa.array(range(len(KEYS))), Types.LONG())
     event_timers, processing_timers = state.timers
     event_timers.register(places, np.arange(len(KEYS)))
     event_timers.register(places[:10], np.arange(10))
@@ -36,11 +43,11 @@ def test_single_keys_and_many_share_state_and_timers_while_buckets_change_their_
     single.flush()
 
     state, places = in_columns(backend, [*KEYS[1:], "new", KEYS[0]])
-    found = state.get("n", state.keys_at(places), Types.LONG()).to_pylist()
+    found = state.get("n", places, Types.LONG()).to_pylist()
     assert found == [*range(1, len(KEYS)), None, None]
     rounds = [[column.tolist() for column in rows[:2]] for rows in state.timers[0].due(20)]
-    named = [sorted(zip(state.keys_at(np.array(at)), times, strict=True)) for at, times in rounds]
-    assert named == [[(f"key-{number}", number) for number in range(5)], [("key-1", 9)]]
+    by_name = [sorted(zip(named(state, np.array(at)), times, strict=True)) for at, times in rounds]
+    assert by_name == [[(f"key-{number}", number) for number in range(5)], [("key-1", 9)]]
     assert (state.timers[0].next_ms(), state.timers[1].next_ms()) == (None, 7)
 
 
@@ -51,7 +58,7 @@ def test_a_timer_that_is_deleted_or_set_again_while_others_fire_follows_that():
         timers.register(places, np.full(2, time_ms))
     fired = []
     for at, times, _ in timers.due(10):
-        fired.append(sorted(zip(state.keys_at(at), times.tolist(), strict=True)))
+        fired.append(sorted(zip(named(state, at), times.tolist(), strict=True)))
         if times[0] == 1:
             timers.delete(places[:1], np.array([2]))
             timers.register(places[1:], np.array([3]))

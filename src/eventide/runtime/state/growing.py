@@ -1,0 +1,107 @@
+"""Arrays that grow at their end at little cost, and an index of hashes that does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.timers import NO_PLACE, Numbers
+
+
+class GrowingArray:
+    """An array of numbers.
+
+    >>> numbers = GrowingArray(np.int64)
+    >>> numbers.extend(np.arange(3), 3)
+    >>> numbers.extend(-1, 2)
+    >>> numbers.array.tolist()
+    [0, 1, 2, -1, -1]
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._room = np.empty(0, kind)
+        self._length = 0
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """What there is; what is changed in it, is changed."""
+        return self._room[: self._length]
+
+    def extend(self, values: Any, count: int) -> None:
+        """Put `count` values at the end, or one value so many times."""
+        end = self._length + count
+        if end > len(self._room):
+            before, self._room = self.array, np.empty(max(end, 2 * self._length), self._room.dtype)
+            self._room[: len(before)] = before
+        self._room[self._length : end] = values
+        self._length = end
+
+
+class GrowingColumn:
+    """A column of an Arrow type: parts are put together when they are no longer much smaller than those before."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._parts: list[pa.Array] = []
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def extend(self, values: pa.Array) -> None:
+        """Put values at the end."""
+        parts = self._parts
+        parts.append(values)
+        self._length += len(values)
+        while len(parts) > 1 and 2 * len(parts[-1]) >= len(parts[-2]):
+            try:
+                parts[-2:] = [pa.concat_arrays(parts[-2:])]
+            except pa.ArrowInvalid:  # more text than one array can hold
+                return
+
+    def take(self, places: Numbers) -> pa.Array:
+        """The values at some places; null where a place is none."""
+        wanted = pa.array(places, mask=places < 0)
+        if len(self._parts) == 1:
+            return self._parts[0].take(wanted)
+        found = pa.chunked_array(self._parts, self._kind).take(wanted)
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], self._kind)
+
+
+class HashIndex:
+    """Where each hash stands: sorted runs, of which two become one when they are about as large.
+
+    >>> index = HashIndex()
+    >>> index.add(np.array([7, 5], np.uint64), 0)
+    >>> index.add(np.array([6], np.uint64), 2)
+    >>> index.find(np.array([5, 6, 8], np.uint64)).tolist(), index.has_twins
+    ([1, 2, -1], False)
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Hashes, Numbers]] = []
+        self.has_twins = False
+        """Whether two of those that came together have one hash."""
+
+    def add(self, hashes: Hashes, first: int) -> None:
+        """Take in hashes, which stand one after the other."""
+        order = np.argsort(hashes)
+        run = hashes[order], order + first
+        self.has_twins = self.has_twins or bool((run[0][1:] == run[0][:-1]).any())
+        while self._runs and 2 * len(run[0]) >= len(self._runs[-1][0]):
+            hashes, places = (np.concatenate(columns) for columns in zip(self._runs.pop(), run, strict=True))
+            order = np.argsort(hashes)
+            run = hashes[order], places[order]
+        self._runs.append(run)
+
+    def find(self, hashes: Hashes) -> Numbers:
+        """Where each hash stands, at one place of several; `NO_PLACE` where it does not."""
+        found = np.full(len(hashes), NO_PLACE)
+        for known, places in self._runs:
+            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            is_there = known[at] == hashes
+            found[is_there] = places[at[is_there]]
+        return found

@@ -1,0 +1,154 @@
+"""Timers of many keys at once, in arrays: stored as those of single keys are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from eventide.runtime.state.timers import (
+    PLACES,
+    Numbers,
+    Rows,
+    TimerColumns,
+    TimersInOrder,
+    WaitingTimers,
+    are_among,
+)
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+class KeysInPlaces(Protocol):
+    """The keys that have timers, by their places among those at hand."""
+
+    def __len__(self) -> int:
+        """How many keys are at hand."""
+
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time."""
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand."""
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+
+    def touch(self, places: Numbers) -> None:
+        """Take note that what the keys at some places have may have changed."""
+
+
+class TimerArrays:
+    """The timers of one kind of a function on columns: they have no namespaces, and fire many at once.
+
+    In batch execution, ``all_kinds`` are the timers of all kinds: from when the first of them fires on, none is set.
+    """
+
+    def __init__(self, keys: KeysInPlaces, kind: int, number: int) -> None:
+        self.number = number
+        self.all_kinds: Sequence[TimerArrays] = ()
+        self._keys = keys
+        self._kind = kind
+        self._waiting = WaitingTimers([])
+        self._firing: Rows = (_NOTHING, _NOTHING, _NOTHING)
+        self._firing_until: int | None = None
+        self._has_changed = False
+        self._is_quiesced = False
+
+    def register(self, places: Numbers, times: Numbers) -> None:
+        """Set a timer for the key at each of some places; setting one again changes nothing."""
+        if self._is_quiesced or not len(places):
+            return
+        numbers = np.arange(self.number + 1, self.number + 1 + len(places))
+        self.number += len(places)
+        self._keys.touch(places)
+        self._waiting.add(0, (places.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes(), None))
+        self._has_changed = self._has_changed or (self._firing_until is not None and times.min() <= self._firing_until)
+
+    def delete(self, places: Numbers, times: Numbers) -> None:
+        """Delete timers, whether they are set or not."""
+        if not len(places):
+            return
+        self._keys.touch(places)
+        self._waiting.delete(places, times)
+        if len(self._firing[0]):
+            stays = ~are_among(*self._firing[:2], places, times)
+            self._has_changed = self._has_changed or not stays.all()
+            self._firing = _at(self._firing, stays)
+
+    def due(self, until_ms: int) -> Iterator[Rows]:
+        """Fire: take out the timers at or before a time, each time at most one of each key, the earliest.
+
+        They come in the order of their time, then of key groups, then of their numbers.
+        """
+        for timers in self.all_kinds:
+            timers._is_quiesced = True
+        self._keys.open_due(self._kind, until_ms)
+        self._firing_until, self._has_changed = until_ms, True
+        round_of = _NOTHING
+        try:
+            while True:
+                if self._has_changed:
+                    round_of = self._settle(until_ms)
+                    self._has_changed = False
+                if not len(round_of):
+                    return
+                end = int(np.searchsorted(round_of, round_of[0], "right"))
+                now, self._firing = _at(self._firing, slice(end)), _at(self._firing, slice(end, None))
+                round_of = round_of[end:]
+                yield now
+        finally:
+            self._firing_until = None
+
+    def next_ms(self) -> int | None:
+        """The time of the earliest timer that is set, in milliseconds; None if there is none."""
+        times = (self._waiting.next_ms(()), self._keys.next_of_others(self._kind))
+        return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+    def count(self) -> int:
+        """How many timers are set: it reads those of all keys."""
+        self._keys.open_everything()
+        return len(TimersInOrder((), [self.all()]).places)
+
+    def take_in(self, first: int, columns: TimerColumns) -> None:
+        """Take note of the timers of a bucket that was read, whose first key has a place."""
+        self._waiting.add(first, columns)
+
+    def all(self) -> Rows:
+        """The timers of the keys at hand; one that was set again is there twice."""
+        rows = self._waiting.rows(np.arange(len(self._keys)), ()) or [(_NOTHING, _NOTHING, _NOTHING)]
+        places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        return places, times, numbers
+
+    def clear(self) -> None:
+        """Forget what is at hand."""
+        self._waiting.clear()
+
+    def _settle(self, until_ms: int) -> Numbers:
+        """Have all that is due in the order in which it fires: those of a key one after the other, in rounds.
+
+        Returns:
+            the round of each of them.
+        """
+        rows = [self._firing, *self._waiting.take(until_ms)]
+        places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        self._keys.touch(places)
+        order = np.lexsort((numbers, times, places))
+        places, times, numbers = places[order], times[order], numbers[order]
+        is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
+        is_other = is_first | np.append(True, times[1:] != times[:-1])[: len(places)]  # not one that was set again
+        places, times, numbers, is_first = places[is_other], times[is_other], numbers[is_other], is_first[is_other]
+        index = np.arange(len(places))
+        rounds = index - np.maximum.accumulate(np.where(is_first, index, 0))
+        order = np.lexsort((numbers, self._keys.groups(places), times, rounds))
+        self._firing = places[order], times[order], numbers[order]
+        return rounds[order]
+
+
+def _at(rows: Rows, where: Any) -> Rows:
+    places, times, numbers = rows
+    return places[where], times[where], numbers[where]
