@@ -15,6 +15,7 @@ from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, Tabl
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
@@ -200,7 +201,7 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     >>> found.number.tolist(), found.starts.tolist(), found.ends.tolist()
     ([0, 0, 2, 1], [0, 21, 5], [20, 31, 15])
     """
-    order = _in_order(keys, starts)
+    order = order_by(keys, starts)
     sorted_keys, sorted_starts = keys[order], starts[order]
     reach = _highest_so_far(sorted_keys, ends[order])
     is_first = np.ones(len(order), bool)
@@ -215,21 +216,6 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
 def _column(table: pa.Table, name: str) -> Array:
     column: Array = table.column(name).to_numpy()
     return column
-
-
-def _in_order(keys: Array, times: Array) -> Array:
-    """The order by key and time: found by sorting plain numbers where key, time and place fit into 64 bits together."""
-    count = len(keys)
-    if not count:
-        return np.zeros(0, np.int64)
-    lowest = int(times.min())
-    span = int(times.max()) - lowest + 1
-    if (int(keys.max()) + 1) * span * count >= 2**63:
-        return np.lexsort((times, keys))
-    packed = (keys * span + (times - lowest)) * count + np.arange(count)
-    packed.sort()
-    order: Array = packed % count
-    return order
 
 
 def _highest_so_far(keys: Array, ends: Array) -> Array:

@@ -298,6 +298,8 @@ def _distinct(keys: pa.Array) -> tuple[pa.Array, Numbers]:
     rows = np.arange(len(keys))
     first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
     first[numbers[::-1]] = rows[::-1]
+    if (first[1:] > first[:-1]).all():
+        return keys.take(pa.array(first)), numbers
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

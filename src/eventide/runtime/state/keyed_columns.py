@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,6 +16,7 @@ from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import DataError, StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend, without_collection
 from eventide.runtime.state.bucket import (
@@ -33,17 +35,18 @@ from eventide.runtime.state.growing import GrowingArray, GrowingColumn, HashInde
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.pages import (
     HASH,
+    NO_TIMERS,
     Page,
     PageTypes,
     Timers,
     encode_page,
     is_page,
-    length_of_page,
-    read_page,
+    read_parts,
     without_empty,
+    without_timers_of,
 )
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, earliest_of
+from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, earliest_of, placed
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
@@ -343,36 +346,48 @@ class KeyedColumns:
         if not new:
             return
         with without_collection():
-            pages, known, first = [], {}, len(self)
+            first = len(self)
+            known: dict[int, _Known] = {}
+            pages, changes = defaultdict[PageTypes, list[Page]](list), defaultdict[PageTypes, list[Page]](list)
             for number, content in self._store.get_many(new).items():
                 if content is None:
                     known[number] = _NOTHING
-                else:
-                    page = self._page(content)
-                    pages.append(page)
-                    known[number] = _known(content, page)
+                    continue
+                page, of_page = self._parts_of(content)
+                known[number] = _known(page, of_page, is_page=is_page(content))
+                pages[page.types].append(page)
+                if of_page is not None:
+                    changes[of_page.types].append(of_page)
             self._pages |= known
-            self._read_rows += sum(len(without_empty(page).rows if page.changes else page.rows) for page in pages)
-            by_types: dict[PageTypes, list[Page]] = {}
-            for page in pages:
-                by_types.setdefault(page.types, []).append(page)
-            for types, alike_ones in by_types.items():
-                self._take_in(types, alike_ones)
+            hashes = [part.rows.column(HASH).to_numpy() for parts in changes.values() for part in parts]
+            for types, parts in pages.items():
+                self._take_in(types, parts, np.concatenate(hashes) if hashes else None)
+            self._read_rows += len(self) - first
+            for types, parts in changes.items():
+                self._read_rows += sum(len(without_empty(part).rows) for part in parts)
+                first_of_these = self._take_in(types, parts)
+                self._is_beside.array[first_of_these:] = True
             self._forget_times(first)
 
-    def _page(self, content: bytes) -> Page:
-        """A page, or a bucket of objects as one."""
+    def _parts_of(self, content: bytes) -> tuple[Page, Page | None]:
+        """A page and its changes, or a bucket of objects as a page."""
         if not is_page(content):
-            return self._page_of(Bucket.from_bytes(content))
-        page = read_page(content)
-        if page.types.key != self._key:
-            keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
-            hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
-            types = PageTypes(self._key, page.types.values)
-            page = page._replace(types=types, rows=types.rows(keys, hashes, values))
-        return page
+            return self._page_of(Bucket.from_bytes(content), len(content)), None
+        page, changes = read_parts(content)
+        if changes is None:
+            return self._with_key(page), None
+        return self._with_key(without_timers_of(page, changes)), self._with_key(changes)
 
-    def _page_of(self, bucket: Bucket) -> Page:
+    def _with_key(self, page: Page) -> Page:
+        """A page whose keys are of the type that they have now."""
+        if page.types.key == self._key:
+            return page
+        keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
+        hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
+        types = PageTypes(self._key, page.types.values)
+        return page._replace(types=types, rows=types.rows(keys, hashes, values))
+
+    def _page_of(self, bucket: Bucket, size: int) -> Page:
         if bucket.spaces or any(spaced for _, spaced in bucket.timers):
             raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
         count = len(bucket.keys)
@@ -392,7 +407,7 @@ class KeyedColumns:
             found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
         types = PageTypes(self._key, tuple(found))
         rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
-        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or (None,) * KINDS_OF_TIME)
+        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
 
     def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
         """Some keys that are stored as objects, by their parts."""
@@ -405,23 +420,32 @@ class KeyedColumns:
             raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
         raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
 
-    def _take_in(self, types: PageTypes, pages: list[Page]) -> None:
-        """Have the rows of pages at hand, which have the same types."""
+    def _take_in(self, types: PageTypes, pages: list[Page], replaced: Hashes | None = None) -> int:
+        """Have the rows of pages at hand, which have the same types, but for those of some hashes.
+
+        Returns:
+            the place of the first of them.
+        """
         first = len(self)
-        together = pa.Table.from_batches([page.rows for page in pages], types.schema).combine_chunks()
-        rows = together.to_batches()[0] if len(together) else pages[0].rows
+        rows = pa.concat_batches([page.rows for page in pages])
+        places = first + np.arange(len(rows))
+        if replaced is not None:
+            stays = ~np.isin(rows.column(HASH).to_numpy(), replaced)
+            rows, places = rows.filter(pa.array(stays)), first + np.cumsum(stays) - 1
         self._add(rows.column(HASH).to_numpy(), types.parts_of(rows))
         for (name, kind), column in zip(types.values, types.values_of(rows), strict=True):
             if (name, kind) not in self._values:
                 self._values[name, kind] = _Values(kind, len(self))
             self._values[name, kind].set(slice(first, None), column)
+        begin = 0
         for page in pages:
-            end = first + len(page.rows)
-            self._is_beside.array[end - page.changes : end] = True
+            end = begin + len(page.rows)
             for timers, columns in zip(self.timers, page.timers, strict=True):
-                if columns is not None:
-                    timers.take_in(first, columns)
-            first = end
+                moved = placed(columns, places[begin:end])
+                if moved is not None:
+                    timers.take_in(moved)
+            begin = end
+        return first
 
     def _forget_times(self, first: int) -> None:
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
@@ -515,7 +539,7 @@ class KeyedColumns:
             beside, changed = (np.bincount(numbers[flags], minlength=count) for flags in (is_change, self._has_changed.array))
             is_beside = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * changed * own)
         rows = np.flatnonzero(wanted & np.where(is_beside[numbers], is_change, living))
-        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        rows = rows[order_by(numbers[rows])]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
         starts = np.flatnonzero(np.append(True, numbers[rows][1:] != numbers[rows][:-1])) if len(rows) else _NO_ROWS
@@ -577,16 +601,26 @@ class KeyedColumns:
         return found
 
 
-def _known(content: bytes, page: Page) -> _Known:
-    names = zip(page.types.values, page.types.values_of(page.rows), strict=True)
-    expiries = [time_ms for (name, _), v in names if name.endswith(SUFFIX) for time_ms in _expiries_of(v.drop_null())]
-    expiry = min((time_ms for time_ms in expiries if time_ms is not None), default=None)
-    earliest = (*(earliest_of([kind]) for kind in page.timers), expiry)
-    timers = sum(count_of([kind]) for kind in page.timers)
-    if not is_page(content):
-        return _Known(0, 0, len(content), timers, earliest)
-    own_rows = len(page.rows) - page.changes
-    return _Known(length_of_page(content), own_rows, len(content), timers, earliest, page.types)
+def _known(page: Page, changes: Page | None, *, is_page: bool) -> _Known:
+    parts = [page] if changes is None else [page, changes]
+    kinds = list(zip(*(part.timers for part in parts), strict=True))
+    expiries = [
+        time_ms
+        for part in parts
+        for (name, _), values in zip(part.types.values, part.types.values_of(part.rows), strict=True)
+        if name.endswith(SUFFIX)
+        for time_ms in _expiries_of(values.drop_null())
+        if time_ms is not None
+    ]
+    earliest = (*map(earliest_of, kinds), min(expiries, default=None))
+    return _Known(
+        page.size if is_page else 0,
+        len(page.rows) if is_page else 0,
+        sum(part.size for part in parts),
+        sum(map(count_of, kinds)),
+        earliest,
+        page.types if is_page else None,
+    )
 
 
 def _expiries_of(values: pa.Array) -> list[int | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -23,7 +23,12 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, TimerColumns
 
 HASH = "__hash"
-_END, _END_OF_ONE_VALUE = b"keyed rows", b"keyed page"
+_END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
+"""The end of a page, of few rows, and of one that an earlier version wrote."""
+_FEW_ROWS = 64
+"""So few are stored without the description that a message of Arrow's begins with, which is as long as ten of them."""
+_SIZES = np.dtype("<u2")
+_NO_BUFFER = 0xFFFF
 _LENGTHS, _LENGTH = struct.Struct("<III"), struct.Struct("<I")
 
 Timers: TypeAlias = tuple[TimerColumns | None, ...]
@@ -41,7 +46,7 @@ class PageTypes:
     >>> from eventide.common.typeinfo import Types
     >>> types = PageTypes(Types.STRING(), (("count", Types.LONG()),))
     >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
-    >>> read_page(encode_page(types, rows, NO_TIMERS)) == Page(types, rows, NO_TIMERS)
+    >>> read_page(encode_page(types, rows, NO_TIMERS))[:3] == (types, rows, NO_TIMERS)
     True
     """
 
@@ -77,17 +82,17 @@ class PageTypes:
 
 
 class Page(NamedTuple):
-    """The keys of a page with what is kept of them; ``changes`` says how many of them, the last ones, are changes."""
+    """Some keys with what is kept of them, and how many bytes that has."""
 
     types: PageTypes
     rows: pa.RecordBatch
     timers: Timers
-    changes: int = 0
+    size: int = 0
 
 
 def is_page(content: bytes) -> bool:
     """Whether a bucket is a page."""
-    return content.endswith((_END, _END_OF_ONE_VALUE))
+    return content.endswith((_END, _END_OF_FEW, _END_OF_ONE_VALUE))
 
 
 def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: PageTypes | None = None) -> bytes:
@@ -97,21 +102,37 @@ def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: P
         parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
         of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
     text = b"" if types == to else _text(types)
-    content = rows.serialize()
-    return b"".join([content, of_timers, text, _LENGTHS.pack(content.size, len(of_timers), len(text)), _END])
+    packed = _packed(rows) if len(rows) <= _FEW_ROWS else None
+    content, end = (memoryview(rows.serialize()), _END) if packed is None else (packed, _END_OF_FEW)
+    return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), end])
 
 
 def read_page(content: bytes) -> Page:
-    """The keys of a page as they are now; of one without changes, the rows stay where the bytes are.
+    """The keys of a page as they are now.
 
     A key of which nothing is kept any more may be among its changes.
     """
+    page, changes = read_parts(content)
+    return page if changes is None else _changed(page, changes)
+
+
+def read_parts(content: bytes) -> tuple[Page, Page | None]:
+    """A page as it is by itself, and its changes, if there are any; rows stay where the bytes are."""
     begin, changes = _part_before(content, len(content))
     if not begin:
-        return _read(content, 0, changes, None)
-    begin_of_page, page = _part_before(content, begin)
-    first = _read(content, begin_of_page, page, None)
-    return _changed(first, _read(content, begin, changes, first.types))
+        return _read(content, 0, changes, None, len(content)), None
+    first, page = _part_before(content, begin)
+    own = _read(content, first, page, None, begin)
+    return own, _read(content, begin, changes, own.types, len(content))
+
+
+def without_timers_of(page: Page, changes: Page) -> Page:
+    """A page without the timers of keys that have changed, whose rows stay."""
+    if not any(page.timers):
+        return page
+    stays = ~np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy())
+    places = np.where(stays, np.arange(len(stays)), NO_PLACE)
+    return page._replace(timers=tuple(_joined([kind], [places]) for kind in page.timers))
 
 
 def without_empty(page: Page) -> Page:
@@ -129,27 +150,59 @@ def without_empty(page: Page) -> Page:
     return Page(page.types, page.rows.filter(pa.array(stays)), timers)
 
 
-def length_of_page(content: bytes) -> int:
-    """How many bytes a page has without its changes."""
-    begin, _ = _part_before(content, len(content))
-    return begin or len(content)
-
-
 def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
     """Where the part that ends at a place begins, and how many bytes its rows, its timers and its types have."""
     if content.endswith(_END_OF_ONE_VALUE, 0, end):
         (of_text,) = _LENGTH.unpack_from(content, end - len(_END_OF_ONE_VALUE) - _LENGTH.size)
         return 0, (end - len(_END_OF_ONE_VALUE) - _LENGTH.size - of_text, 0, of_text)
-    lengths = _LENGTHS.unpack_from(content, end - len(_END) - _LENGTHS.size)
+    lengths: tuple[int, int, int] = _LENGTHS.unpack_from(content, end - len(_END) - _LENGTHS.size)
     return end - len(_END) - _LENGTHS.size - sum(lengths), lengths
 
 
-def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: PageTypes | None) -> Page:
+def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: PageTypes | None, end: int) -> Page:
     of_rows, of_timers, of_text = lengths
     at = begin + of_rows + of_timers
     types, schema = (to, to.schema) if to is not None and not of_text else _types(content[at : at + of_text])
-    rows = pa.ipc.read_record_batch(pa.py_buffer(content).slice(begin, of_rows), schema)
-    return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS)
+    buffer = pa.py_buffer(content).slice(begin, of_rows)
+    is_packed = content.endswith(_END_OF_FEW, 0, end)
+    rows = _unpacked(buffer, schema) if is_packed else pa.ipc.read_record_batch(buffer, schema)
+    return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS, end - begin)
+
+
+def _packed(rows: pa.RecordBatch) -> bytes | None:
+    """A few rows: the buffers of their columns, after how many bytes each has; None if one is too large for that."""
+    copied = rows.take(pa.array(np.arange(len(rows))))  # so that no buffer has more than these rows
+    buffers = [buffer for column in copied.columns for buffer in column.buffers()]
+    if any(buffer is not None and buffer.size >= _NO_BUFFER for buffer in buffers):
+        return None
+    sizes = [len(rows), len(buffers), *(_NO_BUFFER if buffer is None else buffer.size for buffer in buffers)]
+    return b"".join([np.array(sizes, _SIZES).tobytes(), *(buffer for buffer in buffers if buffer is not None)])
+
+
+def _unpacked(packed: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
+    """The inverse of :func:`_packed`."""
+    count, buffers = np.frombuffer(packed, _SIZES, 2).tolist()
+    sizes = np.frombuffer(packed, _SIZES, buffers, 2 * _SIZES.itemsize).tolist()
+    found, at = [], (2 + buffers) * _SIZES.itemsize
+    for size in sizes:
+        found.append(None if size == _NO_BUFFER else packed.slice(at, size))
+        at += 0 if size == _NO_BUFFER else size
+    left = iter(found)
+    return pa.RecordBatch.from_arrays([_array(kind, count, left) for kind in schema.types], schema=schema)
+
+
+def _array(kind: pa.DataType, count: int, buffers: Iterator[pa.Buffer | None]) -> pa.Array:
+    """A column of a type, of the next ones of some buffers: its own, then those of its parts."""
+    own = [next(buffers) for _ in range(kind.num_buffers)]
+    if not kind.num_fields:
+        return pa.Array.from_buffers(kind, count, own)
+    of_parts = count
+    if pa.types.is_fixed_size_list(kind):
+        of_parts = count * kind.list_size
+    elif not pa.types.is_struct(kind):
+        of_parts = int(np.frombuffer(own[1], np.int32)[count])
+    parts = [_array(kind.field(i).type, of_parts, buffers) for i in range(kind.num_fields)]
+    return pa.Array.from_buffers(kind, count, own, children=parts)
 
 
 def _timers(content: bytes, begin: int, end: int) -> Timers:
@@ -173,7 +226,7 @@ def _changed(page: Page, changes: Page) -> Page:
     types = PageTypes(page.types.key, tuple(dict.fromkeys(page.types.values + changes.types.values)))
     parts = [_with_columns(page, types).filter(pa.array(stays)), _with_columns(changes, types)]
     timers = tuple(_joined(kinds, places) for kinds in zip(page.timers, changes.timers, strict=True))
-    return Page(types, pa.concat_batches(parts), timers, len(changes.rows))
+    return Page(types, pa.concat_batches(parts), timers, page.size + changes.size)
 
 
 def _with_columns(page: Page, types: PageTypes) -> pa.RecordBatch:

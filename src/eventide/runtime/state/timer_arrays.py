@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.timers import (
     PLACES,
     Numbers,
@@ -114,9 +115,9 @@ class TimerArrays:
         self._keys.open_everything()
         return len(TimersInOrder((), [self.all()]).places)
 
-    def take_in(self, first: int, columns: TimerColumns) -> None:
-        """Take note of the timers of a bucket that was read, whose first key has a place."""
-        self._waiting.add(first, columns)
+    def take_in(self, columns: TimerColumns) -> None:
+        """Take note of the timers of a bucket that was read, whose keys have places among those at hand."""
+        self._waiting.add(0, columns)
 
     def all(self) -> Rows:
         """The timers of the keys at hand; one that was set again is there twice."""
@@ -137,14 +138,14 @@ class TimerArrays:
         rows = [self._firing, *self._waiting.take(until_ms)]
         places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
         self._keys.touch(places)
-        order = np.lexsort((numbers, times, places))
+        order = order_by(places, times, numbers)
         places, times, numbers = places[order], times[order], numbers[order]
         is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
         is_other = is_first | np.append(True, times[1:] != times[:-1])[: len(places)]  # not one that was set again
         places, times, numbers, is_first = places[is_other], times[is_other], numbers[is_other], is_first[is_other]
         index = np.arange(len(places))
         rounds = index - np.maximum.accumulate(np.where(is_first, index, 0))
-        order = np.lexsort((numbers, self._keys.groups(places), times, rounds))
+        order = order_by(rounds, times, self._keys.groups(places), numbers)
         self._firing = places[order], times[order], numbers[order]
         return rounds[order]
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.runtime.elements.ordering import order_by
 
 _Entry: TypeAlias = tuple[int, int, Any, Hashable]
 """Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
@@ -426,7 +427,7 @@ class TimersInOrder:
 
     def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
         found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = np.lexsort((numbers, times, found) if has_namespaces else (times, found))
+        order = order_by(found, times, numbers) if has_namespaces else order_by(found, times)
         order = order[np.count_nonzero(found == NO_PLACE) :]
         self.places, self._times, self._numbers = found[order], times[order], numbers[order]
         if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
