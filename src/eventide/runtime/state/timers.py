@@ -554,7 +554,7 @@ class _Run:
         self._sort()
         while self._at < len(self._times):
             time_ms = int(self._times[self._at])
-            if (time_ms, self._keys[self._owners[self._at]]) not in deleted:
+            if not deleted or (time_ms, self._keys[self._owners[self._at]]) not in deleted:
                 return time_ms
             self._at += 1
         return None
