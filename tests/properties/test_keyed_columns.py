@@ -135,8 +135,20 @@ def check(backend, model):
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(batch, min_size=1, max_size=12), st.booleans())
-@example([(True, [*range(400)], [("put", "s:n", 5), ("set", 0, 9)]), *[(True, [n], [("clear", "s:n", None), ("delete", 0, 9)]) for n in range(9)]], True)
-@example([(True, [*range(400)], [("set", 0, 9), ("put", "s:n", 1)]), *[(n % 3 > 0, [n, n + 50], [("fire", 0, 9), ("put", "s:n", n)]) for n in range(9)]], True)
+@example(
+    [
+        (True, [*range(400)], [("put", "s:n", 5), ("set", 0, 9)]),
+        *[(True, [n], [("clear", "s:n", None), ("delete", 0, 9)]) for n in range(9)],
+    ],
+    True,
+)
+@example(
+    [
+        (True, [*range(400)], [("set", 0, 9), ("put", "s:n", 1)]),
+        *[(n % 3 > 0, [n, n + 50], [("fire", 0, 9), ("put", "s:n", n)]) for n in range(9)],
+    ],
+    True,
+)
 def test_both_views_find_what_either_has_left(batches, is_small):
     backend, model = MemoryBackend(), Model()
     with pytest.MonkeyPatch.context() as patch:
@@ -154,7 +166,11 @@ def test_both_views_find_what_either_has_left(batches, is_small):
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.lists(st.tuples(st.lists(st.integers(0, 40), min_size=1, max_size=30, unique=True), st.integers(0, 3)), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 40), min_size=1, max_size=30, unique=True), st.integers(0, 3)), max_size=8
+    )
+)
 def test_keys_of_one_hash_stay_apart(batches):
     backend, expected = MemoryBackend(), {}
     for keys, value in batches:

@@ -162,15 +162,18 @@ class Evidence:
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
 
     def stored(self, operator: Json) -> Iterator[Stored]:
-        """All that an operator keeps by key and by window: buckets as they come, then the chunks of windows by row."""
+        """All that an operator keeps by key and by window: buckets with what follows them, then the chunks by row."""
         pieces: dict[tuple[str, int, int, int], dict[int, bytes]] = {}
+        buckets: dict[tuple[str, int, str], dict[str, bytes]] = {}
         for subtask, name, content in self.read(operator["id"], ""):
             part, path = _part_of(name)
             if path[0] == BUCKET:
-                yield Stored(part, None, decompressed(content))
+                buckets.setdefault((part, subtask, path[1]), {})["/".join(path)] = decompressed(content)
             elif path[0] == CHUNKS and len(path) > 1:
                 row, number, piece, *_ = (*map(int, path[1:]), 0)
                 pieces.setdefault((part, row, subtask, number), {})[piece] = content
+        for (part, *_), with_changes in buckets.items():
+            yield Stored(part, None, b"".join(content for _, content in sorted(with_changes.items())))
         for (part, row, *_), parts in sorted(pieces.items()):
             yield Stored(part, row, b"".join(content for _, content in sorted(parts.items())))
 

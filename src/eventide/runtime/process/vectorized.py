@@ -358,9 +358,7 @@ class VectorizedProcessOperator:
 
     def __init__(self, spec: VectorizedProcessSpec, backend: Backend, context: OperatorContext) -> None:
         self.spec = spec
-        self.state = KeyedColumns(
-            backend, spec.key.type_info, context.max_parallelism, in_batch=context.in_batch
-        )
+        self.state = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, in_batch=context.in_batch)
         self.moment = Moment(context.watermark_ms, context.clock_ms)
         self.inputs: Sequence[Receive] = (self._receive,)
         self._outputs: dict[str | None, list[Columns]] = {}

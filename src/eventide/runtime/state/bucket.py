@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import json
 import struct
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from typing import Any, TypeAlias
@@ -112,7 +112,9 @@ def _of_page(page: Page) -> Bucket:
     types, rows, timers, _ = page
     found = Bucket(types.key.from_arrow(types.keys_of(rows)), rows.column(HASH).to_pylist())
     for (name, kind), values in zip(types.values, types.values_of(rows), strict=True):
-        owners = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist() if values.null_count else None
+        owners = (
+            np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist() if values.null_count else None
+        )
         held = values.drop_null()
         of_name: Column = (owners, kind.is_pickled, held.to_pylist() if kind.is_pickled else kind.from_arrow(held))
         earlier = found.values.get(name)
@@ -460,7 +462,7 @@ class Schedule:
             self._unfold(heapq.heappop(self._coming)[2])
         return (self._coming[0][0], self._coming[0][2]) if self._coming else None
 
-    def next_but(self, touched: Container[int]) -> int | None:
+    def next_but(self, touched: Collection[int]) -> int | None:
         """The earliest time of the buckets that were not touched since the last :meth:`flush`; None if there is none.
 
         Where none was touched, no page is read for it.

@@ -10,11 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.ms import MAX_MS
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo.widening import type_of_text
-from eventide.errors import DataError, StateError
-from eventide.pickling.pickles import dumps, loads
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.errors import StateError
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
@@ -25,28 +22,24 @@ from eventide.runtime.state.bucket import (
     MOST_BUCKETS,
     NO_TIMES,
     TIMES,
-    Bucket,
     BucketStore,
     addresses,
 )
 from eventide.runtime.state.declared import DeclaredTypes
-from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
+from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, HashIndex
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.page_reader import ANYTHING, NO_PAGE, NoColumns, PageReader, StoredPage, expiries_of
 from eventide.runtime.state.pages import (
     HASH,
-    NO_TIMERS,
     Page,
     PageTypes,
     Timers,
     encode_page,
-    is_page,
-    read_parts,
     without_empty,
-    without_timers_of,
 )
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, earliest_of, placed
+from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, placed
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
@@ -58,29 +51,11 @@ _LARGEST_PART = 8
 """What has changed of a page is stored beside it if it is at most a part of the page: one in so many."""
 
 _ROWS_AT_ONCE = 1 << 20
-_ANYTHING = Types.PICKLED_BYTE_ARRAY()
+_NEVER = np.iinfo(np.int64).max
 
 
 _NO_ROWS = np.zeros(0, np.int64)
 _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-class NoColumns(StateError):
-    """Columns cannot hold what is stored: it has to be used as objects."""
-
-
-class _Known(NamedTuple):
-    """A page as it was read, or nothing: the bytes and rows of the page itself, and what there is with its changes."""
-
-    own_bytes: int = 0
-    own_rows: int = 0
-    size: int = 0
-    timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    types: PageTypes | None = None
-
-
-_NOTHING = _Known()
 
 
 class _Made(NamedTuple):
@@ -119,9 +94,9 @@ class KeyedColumns:
     """The keys whose pages were read, with their values by name and their timers, and what has become of them.
 
     A key is named by its place among those at hand. Pages and buckets of objects lie in one store
-    (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view of it); a bucket of objects becomes a page when
-    one of its keys changes. Where a few rows of a page have changed, these are stored beside it, until what was written
-    so would have been enough to write the page.
+    (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view of it); a bucket of objects becomes a page
+    when one of its keys changes. Where a few rows of a page have changed, they are stored beside it, until all that was
+    written so would have been enough to write the page.
 
     The size of pages follows how densely they are touched: where a micro-batch touches one row of each that it reads,
     some are split; where it reads most of them, they are put together.
@@ -152,14 +127,14 @@ class KeyedColumns:
         self._max_parallelism = max_parallelism
         self._is_exact = is_exact
         self._in_batch = in_batch
-        self._kinds: dict[str, TypeInformation] = {}
+        self._reader = PageReader(key, is_exact=is_exact)
         self._declared = DeclaredTypes(backend)
         self._store = BucketStore(backend, PAGE_BYTES, TIMES)
         self._begin()
 
     def _begin(self) -> None:
         """Have nothing at hand."""
-        self._pages: dict[int, _Known] = {}
+        self._pages: dict[int, StoredPage] = {}
         self._looked_through: set[int] = set()
         self._read_rows = self._touched = 0
         self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
@@ -182,7 +157,7 @@ class KeyedColumns:
         Raises:
             StateError: if what is stored has a type that does not widen to this one.
         """
-        self._kinds[name] = kind if _has_text(kind) else _ANYTHING
+        self._reader.declare(name, kind)
         if self._declared.declare(name, kind) is not None:  # all that is stored is brought to it, as objects
             objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
             objects.declare(name, kind)
@@ -221,7 +196,9 @@ class KeyedColumns:
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""
-        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(np.int64)
+        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
+            np.int64
+        )
         return groups
 
     def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
@@ -243,7 +220,7 @@ class KeyedColumns:
 
     def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
         """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays."""
-        stored = self._kinds.get(name, kind)
+        stored = self._reader.kinds.get(name, kind)
         self._set(name, places, values if stored == kind else stored.to_arrow(kind.from_arrow(values)), stored)
 
     def clear(self, name: str, places: Numbers) -> None:
@@ -275,8 +252,8 @@ class KeyedColumns:
         self._have(due)
         for name, values in self._expiring():
             owners = values.owners()
-            living = [unexpired(stored, clock_ms) for stored in _ANYTHING.from_arrow(values.at(owners))]
-            self._set(name, owners, _ANYTHING.to_arrow(living), _ANYTHING)
+            living = [unexpired(stored, clock_ms) for stored in ANYTHING.from_arrow(values.at(owners))]
+            self._set(name, owners, ANYTHING.to_arrow(living), ANYTHING)
 
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
@@ -324,7 +301,7 @@ class KeyedColumns:
             return kind.to_arrow(objects)
         except Exception as error:
             raise StateError(
-                f"the state {label!r} has a value that is not of its declared type {kind}, which columns need: {error}. "
+                f"the state {label!r} has a value that is not of its declared type {kind}: {error}. "
                 "Declare the type of what was stored"
             ) from error
 
@@ -347,14 +324,13 @@ class KeyedColumns:
             return
         with without_collection():
             first = len(self)
-            known: dict[int, _Known] = {}
+            known: dict[int, StoredPage] = {}
             pages, changes = defaultdict[PageTypes, list[Page]](list), defaultdict[PageTypes, list[Page]](list)
             for number, content in self._store.get_many(new).items():
                 if content is None:
-                    known[number] = _NOTHING
+                    known[number] = NO_PAGE
                     continue
-                page, of_page = self._parts_of(content)
-                known[number] = _known(page, of_page, is_page=is_page(content))
+                page, of_page, known[number] = self._reader.read(content)
                 pages[page.types].append(page)
                 if of_page is not None:
                     changes[of_page.types].append(of_page)
@@ -368,57 +344,6 @@ class KeyedColumns:
                 first_of_these = self._take_in(types, parts)
                 self._is_beside.array[first_of_these:] = True
             self._forget_times(first)
-
-    def _parts_of(self, content: bytes) -> tuple[Page, Page | None]:
-        """A page and its changes, or a bucket of objects as a page."""
-        if not is_page(content):
-            return self._page_of(Bucket.from_bytes(content), len(content)), None
-        page, changes = read_parts(content)
-        if changes is None:
-            return self._with_key(page), None
-        return self._with_key(without_timers_of(page, changes)), self._with_key(changes)
-
-    def _with_key(self, page: Page) -> Page:
-        """A page whose keys are of the type that they have now."""
-        if page.types.key == self._key:
-            return page
-        keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
-        hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
-        types = PageTypes(self._key, page.types.values)
-        return page._replace(types=types, rows=types.rows(keys, hashes, values))
-
-    def _page_of(self, bucket: Bucket, size: int) -> Page:
-        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
-            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
-        count = len(bucket.keys)
-        found: dict[tuple[str, TypeInformation], pa.Array] = {}
-        for name, (owners, are_pickled, values) in bucket.values.items():
-            kind = self._kinds.get(name, _ANYTHING)
-            if not kind.is_pickled:
-                objects = list(map(loads, values)) if are_pickled else values
-                if not kind.keeps(objects):
-                    kind = _ANYTHING
-            if kind.is_pickled:
-                array = pa.array(values if are_pickled else list(map(dumps, values)), pa.binary())
-            else:
-                array = kind.to_arrow(objects)
-            where = np.full(count, NO_PLACE)
-            where[range(count) if owners is None else owners] = np.arange(len(array))
-            found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
-        types = PageTypes(self._key, tuple(found))
-        rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
-        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
-
-    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
-        """Some keys that are stored as objects, by their parts."""
-        kind = self._key
-        try:
-            if not self._is_exact or kind.keeps(keys):
-                array = kind.to_arrow(keys)
-                return array.flatten() if isinstance(kind, CompositeTypeInfo) else [array]
-        except (DataError, ValueError, OverflowError) as error:
-            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
-        raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
 
     def _take_in(self, types: PageTypes, pages: list[Page], replaced: Hashes | None = None) -> int:
         """Have the rows of pages at hand, which have the same types, but for those of some hashes.
@@ -451,15 +376,15 @@ class KeyedColumns:
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
         for name, values in self._expiring():
             plain = name.removesuffix(SUFFIX)
-            owners = values.owners(first) if plain in self._kinds else _NO_ROWS
+            owners = values.owners(first) if plain in self._reader.kinds else _NO_ROWS
             if len(owners):
-                objects = list(map(without_times, _ANYTHING.from_arrow(values.at(owners))))
+                objects = list(map(without_times, ANYTHING.from_arrow(values.at(owners))))
                 self.clear(name, owners)
                 has_other = np.zeros(len(owners), bool)
                 for _, others in self._of_name(plain):
                     has_other |= others.where.array[owners] != NO_PLACE
                 rows = np.flatnonzero(~has_other)
-                self._set(plain, owners[rows], _ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), _ANYTHING)
+                self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
     def _living(self) -> _Flags:
         """Which of the keys at hand have anything."""
@@ -512,7 +437,7 @@ class KeyedColumns:
         return self._pages[number].own_bytes if made.are_changes else 0
 
     def _store_page(self, number: int, made: _Made) -> None:
-        store, known = self._store, self._pages.get(number, _NOTHING)
+        store, known = self._store, self._pages.get(number, NO_PAGE)
         if made.are_changes:
             store.put_changes(number, made.content or b"")
         elif made.content is not None or known.size:
@@ -530,42 +455,47 @@ class KeyedColumns:
         numbers = addresses(self._hashes.array, count)
         is_wanted = np.zeros(max(count, *pages) + 1, bool)
         is_wanted[pages] = True
-        wanted = is_wanted[numbers]
+        is_beside = np.zeros(count, bool) if is_whole else self._are_beside(pages, numbers)
         is_change = self._has_changed.array | self._is_beside.array
-        is_beside = np.zeros(count, bool)
-        if not (is_whole or self._index.has_twins):
-            own = np.zeros(count, np.int64)
-            own[pages] = [self._pages[number].own_rows for number in pages]
-            beside, changed = (np.bincount(numbers[flags], minlength=count) for flags in (is_change, self._has_changed.array))
-            is_beside = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * changed * own)
-        rows = np.flatnonzero(wanted & np.where(is_beside[numbers], is_change, living))
+        rows = np.flatnonzero(is_wanted[numbers] & np.where(is_beside[numbers], is_change, living))
         rows = rows[order_by(numbers[rows])]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
-        starts = np.flatnonzero(np.append(True, numbers[rows][1:] != numbers[rows][:-1])) if len(rows) else _NO_ROWS
+        starts = np.flatnonzero(np.diff(numbers[rows], prepend=NO_PLACE))
         bounds = np.append(starts, len(rows))
-        of_timers, earliest = [], []
-        left = np.zeros(count, np.int64)
-        for timers in self.timers:
-            owners, times, order = timers.all()
-            in_order = TimersInOrder((), [(places[owners], times, order)])
-            in_order.cut(bounds)
-            of_timers.append(in_order)
-            least = np.full(count, MAX_MS)
-            np.minimum.at(least, numbers[owners], times)
-            has_any = np.zeros(count, bool)
-            has_any[numbers[owners]] = True
-            earliest.append((has_any, least))
-            left += np.bincount(numbers[owners[places[owners] == NO_PLACE]], minlength=count)
+        in_order: list[TimersInOrder] = []
+        earliest: list[Numbers] = []
+        staying = np.zeros(count, np.int64)
+        for of_kind in self.timers:
+            owners, times, order = of_kind.all()
+            in_order.append(TimersInOrder((), [(places[owners], times, order)]))
+            in_order[-1].cut(bounds)
+            earliest.append(np.full(count, _NEVER))
+            np.minimum.at(earliest[-1], numbers[owners], times)
+            staying += np.bincount(numbers[owners[places[owners] == NO_PLACE]], minlength=count)
         expiries = self._expiries(numbers)
         found = dict.fromkeys(pages, _Made())
-        for i, (number, content, timers) in enumerate(self._encoded(numbers, rows, bounds, of_timers, is_beside)):
-            found[number] = _Made(
-                content,
-                sum(count_of([kind]) for kind in timers) + (int(left[number]) if is_beside[number] else 0),
-                (*(int(least[number]) if has_any[number] else None for has_any, least in earliest), expiries.get(number)),
-                bool(is_beside[number]),
-            )
+        for number, content, timers in self._encoded(numbers, rows, bounds, in_order, is_beside):
+            times_of_page = (int(of_kind[number]) for of_kind in earliest)
+            due = (*(None if time_ms == _NEVER else time_ms for time_ms in times_of_page), expiries.get(number))
+            beside = bool(is_beside[number])
+            found[number] = _Made(content, count_of(timers) + (int(staying[number]) if beside else 0), due, beside)
+        return found
+
+    def _are_beside(self, pages: Sequence[int], numbers: Numbers) -> _Flags:
+        """For which pages the rows that have changed are stored beside them.
+
+        Each time, all of them are written again, so that by now twice as much was written as they were squared, in
+        units of those of one time.
+        """
+        count = self._store.count
+        if self._index.has_twins:  # which could not be told apart by their hashes
+            return np.zeros(count, bool)
+        own = np.zeros(count, np.int64)
+        own[pages] = [self._pages[number].own_rows for number in pages]
+        now = np.bincount(numbers[self._has_changed.array], minlength=count)
+        beside = np.bincount(numbers[self._has_changed.array | self._is_beside.array], minlength=count)
+        found: _Flags = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * now * own)
         return found
 
     def _encoded(
@@ -595,48 +525,14 @@ class KeyedColumns:
         found: dict[int, int] = {}
         for _, values in self._expiring():
             owners = values.owners()
-            for number, time_ms in zip(numbers[owners].tolist(), _expiries_of(values.at(owners)), strict=True):
+            for number, time_ms in zip(numbers[owners].tolist(), expiries_of(values.at(owners)), strict=True):
                 if time_ms is not None:
                     found[number] = min(time_ms, found.get(number, time_ms))
         return found
 
 
-def _known(page: Page, changes: Page | None, *, is_page: bool) -> _Known:
-    parts = [page] if changes is None else [page, changes]
-    kinds = list(zip(*(part.timers for part in parts), strict=True))
-    expiries = [
-        time_ms
-        for part in parts
-        for (name, _), values in zip(part.types.values, part.types.values_of(part.rows), strict=True)
-        if name.endswith(SUFFIX)
-        for time_ms in _expiries_of(values.drop_null())
-        if time_ms is not None
-    ]
-    earliest = (*map(earliest_of, kinds), min(expiries, default=None))
-    return _Known(
-        page.size if is_page else 0,
-        len(page.rows) if is_page else 0,
-        sum(part.size for part in parts),
-        sum(map(count_of, kinds)),
-        earliest,
-        page.types if is_page else None,
-    )
-
-
-def _expiries_of(values: pa.Array) -> list[int | None]:
-    return [expiry_of(stored) for stored in _ANYTHING.from_arrow(values)]
-
-
 def _parts(kind: TypeInformation) -> Sequence[TypeInformation]:
     return kind.types if isinstance(kind, CompositeTypeInfo) else [kind]
-
-
-def _has_text(kind: TypeInformation) -> bool:
-    """Whether a type can be told from its text, so that a page can say that it has it."""
-    try:
-        return type_of_text(str(kind)) == kind
-    except ValueError:
-        return False
 
 
 def _is_valid(values: pa.Array) -> _Flags:

@@ -1,8 +1,8 @@
 """Form of buckets whose keys have their values and timers in columns: for operators that work on columns.
 
 Such a bucket is a *page*. It lies where a bucket of objects would lie, and says itself which types it has, so that
-``Bucket.from_bytes`` reads it too. What has become of some of its keys since may follow it, in the same form: *changes*,
-each of which stands for the row of its key.
+``Bucket.from_bytes`` reads it too. What has become of some of its keys since may follow it, in the same form: the
+*changes* of the page, rows that stand for those of their keys.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _array(kind: pa.DataType, count: int, buffers: Iterator[pa.Buffer | None]) -
     if pa.types.is_fixed_size_list(kind):
         of_parts = count * kind.list_size
     elif not pa.types.is_struct(kind):
-        of_parts = int(np.frombuffer(own[1], np.int32)[count])
+        of_parts = pa.Array.from_buffers(pa.int32(), count + 1, [None, own[1]])[count].as_py()
     parts = [_array(kind.field(i).type, of_parts, buffers) for i in range(kind.num_fields)]
     return pa.Array.from_buffers(kind, count, own, children=parts)
 

@@ -1,0 +1,170 @@
+"""Pages as they are stored, and buckets of objects as pages, for keyed state on columns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo.widening import type_of_text
+from eventide.errors import DataError, StateError
+from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.state.bucket import NO_TIMES, Bucket
+from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.pages import (
+    HASH,
+    NO_TIMERS,
+    Page,
+    PageTypes,
+    is_page,
+    read_parts,
+    without_timers_of,
+)
+from eventide.runtime.state.timers import NO_PLACE, count_of, earliest_of
+
+ANYTHING = Types.PICKLED_BYTE_ARRAY()
+
+
+class NoColumns(StateError):
+    """Columns cannot hold what is stored: it has to be used as objects."""
+
+
+class StoredPage(NamedTuple):
+    """A page as it is stored, or nothing.
+
+    Attributes:
+        own_bytes: the bytes of the page itself, without its changes; 0 for a bucket of objects.
+        own_rows: its rows.
+        size: the bytes of both.
+        timers: how many there are.
+        earliest: the earliest time of each kind, in milliseconds.
+        types: those of the page itself.
+    """
+
+    own_bytes: int = 0
+    own_rows: int = 0
+    size: int = 0
+    timers: int = 0
+    earliest: tuple[int | None, ...] = NO_TIMES
+    types: PageTypes | None = None
+
+
+NO_PAGE = StoredPage()
+
+
+class PageReader:
+    """Reads pages and buckets of objects.
+
+    Args:
+        key: the type of the keys.
+        is_exact: whether objects have to come back as they are, type for type.
+
+    Attributes:
+        kinds: the types of values by name, where they are known.
+    """
+
+    def __init__(self, key: TypeInformation, *, is_exact: bool) -> None:
+        self._key = key
+        self._is_exact = is_exact
+        self.kinds: dict[str, TypeInformation] = {}
+
+    def declare(self, name: str, kind: TypeInformation) -> None:
+        """Say the type of the values of a name."""
+        self.kinds[name] = kind if _has_text(kind) else ANYTHING
+
+    def read(self, content: bytes) -> tuple[Page, Page | None, StoredPage]:
+        """A page and its changes, and how they are stored.
+
+        Raises:
+            NoColumns: if columns cannot hold what it is.
+        """
+        page, changes = self._parts_of(content)
+        return page, changes, _stored(page, changes, is_page=is_page(content))
+
+    def _parts_of(self, content: bytes) -> tuple[Page, Page | None]:
+        """A page and its changes, or a bucket of objects as a page."""
+        if not is_page(content):
+            return self._page_of(Bucket.from_bytes(content), len(content)), None
+        page, changes = read_parts(content)
+        if changes is None:
+            return self._with_key(page), None
+        return self._with_key(without_timers_of(page, changes)), self._with_key(changes)
+
+    def _with_key(self, page: Page) -> Page:
+        """A page whose keys are of the type that they have now."""
+        if page.types.key == self._key:
+            return page
+        keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
+        hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
+        types = PageTypes(self._key, page.types.values)
+        return page._replace(types=types, rows=types.rows(keys, hashes, values))
+
+    def _page_of(self, bucket: Bucket, size: int) -> Page:
+        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
+            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
+        count = len(bucket.keys)
+        found: dict[tuple[str, TypeInformation], pa.Array] = {}
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            kind = self.kinds.get(name, ANYTHING)
+            if not kind.is_pickled:
+                objects = list(map(loads, values)) if are_pickled else values
+                if not kind.keeps(objects):
+                    kind = ANYTHING
+            if kind.is_pickled:
+                array = pa.array(values if are_pickled else list(map(dumps, values)), pa.binary())
+            else:
+                array = kind.to_arrow(objects)
+            where = np.full(count, NO_PLACE)
+            where[range(count) if owners is None else owners] = np.arange(len(array))
+            found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
+        types = PageTypes(self._key, tuple(found))
+        rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
+        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
+
+    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
+        """Some keys that are stored as objects, by their parts."""
+        kind = self._key
+        try:
+            if not self._is_exact or kind.keeps(keys):
+                array = kind.to_arrow(keys)
+                return array.flatten() if isinstance(kind, CompositeTypeInfo) else [array]
+        except (DataError, ValueError, OverflowError) as error:
+            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
+        raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
+
+
+def _stored(page: Page, changes: Page | None, *, is_page: bool) -> StoredPage:
+    parts = [page] if changes is None else [page, changes]
+    kinds = list(zip(*(part.timers for part in parts), strict=True))
+    expiries = [
+        time_ms
+        for part in parts
+        for (name, _), values in zip(part.types.values, part.types.values_of(part.rows), strict=True)
+        if name.endswith(SUFFIX)
+        for time_ms in expiries_of(values.drop_null())
+        if time_ms is not None
+    ]
+    earliest = (*map(earliest_of, kinds), min(expiries, default=None))
+    return StoredPage(
+        page.size if is_page else 0,
+        len(page.rows) if is_page else 0,
+        sum(part.size for part in parts),
+        sum(map(count_of, kinds)),
+        earliest,
+        page.types if is_page else None,
+    )
+
+
+def expiries_of(values: pa.Array) -> list[int | None]:
+    """When each of some values expires first, in milliseconds; None for one that stays until it is read."""
+    return [expiry_of(stored) for stored in ANYTHING.from_arrow(values)]
+
+
+def _has_text(kind: TypeInformation) -> bool:
+    """Whether a type can be told from its text, so that a page can say that it has it."""
+    try:
+        return type_of_text(str(kind)) == kind
+    except ValueError:
+        return False
