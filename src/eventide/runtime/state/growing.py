@@ -88,6 +88,8 @@ class HashIndex:
 
     def add(self, hashes: Hashes, first: int) -> None:
         """Take in hashes, which stand one after the other."""
+        if not len(hashes):
+            return
         order = np.argsort(hashes)
         run = hashes[order], order + first
         self.has_twins = self.has_twins or bool((run[0][1:] == run[0][:-1]).any())

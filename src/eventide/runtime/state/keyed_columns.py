@@ -36,10 +36,9 @@ from eventide.runtime.state.pages import (
     PageTypes,
     Timers,
     encode_page,
-    without_empty,
 )
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, Numbers, TimersInOrder, count_of, placed
+from eventide.runtime.state.timers import NO_PLACE, PLACES, Numbers, TimersInOrder, count_of, placed
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
@@ -283,14 +282,17 @@ class KeyedColumns:
     def _of_name(self, name: str) -> list[tuple[TypeInformation, _Values]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
 
+    def _values_of(self, of: tuple[str, TypeInformation]) -> _Values:
+        if of not in self._values:
+            self._values[of] = _Values(of[1], len(self))
+        return self._values[of]
+
     def _expiring(self) -> list[tuple[str, _Values]]:
         return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
 
     def _set(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
         self.clear(name, places)
-        if (name, kind) not in self._values:
-            self._values[name, kind] = _Values(kind, len(self))
-        self._values[name, kind].set(places, values)
+        self._values_of((name, kind)).set(places, values)
 
     def _brought(self, name: str, objects: list[Any], kind: TypeInformation) -> pa.Array:
         """Some objects, as a column of a type."""
@@ -335,33 +337,29 @@ class KeyedColumns:
                 if of_page is not None:
                     changes[of_page.types].append(of_page)
             self._pages |= known
-            hashes = [part.rows.column(HASH).to_numpy() for parts in changes.values() for part in parts]
             for types, parts in pages.items():
-                self._take_in(types, parts, np.concatenate(hashes) if hashes else None)
-            self._read_rows += len(self) - first
+                self._take_in(types, parts)
             for types, parts in changes.items():
-                self._read_rows += sum(len(without_empty(part).rows) for part in parts)
-                first_of_these = self._take_in(types, parts)
-                self._is_beside.array[first_of_these:] = True
+                self._take_in(types, parts, are_changes=True)
             self._forget_times(first)
 
-    def _take_in(self, types: PageTypes, pages: list[Page], replaced: Hashes | None = None) -> int:
-        """Have the rows of pages at hand, which have the same types, but for those of some hashes.
-
-        Returns:
-            the place of the first of them.
-        """
-        first = len(self)
-        rows = pa.concat_batches([page.rows for page in pages])
-        places = first + np.arange(len(rows))
-        if replaced is not None:
-            stays = ~np.isin(rows.column(HASH).to_numpy(), replaced)
-            rows, places = rows.filter(pa.array(stays)), first + np.cumsum(stays) - 1
-        self._add(rows.column(HASH).to_numpy(), types.parts_of(rows))
-        for (name, kind), column in zip(types.values, types.values_of(rows), strict=True):
-            if (name, kind) not in self._values:
-                self._values[name, kind] = _Values(kind, len(self))
-            self._values[name, kind].set(slice(first, None), column)
+    def _take_in(self, types: PageTypes, pages: list[Page], *, are_changes: bool = False) -> None:
+        """Have the rows of pages of the same types at hand; or of their changes, in place of what they replace."""
+        rows, first = pa.concat_batches([page.rows for page in pages]), len(self)
+        hashes: Hashes = rows.column(HASH).to_numpy()
+        places = self._index.find(hashes) if are_changes else np.full(len(rows), NO_PLACE)
+        new = np.flatnonzero(places == NO_PLACE)
+        places[new] = first + np.arange(len(new))
+        is_all = len(new) == len(rows)
+        self._add(hashes[new], [part if is_all else part.take(pa.array(new)) for part in types.parts_of(rows)])
+        if are_changes:
+            self._is_beside.array[places] = True
+            for values in self._values.values():
+                values.where.array[places] = NO_PLACE
+        is_empty, has_timers = np.ones(len(rows), bool), [_NO_ROWS]
+        for of, column in zip(types.values, types.values_of(rows), strict=True):
+            self._values_of(of).set(places, column)
+            is_empty &= ~_is_valid(column)
         begin = 0
         for page in pages:
             end = begin + len(page.rows)
@@ -369,8 +367,12 @@ class KeyedColumns:
                 moved = placed(columns, places[begin:end])
                 if moved is not None:
                     timers.take_in(moved)
+                    has_timers.append(np.frombuffer(moved[0], PLACES))
             begin = end
-        return first
+        if are_changes:
+            is_empty &= ~np.isin(places, np.concatenate(has_timers))
+            self._read_rows -= int(np.count_nonzero(is_empty))
+        self._read_rows += len(new)
 
     def _forget_times(self, first: int) -> None:
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""

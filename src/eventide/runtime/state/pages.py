@@ -171,7 +171,7 @@ def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: PageTyp
 
 def _packed(rows: pa.RecordBatch) -> bytes | None:
     """A few rows: the buffers of their columns, after how many bytes each has; None if one is too large for that."""
-    copied = rows.take(pa.array(np.arange(len(rows))))  # so that no buffer has more than these rows
+    copied = pa.concat_batches([rows, rows.slice(0, 0)])  # so that no buffer has more than these rows
     buffers = [buffer for column in copied.columns for buffer in column.buffers()]
     if any(buffer is not None and buffer.size >= _NO_BUFFER for buffer in buffers):
         return None
