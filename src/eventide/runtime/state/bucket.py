@@ -277,7 +277,8 @@ class BucketStore:
     before nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the
     index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
     version wrote the buckets that did not count them. The index also has how many buckets have changes beside them: as
-    long as none has, these are not looked for.
+    long as none has, these are not looked for. ``credit`` is how many bytes the user of the store may spend on more
+    buckets where these would not be worth it at once; it is kept for as long as there are changes.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
@@ -295,6 +296,7 @@ class BucketStore:
         self.timers: int | None = 0 if stored is None else content.get("timers")
         self._changes: int = content.get("changes", 0)
         self._has_changes: set[int] = set()
+        self.credit: int = content.get("credit", 0)
 
     @property
     def entries(self) -> int:
@@ -375,7 +377,7 @@ class BucketStore:
             return
         content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
         content |= {} if self.timers is None else {"timers": self.timers}
-        content |= {"changes": self._changes} if self._changes else {}
+        content |= {"changes": self._changes, "credit": self.credit} if self._changes else {}
         earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
         stored = json.dumps(content | earliest).encode()
         if stored != self._stored:

@@ -417,9 +417,11 @@ class KeyedColumns:
             now = {number: len(page.content or b"") + self._bytes_before(number, page) for number, page in new.items()}
             size = sum(length - sizes.get(number, 0) for number, length in now.items())
             sizes |= now
-            if store.size < PAGE_BYTES and most == MOST_BUCKETS:
-                written = sum(len(page.content or b"") for page in new.values())
-                most = store.count + max(1, 2 * written * len(sizes) // (sum(sizes.values()) + 1))
+            if store.size < PAGE_BYTES and most == MOST_BUCKETS:  # splitting costs no more than what has changed
+                store.credit += sum(len(page.content or b"") for page in new.values())
+                average = sum(sizes.values()) // len(sizes) + 1
+                most = store.count + store.credit // average
+                store.credit %= average
             before = store.count
             moving = store.grow(entries, size, most - before)
             try:
