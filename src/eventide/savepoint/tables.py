@@ -17,6 +17,7 @@ from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
+from eventide.runtime.state.extents import HASH, RowStore
 from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
@@ -25,6 +26,7 @@ from eventide.runtime.window.functions import WindowSpec
 from eventide.savepoint.rows import CHUNK, DUE, GROUP, ROW
 
 _BESIDE = (GROUP, ROW, CHUNK, DUE)
+_HASHES_AT_ONCE = 65_536
 _DIGITS = 19
 """How many digits a 64-bit integer has at most."""
 
@@ -47,6 +49,17 @@ def of_buckets(store: BucketStore, max_parallelism: int) -> Iterator[pa.Table]:
         if content is not None:
             table = decode_table(content)
             yield _with_groups(table, max_parallelism).append_column(DUE, constant(due, len(table)))
+
+
+def of_extents(store: RowStore, max_parallelism: int) -> Iterator[pa.Table]:
+    """The rows by key, with when the earliest of all is due."""
+    due = store.next_of_others(0)
+    hashes = store.others()
+    for begin in range(0, len(hashes), _HASHES_AT_ONCE):
+        for _, rows in store.read(hashes[begin : begin + _HASHES_AT_ONCE]):
+            table = _with_groups(rows.drop_columns([HASH]), max_parallelism)
+            yield table.append_column(DUE, constant(MAX_MS if due is None else due, len(table)))
+        store.forget()
 
 
 def of_chunks(store: StoredChunks, max_parallelism: int) -> Iterator[pa.Table]:

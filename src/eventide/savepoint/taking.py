@@ -17,6 +17,7 @@ from eventide.pickling.pickles import is_pickle
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
+from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.state.pages import is_page
 from eventide.savepoint import tables
@@ -76,6 +77,9 @@ class StateWriter:
                     elif not is_keyed:
                         of_buckets = tables.of_buckets(store, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_buckets)
+                for part in _parts(own, EXTENTS):
+                    extents = RowStore(PartOfState(MemoryBackend(own), part), 1)
+                    _write_tables(directory, operator, part, place, tables.of_extents(extents, self.max_parallelism))
                 for part in _parts(own, _CHUNKS):
                     chunks = StoredChunks(PartOfState(MemoryBackend(own), part))
                     keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))

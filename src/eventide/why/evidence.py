@@ -11,11 +11,14 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
 from eventide.pickling.stand_ins import shown_loads
+from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
+from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import BUCKET, decompressed
 from eventide.runtime.state.chunks import CHUNKS
+from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.operators import small_values
 
 Json: TypeAlias = dict[str, Any]
@@ -162,18 +165,26 @@ class Evidence:
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
 
     def stored(self, operator: Json) -> Iterator[Stored]:
-        """All that an operator keeps by key and by window: buckets with what follows them, then the chunks by row."""
+        """All that an operator keeps by key and by window: buckets with their changes, rows, then the chunks by row."""
         pieces: dict[tuple[str, int, int, int], dict[int, bytes]] = {}
         buckets: dict[tuple[str, int, str], dict[str, bytes]] = {}
+        rows: dict[tuple[str, int], dict[str, bytes]] = {}
         for subtask, name, content in self.read(operator["id"], ""):
             part, path = _part_of(name)
             if path[0] == BUCKET:
                 buckets.setdefault((part, subtask, path[1]), {})["/".join(path)] = decompressed(content)
+            elif path[0] in NAMES:
+                rows.setdefault((part, subtask), {})["/".join(path)] = content
             elif path[0] == CHUNKS and len(path) > 1:
                 row, number, piece, *_ = (*map(int, path[1:]), 0)
                 pieces.setdefault((part, row, subtask, number), {})[piece] = content
         for (part, *_), with_changes in buckets.items():
             yield Stored(part, None, b"".join(content for _, content in sorted(with_changes.items())))
+        small = self._small(operator)
+        for (part, subtask), values in sorted(rows.items()):
+            store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}), 1)
+            for _, found in store.read(store.others()):
+                yield Stored(part, None, encode_table(found.drop_columns([HASH])))
         for (part, row, *_), parts in sorted(pieces.items()):
             yield Stored(part, row, b"".join(content for _, content in sorted(parts.items())))
 

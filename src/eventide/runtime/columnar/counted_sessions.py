@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eventide.common.ms import add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, running
+from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, dropped_at, running
 from eventide.runtime.columnar.layout import COUNT, END, START, constant, numbered_together
 
 _PART = "__part"
@@ -184,6 +184,6 @@ class CountedSessionOperator(SessionOperator):
         columns = {each.name: pa.nulls(count, each.type) for each in fields}
         return pa.table({**columns, ROWS: constant(0, count)}, schema=pa.schema(fields))
 
-    def _next_time(self, sessions: pa.Table) -> int:
-        """When the first session is dropped."""
-        return add_ms(int(sessions.column(END).to_numpy().min()) - 1, self.spec.lateness_ms)
+    def _due(self, sessions: pa.Table) -> Array:
+        """When each session is dropped."""
+        return dropped_at(sessions.column(END).to_numpy() - 1, self.spec.lateness_ms)

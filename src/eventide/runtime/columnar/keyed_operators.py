@@ -73,7 +73,7 @@ class SessionOperator(ColumnarOperator):
 
     def flush(self) -> None:
         """Store the state."""
-        self._open.flush(self._next_time)
+        self._open.flush(self._due(self._open.table))
 
     def held(self) -> dict[str, int]:
         """How many sessions are open, or may still be added to."""
@@ -166,14 +166,11 @@ class SessionOperator(ColumnarOperator):
         sessions[:] = [*apart, (start, end)]
         return True
 
-    def _next_time(self, sessions: pa.Table) -> int:
-        """When something is due: a session fires, or one that has fired is dropped."""
+    def _due(self, sessions: pa.Table) -> Array:
+        """When something is due of each session: it fires, or has fired and is dropped."""
         last = _column(sessions, END) - 1
-        fired = has_passed(last, self.watermark)
-        due = [int(last[~fired].min())] if not fired.all() else []
-        if fired.any():
-            due.append(add_ms(int(last[fired].min()), self.spec.lateness_ms))
-        return min(due)
+        due: Array = np.where(has_passed(last, self.watermark), dropped_at(last, self.spec.lateness_ms), last)
+        return due
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +208,12 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     at = np.flatnonzero(is_first)
     last = np.append(at[1:], len(order)) - 1 if len(at) else at
     return MergedIntervals(number, order[at], sorted_starts[at], reach[last])
+
+
+def dropped_at(last: Array, lateness_ms: int) -> Array:
+    """The watermarks with which windows are dropped, given the last millisecond of each."""
+    dropped: Array = np.where(last > MAX_MS - lateness_ms, MAX_MS, last + lateness_ms)
+    return dropped
 
 
 def _column(table: pa.Table, name: str) -> Array:
@@ -285,7 +288,7 @@ class CountOperator(ColumnarOperator):
 
     def flush(self) -> None:
         """Store the state."""
-        self._open.flush(self._drop_time)
+        self._open.flush(self._due(self._open.table))
 
     def held(self) -> dict[str, int]:
         """How many keys have a window that holds something; not where a key may have several."""
@@ -294,11 +297,13 @@ class CountOperator(ColumnarOperator):
     def _last_late(self, times: Panes) -> int:
         return times.last_late(self.spec.lateness_ms, self.watermark)
 
-    def _drop_time(self, opened: pa.Table) -> int:
+    def _due(self, opened: pa.Table) -> Array:
+        """When each window is dropped."""
         if self._times is None:
-            return MAX_MS
-        first = self._times.window(int(_column(opened, WINDOW).min()))
-        return add_ms(first.max_timestamp(), self.spec.lateness_ms)
+            return np.full(len(opened), MAX_MS)
+        numbers, of_row = np.unique(_column(opened, WINDOW), return_inverse=True)
+        last = np.array([self._times.window(number).max_timestamp() for number in numbers.tolist()], np.int64)
+        return dropped_at(last, self.spec.lateness_ms)[of_row]
 
     def _add(self, rows: pa.Table) -> None:
         """Add each row to its window, and fire."""

@@ -1,7 +1,7 @@
 """Tables in a state backend: partial aggregates by pane, and rows by key.
 
-``PaneTree`` has the sums of panes that windows with many panes in common share. ``KeyedTable`` has its rows in buckets
-by the hash of the key, read when one of its keys is touched.
+``PaneTree`` has the sums of panes that windows with many panes in common share. ``KeyedTable`` has rows by key, which
+are read when their key is touched.
 """
 
 from __future__ import annotations
@@ -16,12 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.common.ms import MAX_MS
 from eventide.runtime.columnar.layout import numbered_together, slices_by
 from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of_columns
-from eventide.runtime.state.backend import Backend, without_collection
-from eventide.runtime.state.bucket import BucketStore, addresses
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
+from eventide.runtime.state.extents import HASH, RowStore
+from eventide.runtime.state.runs import Numbers
 
 Merge: TypeAlias = Callable[[pa.Table], pa.Table]
 
@@ -300,102 +304,118 @@ class _Cover:
         return found
 
 
-_BUCKET = "__bucket"
-_BUCKET_BYTES = 32_768
-_OFFSET_BYTES = 4
-
-
 class KeyedTable:
-    """One table of all rows whose bucket was read in this micro-batch; what has changed is written back once.
+    """One table of all rows whose keys were touched in this micro-batch; what has changed is written back once.
 
-    Rows of a bucket keep their order. Each bucket has a time, so that those with something due can be found without
-    reading any.
+    Rows of a key keep their order. Each key has a time, so that those with something due can be found without reading
+    any.
     """
 
-    def __init__(self, backend: Backend, schema: pa.Schema, keys: list[str], bucket_bytes: int = _BUCKET_BYTES) -> None:
-        self._store = BucketStore(backend, bucket_bytes, ("times",))
+    def __init__(self, backend: Backend, schema: pa.Schema, keys: list[str]) -> None:
+        self._store = RowStore(backend, 1)
         self._keys = keys
-        self._buckets: dict[int, bytes | None] = {}
-        self._rows = self._bytes = 0
+        self._asked = np.zeros(0, np.uint64)
+        self._before = schema.insert(0, pa.field(HASH, pa.uint64())).empty_table()
         self.table = schema.empty_table()
+        self._former = BucketStore(backend, 1, ("times",))
+        if self._former.entries:
+            self._read_former()
 
     @property
     def count(self) -> int:
         """Number of rows, those that were not read among them; asked after :meth:`flush`."""
-        return self._store.entries
+        return int(self._store.user.get(_ROWS, 0))
 
     def read_keys_of(self, rows: pa.Table) -> None:
-        """Read the buckets of the keys of some rows."""
-        self._read(np.unique(self._buckets_of(rows)).tolist())
+        """Read the rows of the keys of some rows."""
+        hashes = np.unique(self._hashes_of(rows))
+        self._read(hashes[~np.isin(hashes, self._asked)])
 
     def read_due(self, time_ms: int) -> None:
-        """Read the buckets whose time has come."""
-        self._read(self._store.schedules[0].due(time_ms))
+        """Read the rows of the keys whose time has come: of all keys, at the end of time."""
+        self._read(self._store.others() if time_ms == MAX_MS else self._store.due(0, time_ms))
 
     def adopt(self, rows: pa.Table, due_ms: int) -> None:
         """Store rows of another table, where there are none; what is due of them is not before a time."""
-        self._read([0])
         self.table = rows
-        self.flush(lambda _: due_ms)
+        self.flush(np.full(len(rows), due_ms))
 
-    def flush(self, time_of: Callable[[pa.Table], int]) -> None:
-        """Write back what was read; ``time_of`` says when a bucket with rows should be read for its time."""
-        with without_collection():
-            self._read(self._store.grow(len(self.table) - self._rows, _size(self.table) - self._bytes))
-            left = dict(self._buckets)
-            table = self.table.combine_chunks()
-            numbered = table.append_column(_BUCKET, pa.array(self._buckets_of(table)))
-            for bucket, rows in slices_by(numbered, _BUCKET):
-                self._put(bucket, encode_table(rows), time_of(rows))
-                left.pop(bucket, None)
-            for bucket in sorted(left):
-                self._put(bucket, None, None)
+    def flush(self, due: Numbers) -> None:
+        """Write back what was read and has changed; a key is read for its time when the first of its rows is due."""
+        hashes = self._hashes_of(self.table)
+        asked = np.unique(hashes)
+        self._read(asked[~np.isin(asked, self._asked)])  # those that were put here without
+        order = np.argsort(hashes, kind="stable")
+        now = self.table.take(pa.array(order)).add_column(0, self._before.schema.field(0), pa.array(hashes[order]))
+        due = due[order]
+        before = self._before.take(pa.array(np.argsort(self._before.column(HASH).to_numpy(), kind="stable")))
+        changed = _changed_hashes(before, now)
+        is_changed = np.isin(hashes[order], changed)
+        self._store.write(now.filter(pa.array(is_changed)), [due[is_changed]])
+        self._store.delete(np.setdiff1d(before.column(HASH).to_numpy(), hashes))
+        first = np.flatnonzero(np.append(True, hashes[order][1:] != hashes[order][:-1])[: len(order)])
+        first_due = np.minimum.reduceat(due, first) if len(first) else due
+        stays = ~is_changed[first]
+        self._store.schedule(hashes[order][first][stays], [first_due[stays]])
+        self._store.user[_ROWS] = self.count + len(now) - len(before)
         self._store.flush()
-        self.table = self.table.slice(0, 0)
-        self._buckets = {}
-        self._rows = self._bytes = 0
+        self._asked = self._asked[:0]
+        self._before, self.table = self._before.slice(0, 0), self.table.slice(0, 0)
 
-    def _put(self, bucket: int, content: bytes | None, time_ms: int | None) -> None:
-        if content != self._buckets.get(bucket):
-            self._store.put(bucket, content)
-        self._store.schedules[0].set(bucket, time_ms)
-
-    def _read(self, buckets: Iterable[int]) -> None:
-        new = [bucket for bucket in buckets if bucket not in self._buckets]
-        self._buckets |= self._store.get_many(new)
-        found = [decode_table(content) for content in map(self._buckets.get, new) if content is not None]
+    def _read(self, hashes: Hashes) -> None:
+        if not len(hashes):
+            return
+        self._asked = np.union1d(self._asked, hashes)
+        found = [rows for _, rows in self._store.read(hashes)]
         if found:
             more = pa.concat_tables(found)
-            self._rows += len(more)
-            self._bytes += _size(more)
-            self.table = pa.concat_tables([self.table, more]).combine_chunks()
+            self._before = pa.concat_tables([self._before, more])
+            self.table = pa.concat_tables([self.table, more.drop_columns([HASH])]).combine_chunks()
 
-    def _buckets_of(self, rows: pa.Table) -> np.ndarray[Any, Any]:
+    def _read_former(self) -> None:
+        """Have the rows at hand that lie in the buckets of an earlier version, and leave none there."""
+        contents = self._former.get_many(range(self._former.count))
+        self.table = pa.concat_tables([decode_table(content) for content in contents.values() if content is not None])
+        self._former.forget(contents)
+
+    def _hashes_of(self, rows: pa.Table) -> Hashes:
         if not self._keys:
-            return np.zeros(len(rows), np.int64)
-        return addresses(hashes_of_columns([rows.column(name) for name in self._keys]), self._store.count)
+            return np.zeros(len(rows), np.uint64)
+        return hashes_of_columns([rows.column(name) for name in self._keys])
 
 
-def _size(table: pa.Table) -> int:
-    """How many bytes the values of a table take: those of its rows together, however they lie in memory.
-
-    So what was added when rows were written is what is taken away when they are read again. Arrow's own ``nbytes``
-    depends on how a table was made: on its chunks, and on whether it says that no value is null.
-    """
-    return sum(map(_size_of_column, table.columns))
+_ROWS = "rows"
 
 
-def _size_of_column(column: pa.ChunkedArray) -> int:
-    kind = column.type
-    if pa.types.is_struct(kind):
-        return sum(map(_size_of_column, column.flatten()))
-    if pa.types.is_map(kind):
-        entry = pa.struct([kind.key_field, kind.item_field])
-        return _size_of_column(column.cast(pa.list_(entry)))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return len(column) * _OFFSET_BYTES + _size_of_column(pc.list_flatten(column))
-    try:
-        size: int = len(column) * max(1, kind.bit_width // 8)
-    except ValueError:  # text or bytes
-        size = len(column) * _OFFSET_BYTES + (pc.sum(pc.binary_length(column)).as_py() or 0)
-    return size
+def _changed_hashes(before: pa.Table, now: pa.Table) -> Hashes:
+    """The hashes of which there are other rows now than before, or in another order; both tables are in their order."""
+    hashes, hashes_before = (table.column(HASH).to_numpy() for table in (now, before))
+    known, counts = np.unique(hashes, return_counts=True)
+    known_before, counts_before = np.unique(hashes_before, return_counts=True)
+    at = np.minimum(np.searchsorted(known_before, known), max(0, len(known_before) - 1))
+    alike = known_before[at] == known if len(known_before) else np.zeros(len(known), bool)
+    alike[alike] = counts_before[at[alike]] == counts[alike]
+    same = known[alike]
+    rows, rows_before = (
+        table.filter(pa.array(np.isin(of_table, same))) for table, of_table in ((now, hashes), (before, hashes_before))
+    )
+    differs = np.zeros(len(rows), bool)
+    for column, column_before in zip(rows.columns, rows_before.columns, strict=True):
+        differs |= ~_are_equal(column.combine_chunks(), column_before.combine_chunks())
+    changed = rows.column(HASH).to_numpy()[differs]
+    return np.concatenate([known[~alike], np.unique(changed)])
+
+
+def _are_equal(ones: pa.Array, others: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each row whether two values are equal bit for bit; those of nested types count as different."""
+    kind = ones.type
+    if pa.types.is_nested(kind):
+        return np.zeros(len(ones), bool)
+    if pa.types.is_floating(kind):
+        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[kind.bit_width]
+        ones, others = ones.view(bits), others.view(bits)
+    equal = pc.fill_null(pc.equal(ones, others), False)
+    if ones.null_count or others.null_count:
+        equal = pc.or_(equal, pc.and_(ones.is_null(), others.is_null()))
+    flags: np.ndarray[Any, np.dtype[np.bool_]] = equal.to_numpy(zero_copy_only=False)
+    return flags

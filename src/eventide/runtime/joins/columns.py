@@ -33,6 +33,7 @@ from eventide.runtime.columnar.layout import (
     TablePayload,
     joined_rows,
     key_names,
+    key_numbers,
     numbered_together,
     rows_in_time_order,
     slices_by,
@@ -196,8 +197,8 @@ _TIMES = [pa.field(TIMESTAMP, pa.int64()), pa.field(_GOES, pa.int64())]
 class IntervalColumnsOperator(ColumnJoinOperator):
     """Keeps the rows of each side by the hash of their key, and looks the new ones of the other side up in them.
 
-    A row is gone, for all that comes, as soon as nothing can meet it any more; it leaves the state when its bucket is
-    written next, or when half of its bucket is gone.
+    A row is gone, for all that comes, as soon as nothing can meet it any more; it leaves the state when its key is
+    touched next, or when all rows of its key are gone.
     """
 
     def __init__(self, spec: IntervalColumns, backend: Backend, context: OperatorContext) -> None:
@@ -238,8 +239,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     def flush(self) -> None:
         """Store the state, without what is gone."""
         for table in self._tables:
-            self._without_gone(table)
-            table.flush(_half_gone)
+            table.flush(self._all_gone(self._without_gone(table)))
 
     def held(self) -> dict[str, int]:
         """How many elements are stored; some may be gone for all that comes."""
@@ -274,12 +274,12 @@ class IntervalColumnsOperator(ColumnJoinOperator):
             table.table = table.table.filter(pa.array(~gone))
         return table.table
 
-
-def _half_gone(rows: pa.Table) -> int:
-    """The watermark at which half of some rows will be gone."""
-    goes = rows.column(_GOES).to_numpy()
-    middle = len(goes) // 2
-    return int(np.partition(goes, middle)[middle])
+    def _all_gone(self, rows: pa.Table) -> Array:
+        """For each row the watermark at which all rows of its key will be gone."""
+        keys, goes = key_numbers(rows, self.keys), rows.column(_GOES).to_numpy()
+        last = np.full(keys.max(initial=-1) + 1, MIN_MS)
+        np.maximum.at(last, keys, goes)
+        return last[keys]
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,6 +365,16 @@ class BucketStore:
         self._has_changes.add(bucket)
         return decompressed(stored) + decompressed(changes)
 
+    def forget(self, contents: Mapping[int, bytes | None]) -> None:
+        """Delete all buckets, which have these contents."""
+        for bucket, content in contents.items():
+            if content is not None:
+                self.put(bucket, None)
+            for schedule in self.schedules:
+                schedule.set(bucket, None)
+        self._entries = self._bytes = 0
+        self.flush()
+
     def flush(self) -> None:
         """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
         for schedule in self.schedules:
@@ -482,7 +492,7 @@ class Schedule:
             return
         self._changed.add(number)
         if time_ms is None:
-            del page[position]
+            page.pop(position)
         else:
             page[position] = time_ms
 

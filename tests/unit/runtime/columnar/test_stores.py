@@ -1,17 +1,16 @@
 """Tables in a state backend, read and written in few calls; windows of many panes, at a logarithm of their cost."""
 
-import json
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_rows, slices_by
 from eventide.runtime.columnar.stores import NUMBER, KeyedTable, PaneStore, PaneTree
-from eventide.runtime.elements.keys import stable_hash
+from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import address
+from eventide.runtime.state.bucket import BucketStore
 
 
 def sums(table):
@@ -79,38 +78,59 @@ def test_what_one_batch_adds_bit_by_bit_is_merged_when_it_is_read():
 SCHEMA = pa.schema([("__key0", pa.string()), ("v", pa.int64())])
 
 
+def _values(table):
+    return table.table["v"].to_numpy()
+
+
 def test_rows_by_key_come_back_when_their_key_is_touched_or_their_time_has_come():
     backend = MemoryBackend()
-    in_bucket = {address(stable_hash(key), 3): key for key in "abcdefghij"}
-    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
-    table.table = pa.table({"__key0": [in_bucket[i] for i in range(3)], "v": [1, 20, 30]}, schema=SCHEMA)
-    table.flush(lambda rows: int(np.min(rows["v"].to_numpy())))
-    assert [name for name in backend.values if "/" in name] == ["bucket/0", "bucket/1", "bucket/2", "times/0"]
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
+    table.table = pa.table({"__key0": ["a", "b", "c", "b"], "v": [1, 20, 30, 19]}, schema=SCHEMA)
+    table.flush(_values(table))
+    assert table.count == 4
 
-    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
-    table.read_keys_of(pa.table({"__key0": [in_bucket[1]]}))
-    assert table.table["v"].to_pylist() == [20]
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
+    table.read_keys_of(pa.table({"__key0": ["b"]}))
+    assert table.table["v"].to_pylist() == [20, 19]
     table.read_due(5)
-    assert sorted(table.table["v"].to_pylist()) == [1, 20]
+    assert sorted(table.table["v"].to_pylist()) == [1, 19, 20]
     table.table = table.table.slice(0, 0)
-    table.flush(lambda rows: 0)
+    table.flush(_values(table))
+    assert table.count == 1
 
-    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes=1)
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
     table.read_due(2**63 - 1)
     assert table.table["v"].to_pylist() == [30]
     table.table = table.table.slice(0, 0)
-    table.flush(lambda rows: 0)
+    table.flush(_values(table))
     assert backend.values == {}
 
 
-@given(
-    st.lists(st.dictionaries(st.text("abcdef", max_size=2), st.none() | st.integers(0, 9), max_size=8), max_size=8),
-    st.sampled_from([1, 50, 10_000]),
-)
-def test_a_keyed_table_is_a_dict_whatever_the_size_of_its_buckets(batches, bucket_bytes):
+def test_the_buckets_of_an_earlier_version_are_read_and_are_gone_then():
+    backend = MemoryBackend()
+    rows = pa.table({"__key0": ["a", "b", "c", "b"], "v": [1, 20, 30, 19]}, schema=SCHEMA)
+    store = BucketStore(backend, 1, ("times",))
+    store.grow(len(rows), 3)
+    for bucket, part in slices_by(rows.append_column("__bucket", pa.array([0, 1, 2, 1])), "__bucket"):
+        store.put(bucket, encode_table(part))
+        store.schedules[0].set(bucket, 1)
+    store.flush()
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
+    table.read_keys_of(rows.slice(0, 1))
+    assert sorted(table.table["v"].to_pylist()) == [1, 19, 20, 30]
+    table.flush(_values(table))
+    assert not [name for name in backend.values if name.startswith("bucket")]
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
+    table.read_due(19)
+    assert sorted(table.table["v"].to_pylist()) == [1, 19, 20]
+    assert KeyedTable(backend, SCHEMA, ["__key0"]).count == 4
+
+
+@given(st.lists(st.dictionaries(st.text("abcdef", max_size=2), st.none() | st.integers(0, 9), max_size=8), max_size=8))
+def test_a_keyed_table_is_a_dict(batches):
     backend, model = MemoryBackend(), {}
     for batch in batches:
-        table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes)
+        table = KeyedTable(backend, SCHEMA, ["__key0"])
         table.read_keys_of(pa.table({"__key0": pa.array(list(batch), pa.string())}))
         kept = dict(zip(*table.table.to_pydict().values(), strict=True))
         assert kept.items() <= model.items()
@@ -122,8 +142,8 @@ def test_a_keyed_table_is_a_dict_whatever_the_size_of_its_buckets(batches, bucke
             if left
             else (SCHEMA.empty_table())
         )
-        table.flush(lambda rows: int(np.min(rows["v"].to_numpy())))
-    table = KeyedTable(backend, SCHEMA, ["__key0"], bucket_bytes)
+        table.flush(_values(table))
+    table = KeyedTable(backend, SCHEMA, ["__key0"])
     table.read_due(3)
     found = dict(zip(*table.table.to_pydict().values(), strict=True))
     assert found.items() <= model.items()
@@ -162,18 +182,44 @@ def many_types(keys):
     return whole.slice(1, count)
 
 
-def test_the_size_of_buckets_does_not_change_while_their_rows_stay_the_same():
-    backend, said = MemoryBackend(), []
-    keys = [f"key {i}" for i in range(100)]
-    for first in range(50):
-        some = sorted(keys[: 1 + 2 * first], reverse=bool(first % 2)) if said else keys
-        table = KeyedTable(backend, MANY_TYPES, ["__key0"], bucket_bytes=500)
-        table.read_keys_of(pa.table({"__key0": some}))
-        there = table.table if said else many_types(keys)
-        table.table = pa.concat_tables([there.slice(first), there.slice(0, first)])
-        table.flush(lambda rows: 0)
-        said.append(json.loads(backend.get("buckets")))
-    assert said == said[:1] * 50
+def test_what_is_read_and_stays_as_it_is_is_not_written_and_what_changes_is_found_by_its_bits():
+    backend = MemoryBackend()
+    plain = ["__key0", "number", "truth", "float"]
+    schema = pa.schema([*(MANY_TYPES.field(name) for name in plain[:3]), ("float", pa.float64())])
+    rows = many_types([f"key {i}" for i in range(100)]).select(plain[:3])
+    rows = rows.append_column("float", pa.array([None, 0.0, float("nan"), *range(97)], pa.float64()))
+    table = KeyedTable(backend, schema, ["__key0"])
+    table.table = rows.cast(schema)
+    table.flush(np.zeros(100, np.int64))
+    before = dict(backend.values)
+    table = KeyedTable(backend, schema, ["__key0"])
+    table.read_keys_of(rows)
+    table.table = pa.concat_tables([table.table.slice(50), table.table.slice(0, 50)])
+    table.flush(np.zeros(100, np.int64))
+    assert backend.values == before
+    table = KeyedTable(backend, schema, ["__key0"])
+    table.read_keys_of(rows)
+    other = pc.if_else(pc.equal(table.table["float"], 0.0), -0.0, table.table["float"])
+    table.table = table.table.set_column(3, "float", other)
+    table.flush(np.zeros(100, np.int64))
+    new = [name for name in backend.values.keys() - before.keys() if name.startswith("extent/")]
+    table = KeyedTable(backend, schema, ["__key0"])
+    table.read_keys_of(rows)
+    assert len(new) == 1
+    assert sorted(map(str, table.table["float"].to_pylist())) == sorted(map(str, other.to_pylist()))
+
+
+def test_rows_of_every_type_come_back():
+    backend, keys = MemoryBackend(), [f"key {i}" for i in range(100)]
+    expected = many_types(keys)
+    for first in range(0, 100, 9):
+        table = KeyedTable(backend, MANY_TYPES, ["__key0"])
+        table.read_keys_of(pa.table({"__key0": keys[: first + 1]}))
+        table.table = pa.concat_tables([table.table.slice(0, 0), expected.slice(0, first + 1)])
+        table.flush(np.zeros(first + 1, np.int64))
+    table = KeyedTable(backend, MANY_TYPES, ["__key0"])
+    table.read_due(0)
+    assert table.table.sort_by("number").to_pylist() == expected.slice(0, first + 1).to_pylist()
 
 
 def test_rows_are_sliced_by_value_in_the_order_of_values_and_keep_theirs():

@@ -1,0 +1,476 @@
+"""Rows by the hash of a key in a state backend: a log of extents, and an index that says where the rows of a hash are.
+
+What a micro-batch changes is appended as an extent, which never changes again. So what is written follows what has
+changed, and what is read follows what is touched, however many rows there are. A row is opaque to the store but for its
+hash: it is one row of an Arrow batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.common.ms import MAX_MS
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.runs import (
+    Numbers,
+    Records,
+    SortedRuns,
+    compressed,
+    content_of,
+    decompressed,
+    newest,
+)
+
+HASH = "__hash"
+"""The first column of all rows. Rows of one hash, where there are several, are written and read together."""
+
+NEVER = MAX_MS
+"""The due time of what is never due."""
+
+EXTENTS = "extents"
+"""The name of what says which extents there are."""
+
+NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
+"""What the names of values of a store begin with, before a slash."""
+
+_SCHEMA = "schema"
+_PAGE_BYTES = 49_152
+"""So many bytes of rows are one value in the backend: a call costs as much as what some 25 kB do."""
+
+_FEW_ROWS = 4_096
+"""Extents with fewer rows become one when there are `_MANY` of them."""
+
+_MANY = 16
+_GARBAGE = 3
+"""One row in so many may be garbage."""
+
+_GONE = np.uint64((1 << 64) - 1)
+_ROW_BITS = np.uint64(32)
+_ROW_MASK = np.uint64((1 << 32) - 1)
+_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+_NO_HASHES: Hashes = np.zeros(0, np.uint64)
+
+
+class Found(NamedTuple):
+    """Rows of one schema; ``places`` says of each which of the hashes asked for it has."""
+
+    places: Numbers
+    rows: pa.Table
+
+
+@dataclass(slots=True)
+class _Extent:
+    """An extent: the number of its schema, its rows, those on a page, and how many hashes it has, and still has."""
+
+    schema: int
+    rows: int
+    per_page: int
+    hashes: int
+    living: int
+
+    @property
+    def pages(self) -> int:
+        return -(-self.rows // self.per_page)
+
+
+class RowStore:
+    """Rows by hash, and the times at which they are due.
+
+    In a micro-batch each hash is read at most once, and before its rows are written or deleted; :meth:`flush` ends it.
+
+    Args:
+        backend: where they lie.
+        kinds: the number of kinds of time.
+
+    Attributes:
+        user: values of JSON by name that the user of the store keeps with the rows, while there are any.
+
+    >>> from eventide.runtime.state.backend import MemoryBackend
+    >>> schema = pa.schema([(HASH, pa.uint64()), ("n", pa.int64())])
+    >>> store = RowStore(MemoryBackend(), 1)
+    >>> hashes = np.array([5, 7], np.uint64)
+    >>> store.read(hashes)
+    []
+    >>> store.write(pa.table([hashes, [50, 70]], schema=schema), [np.array([1_000, NEVER])])
+    >>> store.flush()
+    >>> [found] = store.read(np.array([6, 7], np.uint64))
+    >>> found.places.tolist(), found.rows.column("n").to_pylist()
+    ([1], [70])
+    >>> store.due(0, 999).tolist(), store.due(0, 1_000).tolist()
+    ([], [5])
+    """
+
+    def __init__(self, backend: Backend, kinds: int) -> None:
+        self._backend = backend
+        self._kinds = kinds
+        self._stored = backend.get(EXTENTS)
+        head: dict[str, Any] = {} if self._stored is None else json.loads(self._stored)
+        self._schemas: dict[int, pa.Schema] = {}
+        self._count_of_schemas: int = head.get("schemas", 0)
+        self._extents = {number: _Extent(*extent) for number, *extent in head.get("extents", ())}
+        self._next: int = head.get("next", 0)
+        self._index = SortedRuns(backend, "index", ["<u8", "<u8", *["<i8"] * kinds], head.get("index", ()))
+        runs = head.get("times") or [()] * kinds
+        self._times = [SortedRuns(backend, f"times/{kind}", ["<i8", "<u8"], run) for kind, run in enumerate(runs)]
+        self.user: dict[str, Any] = head.get("user", {})
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have nothing at hand."""
+        self._pages: dict[tuple[int, int], pa.RecordBatch] = {}
+        self._asked: Hashes = _NO_HASHES
+        self._known: list[Records] = []
+        self._due: list[Hashes] = [_NO_HASHES] * self._kinds
+        self._written: list[tuple[pa.Table, Sequence[Numbers]]] = []
+        self._scheduled: list[Records] = []
+        self._deleted: list[Hashes] = []
+
+    def __bool__(self) -> bool:
+        """Whether there are any rows."""
+        return bool(self._extents)
+
+    def read(self, hashes: Hashes) -> list[Found]:
+        """The rows of some hashes, which are sorted, and were not read yet."""
+        is_there, records = self._index.find(hashes)
+        is_there[is_there] = lives = records[1] != _GONE
+        records = tuple(column[lives] for column in records)
+        self._known.append(records)
+        self._asked = np.sort(np.concatenate([self._asked, hashes]))
+        with without_collection():
+            return self._rows_at(records[1], np.flatnonzero(is_there))
+
+    def others(self) -> Hashes:
+        """The hashes that have rows and were not read yet."""
+        runs = self._index.all()
+        if not runs:
+            return _NO_HASHES
+        hashes, at, *_ = newest(runs, is_base=True)
+        others: Hashes = hashes[(at != _GONE) & ~_are_in(hashes, self._asked)]
+        return others
+
+    def due(self, kind: int, until_ms: int) -> Hashes:
+        """The hashes, not read yet, that may have something of a kind that is due."""
+        taken = [hashes for _, hashes in self._times[kind].take(until_ms)]
+        if not taken:
+            return _NO_HASHES
+        self._due[kind] = np.unique(np.concatenate([self._due[kind], *taken]))
+        return self._due[kind][~_are_in(self._due[kind], self._asked)]
+
+    def next_of_others(self, kind: int) -> int | None:
+        """A time, in milliseconds, before which nothing of a kind is due of what was not read; None if nothing is."""
+        return self._times[kind].first(lambda records: _are_in(records[1], self._asked))
+
+    def write(self, rows: pa.Table, due: Sequence[Numbers]) -> None:
+        """Have rows in place of all rows that their hashes have, with the due times of each."""
+        if len(rows):
+            self._written.append((rows, due))
+
+    def schedule(self, hashes: Hashes, due: Sequence[Numbers]) -> None:
+        """Have the rows of some hashes, which stay, due at these times."""
+        if len(hashes):
+            self._scheduled.append((hashes, *due))
+
+    def delete(self, hashes: Hashes) -> None:
+        """Have no rows of some hashes any more."""
+        if len(hashes):
+            self._deleted.append(hashes)
+
+    def flush(self) -> None:
+        """Store what was written; call it once at the end of a micro-batch."""
+        with without_collection():
+            if self._written or self._deleted or self._scheduled:
+                self._store()
+            self._put_due_again()
+        self._begin()
+        for runs in (self._index, *self._times):
+            runs.clear()
+        self._put_head()
+
+    def forget(self) -> None:
+        """Forget the pages that were read: for those who read all of them, one after the other."""
+        self._pages.clear()
+
+    def _store(self) -> None:
+        known = [np.concatenate(column) for column in zip(*self._known, strict=True)]
+        order = np.argsort(known[0])
+        known = [column[order] for column in known]
+        new = [self._appended(rows, due) for rows, due in self._together()]
+        deleted = np.sort(np.concatenate(self._deleted)) if self._deleted else _NO_HASHES
+        deleted = deleted[_are_in(deleted, known[0])]
+        gone = np.full(len(deleted), _GONE), *[np.full(len(deleted), NEVER)] * self._kinds
+        records = newest([*new, (deleted, *gone)], is_base=True)
+        self._count_out(known[1][_are_in(known[0], records[0])])
+        self._index.append(newest([self._rescheduled(known), records], is_base=True), _merged)
+        for moved in self._moved(self._garbage(len(records[0]))):
+            self._index.append(moved, _merged)
+        self._put_new_times(records, known)
+
+    def _rescheduled(self, known: Sequence[Numbers]) -> Records:
+        """What the index has of rows that stay, and are due at other times than before."""
+        if not self._scheduled:
+            return tuple(column[:0] for column in known)
+        columns = [np.concatenate(column) for column in zip(*self._scheduled, strict=True)]
+        order = np.argsort(columns[0])
+        hashes, *due = (column[order] for column in columns)
+        at = np.searchsorted(known[0], hashes)
+        differs = np.zeros(len(hashes), bool)
+        for before, times in zip(known[2:], due, strict=True):
+            differs |= before[at] != times
+        records = hashes, known[1][at], *due
+        self._put_new_times(tuple(column[differs] for column in records), known)
+        return tuple(column[differs] for column in records)
+
+    def _together(self) -> Iterator[tuple[pa.Table, list[Numbers]]]:
+        """What was written, each schema once, in the order of hashes."""
+        left = self._written
+        while left:
+            schema = left[0][0].schema
+            alike = [one for one in left if one[0].schema == schema]
+            left = [one for one in left if one[0].schema != schema]
+            rows = pa.concat_tables([rows for rows, _ in alike])
+            order = np.argsort(_hashes_of(rows), kind="stable")
+            due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]
+            yield rows.take(pa.array(order)).combine_chunks(), due
+
+    def _appended(self, rows: pa.Table, due: Sequence[Numbers]) -> Records:
+        """Append rows in the order of hashes as an extent; and return what the index has of them."""
+        hashes = _hashes_of(rows)
+        first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+        per_page = max(1, _PAGE_BYTES * len(rows) // max(1, rows.nbytes))
+        if len(first) < len(rows) and (hashes[per_page::per_page] == hashes[per_page - 1 : -1 : per_page]).any():
+            per_page = len(rows)  # rows of one hash stay on one page
+        number, self._next = self._next, self._next + 1
+        extent = _Extent(self._number_of(rows.schema), len(rows), per_page, len(first), len(first))
+        self._extents[number] = extent
+        for page in range(extent.pages):
+            (batch,) = rows.slice(page * per_page, per_page).combine_chunks().to_batches()
+            self._backend.put(_page_name(number, page), compressed(batch.serialize()))
+        at = (np.uint64(number) << _ROW_BITS) | first.astype(np.uint64)
+        return hashes[first], at, *(np.minimum.reduceat(column, first) for column in due)
+
+    def _number_of(self, schema: pa.Schema) -> int:
+        for number in range(self._count_of_schemas):
+            if self._schema(number).equals(schema, check_metadata=True):
+                return number
+        number, self._count_of_schemas = self._count_of_schemas, self._count_of_schemas + 1
+        self._schemas[number] = schema
+        self._backend.put(f"{_SCHEMA}/{number}", schema.serialize().to_pybytes())
+        return number
+
+    def _schema(self, number: int) -> pa.Schema:
+        if number not in self._schemas:
+            content = content_of(self._backend, f"{_SCHEMA}/{number}")
+            self._schemas[number] = pa.ipc.read_schema(pa.py_buffer(content))
+        return self._schemas[number]
+
+    def _count_out(self, at: Numbers) -> None:
+        """Take note that the rows at some places are garbage now."""
+        numbers, counts = np.unique(at >> _ROW_BITS, return_counts=True)
+        for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+            self._extents[number].living -= count
+
+    def _garbage(self, written: int) -> list[int]:
+        """The extents whose living rows are to be written again; those without any are deleted."""
+        extents = self._extents
+        for number in [number for number, extent in extents.items() if not extent.living]:
+            self._delete(number)
+        few = [number for number, extent in extents.items() if extent.rows < _FEW_ROWS]
+        found = few if len(few) >= _MANY else []
+        hashes, living = (sum(getattr(extent, name) for extent in extents.values()) for name in ("hashes", "living"))
+        most = max(2 * written, _FEW_ROWS)
+        for number in sorted(extents, key=lambda number: extents[number].living / extents[number].hashes):
+            if (hashes - living) * _GARBAGE <= hashes or most <= 0:
+                break
+            extent = extents[number]
+            hashes, most = hashes - (extent.hashes - extent.living), most - extent.living
+            found = found if number in found else [*found, number]
+        return found
+
+    def _moved(self, numbers: Sequence[int]) -> list[Records]:
+        """Write the living rows of some extents again, and delete these."""
+        by_schema: dict[int, list[int]] = {}
+        for number in numbers:
+            by_schema.setdefault(self._extents[number].schema, []).append(number)
+        records = []
+        for alike in by_schema.values():
+            living = [self._living(number) for number in alike]
+            rows = pa.concat_tables([rows for rows, _ in living])
+            due = [np.concatenate(columns) for columns in zip(*(due for _, due in living), strict=True)]
+            order = np.argsort(_hashes_of(rows), kind="stable")
+            records.append(self._appended(rows.take(pa.array(order)), [column[order] for column in due]))
+            for number in alike:
+                self._delete(number)
+        return records
+
+    def _living(self, number: int) -> tuple[pa.Table, list[Numbers]]:
+        """The rows of an extent that are not garbage, and when they are due."""
+        rows = pa.Table.from_batches([self._page(number, page) for page in range(self._extents[number].pages)])
+        hashes = _hashes_of(rows)
+        is_first = np.append(True, hashes[1:] != hashes[:-1])
+        first, of_row = np.flatnonzero(is_first), np.cumsum(is_first) - 1
+        is_there, (_, at, *due) = self._index.find(hashes[first])
+        lives = np.zeros(len(first), bool)
+        lives[is_there] = at == (np.uint64(number) << _ROW_BITS) | first[is_there].astype(np.uint64)
+        stays = lives[of_row]
+        times = np.full((len(due), len(first)), NEVER)
+        times[:, is_there] = due
+        return rows.filter(pa.array(stays)), [column[of_row][stays] for column in times]
+
+    def _put_new_times(self, records: Records, known: Sequence[Numbers]) -> None:
+        """Take note of when what was written is due, where it was not due then before."""
+        hashes, _, *due = records
+        places = np.searchsorted(known[0], hashes)
+        places[places == len(known[0])] = 0
+        was_there = known[0][places] == hashes if len(known[0]) else np.zeros(len(hashes), bool)
+        for kind, times in enumerate(due):
+            is_new = times != NEVER
+            if len(known[0]):
+                is_new &= ~(was_there & (known[2 + kind][places] == times))
+            self._put_times(kind, times[is_new], hashes[is_new])
+
+    def _put_due_again(self) -> None:
+        """Have what was taken out as due come up again, if it is due at the same time as before."""
+        for kind, hashes in enumerate(self._due):
+            _, (found, at, *due) = self._index.find(hashes)
+            is_due = (at != _GONE) & (due[kind] != NEVER)
+            self._put_times(kind, due[kind][is_due], found[is_due])
+
+    def _put_times(self, kind: int, times: Numbers, hashes: Hashes) -> None:
+        order = np.lexsort((hashes, times))
+        self._times[kind].append((times[order], hashes[order]), partial(self._merged_times, kind))
+
+    def _merged_times(self, kind: int, runs: Sequence[Records], *, is_base: bool) -> Records:
+        """One run of several, without what is no longer true."""
+        times, hashes = map(np.concatenate, zip(*runs, strict=True))
+        order = np.lexsort((hashes, times))
+        times, hashes = times[order], hashes[order]
+        asked, of_pair = np.unique(hashes, return_inverse=True)
+        is_there, (_, at, *due) = self._index.find(asked)
+        current = np.full(len(asked), NEVER)
+        current[is_there] = np.where(at == _GONE, NEVER, due[kind])
+        stays = current[of_pair] == times
+        stays[1:] &= (times[1:] != times[:-1]) | (hashes[1:] != hashes[:-1])
+        return times[stays], hashes[stays]
+
+    def _rows_at(self, at: Numbers, places: Numbers) -> list[Found]:
+        """The rows at some places of extents, with the places of their hashes."""
+        order = np.argsort(at)
+        at, places = at[order], places[order]
+        numbers, first = at >> _ROW_BITS, (at & _ROW_MASK).astype(np.int64)
+        found: dict[int, tuple[list[Numbers], list[Numbers], list[pa.RecordBatch]]] = {}
+        lengths: dict[int, int] = {}
+        for begin, end in _spans(numbers):
+            number = int(numbers[begin])
+            extent = self._extents[number]
+            of_page = first[begin:end] // extent.per_page
+            of_hashes, of_rows, pages = found.setdefault(extent.schema, ([], [], []))
+            for page_begin, page_end in _spans(of_page):
+                some = slice(begin + page_begin, begin + page_end)
+                page = self._page(number, int(of_page[page_begin]))
+                rows, of_row = _with_twins(first[some] % extent.per_page, page.column(HASH).to_numpy())
+                of_hashes.append(places[some][of_row])
+                of_rows.append(rows + lengths.get(extent.schema, 0))
+                pages.append(page)
+                lengths[extent.schema] = lengths.get(extent.schema, 0) + len(page)
+        return [
+            Found(np.concatenate(of_hashes), _taken(pages, np.concatenate(of_rows)))
+            for of_hashes, of_rows, pages in found.values()
+        ]
+
+    def _page(self, number: int, page: int) -> pa.RecordBatch:
+        found = self._pages.get((number, page))
+        if found is None:
+            content = pa.py_buffer(decompressed(content_of(self._backend, _page_name(number, page))))
+            schema = self._schema(self._extents[number].schema)
+            found = self._pages[number, page] = pa.ipc.read_record_batch(content, schema)
+        return found
+
+    def _delete(self, number: int) -> None:
+        for page in range(self._extents.pop(number).pages):
+            self._backend.delete(_page_name(number, page))
+            self._pages.pop((number, page), None)
+
+    def _put_head(self) -> None:
+        """Store the head, if it is another one than before."""
+        if not self._extents:
+            self._next = 0
+            for runs in (self._index, *self._times):
+                runs.delete_all()
+            for number in range(self._count_of_schemas):
+                self._backend.delete(f"{_SCHEMA}/{number}")
+            self._schemas, self._count_of_schemas = {}, 0
+            if self._stored is not None:
+                self._backend.delete(EXTENTS)
+                self._stored = None
+            return
+        head = {
+            "schemas": self._count_of_schemas,
+            "extents": [[number, *astuple(extent)] for number, extent in self._extents.items()],
+            "next": self._next,
+            "index": self._index.stored,
+            "times": [runs.stored for runs in self._times],
+            "user": self.user,
+        }
+        stored = json.dumps(head, separators=(",", ":")).encode()
+        if stored != self._stored:
+            self._backend.put(EXTENTS, stored)
+            self._stored = stored
+
+
+def _hashes_of(rows: pa.Table) -> Hashes:
+    hashes: Hashes = rows.column(HASH).to_numpy()
+    return hashes
+
+
+def _taken(pages: list[pa.RecordBatch], rows: Numbers) -> pa.Table:
+    """Some rows of pages that lie one after the other."""
+    together = pa.Table.from_batches(pages)
+    if len(rows) == len(together):
+        return together
+    return together.combine_chunks().take(pa.array(rows))
+
+
+def _page_name(number: int, page: int) -> str:
+    return f"extent/{number}/{page}"
+
+
+def _are_in(hashes: Hashes, others: Hashes) -> _Flags:
+    """For each of some hashes whether it is among others, which are sorted."""
+    if not len(others):
+        return np.zeros(len(hashes), bool)
+    found: _Flags = others[np.minimum(np.searchsorted(others, hashes), len(others) - 1)] == hashes
+    return found
+
+
+def _spans(values: Numbers) -> Iterator[tuple[int, int]]:
+    """Where each run of equal values begins and ends."""
+    return pairwise([0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)] if len(values) else [])
+
+
+def _with_twins(rows: Numbers, hashes: Hashes) -> tuple[Numbers, Numbers]:
+    """The rows of a page that have the hashes of some of its rows, and for each of them the number of that row."""
+    of_rows = np.arange(len(rows))
+    following = np.minimum(rows + 1, len(hashes) - 1)
+    if not ((following != rows) & (hashes[following] == hashes[rows])).any():
+        return rows, of_rows
+    counts = np.searchsorted(hashes, hashes[rows], "right") - rows
+    of_rows = np.repeat(of_rows, counts)
+    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + rows[of_rows], of_rows
+
+
+def _merged(runs: Sequence[Records], *, is_base: bool) -> Records:
+    """One run of the index of several; of what is gone nothing is left in the oldest one."""
+    records = newest(runs, is_base=is_base)
+    if not is_base:
+        return records
+    stays = records[1] != _GONE
+    return tuple(column[stays] for column in records)

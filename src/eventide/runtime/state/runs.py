@@ -1,0 +1,268 @@
+"""Records of numbers in a state backend, in sorted runs that are appended, merged now and then, and looked up.
+
+What is appended is a run of its own, so nothing is read back to add to it. Runs of about one size become one, so that a
+record is written again a few times only, and there are few runs to look into.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.errors import StateError
+from eventide.runtime.state.backend import Backend
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Records: TypeAlias = tuple[Numbers, ...]
+"""Records in columns of eight bytes, of which the first is what they are sorted and looked up by."""
+
+StoredRuns: TypeAlias = list[list[int]]
+"""Each run as its user keeps it, oldest first: its number, its records, and how many of them are taken out."""
+
+
+class Merge(Protocol):
+    """Makes one run of several, the oldest first; ``is_base`` says that the first of them is the oldest of all."""
+
+    def __call__(self, runs: Sequence[Records], *, is_base: bool) -> Records:
+        """Return that run."""
+
+
+CHUNK = 2_048
+"""How many records are one value in the backend: a call costs as much as what some 25 kB do."""
+
+_PATIENCE = 4
+"""So many runs that fit into one chunk are left as they are."""
+
+_SIZE = struct.Struct("<I")
+_LZ4 = pa.Codec("lz4_raw")
+
+
+class SortedRuns:
+    """Runs of records that are sorted by their first column.
+
+    Args:
+        backend: where they lie.
+        name: the beginning of their names there.
+        kinds: the types of the columns.
+        stored: the runs that there are.
+
+    >>> from eventide.runtime.state.backend import MemoryBackend
+    >>> runs = SortedRuns(MemoryBackend(), "r", ["<u8", "<i8"], [])
+    >>> runs.append((np.array([3, 7], "<u8"), np.array([30, 70])), newest)
+    >>> runs.append((np.array([7, 8], "<u8"), np.array([71, 80])), newest)
+    >>> is_there, (_, values) = runs.find(np.array([3, 5, 7], "<u8"))
+    >>> is_there.tolist(), values.tolist()
+    ([True, False, True], [30, 71])
+    """
+
+    def __init__(self, backend: Backend, name: str, kinds: Sequence[str], stored: Iterable[Sequence[int]]) -> None:
+        self._backend = backend
+        self._name = name
+        self._kinds = [np.dtype(kind) for kind in kinds]
+        self._runs = [_Run(*run) for run in stored]
+        self._chunks: dict[tuple[int, int], Records] = {}
+        self._bounds: dict[int, Numbers] = {}
+
+    def __len__(self) -> int:
+        """How many records there are, those among them that newer ones replace."""
+        return sum(run.count - run.taken for run in self._runs)
+
+    @property
+    def stored(self) -> StoredRuns:
+        """The runs that there are: what they are opened with."""
+        return [[run.number, run.count, run.taken] for run in self._runs]
+
+    def find(self, keys: Numbers) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Records]:
+        """Which of some keys, in their order, have a record, and for each of these the newest one."""
+        is_there = np.zeros(len(keys), bool)
+        found = [np.zeros(len(keys), kind) for kind in self._kinds]
+        left = np.arange(len(keys))
+        for run in reversed(self._runs):
+            wanted = keys[left]
+            if not len(left):
+                break
+            chunks = np.unique(np.searchsorted(self._bounds_of(run), wanted, "right"))
+            records = self._read(run, chunks.tolist())
+            at = np.minimum(np.searchsorted(records[0], wanted), len(records[0]) - 1)
+            is_hit = records[0][at] == wanted
+            hits = left[is_hit]
+            for column, values in zip(found, records, strict=True):
+                column[hits] = values[at[is_hit]]
+            is_there[hits] = True
+            left = left[~is_hit]
+        return is_there, tuple(column[is_there] for column in found)
+
+    def append(self, records: Records, merge: Merge) -> None:
+        """Store records in the order of their first column, and make one run of those at the end that are alike."""
+        begin, total = len(self._runs), len(records[0])
+        if not total:
+            return
+        while begin and self._runs[begin - 1].count <= 2 * total:
+            begin -= 1
+            total += self._runs[begin].count
+        older = self._runs[begin:]
+        number = 1 + max((run.number for run in self._runs), default=-1)
+        if older and (total > CHUNK or len(older) >= _PATIENCE):
+            records = merge([*map(self._all, older), records], is_base=begin == 0)
+            for run in older:
+                self._delete(run)
+            del self._runs[begin:]
+        if len(records[0]):
+            self._put(_Run(number, len(records[0]), 0), records)
+
+    def take(self, until: int) -> Iterator[Records]:
+        """Take out the records whose first number is at most another one, in parts."""
+        for run in [*self._runs]:
+            before = run.taken
+            while run.taken < run.count:
+                part = self._from_first(run)
+                end = int(np.searchsorted(part[0], until, "right"))
+                run.taken += end
+                if end:
+                    yield tuple(column[:end] for column in part)
+                if end < len(part[0]):
+                    break
+            if before < run.taken == run.count:
+                self._delete(run)
+                self._runs.remove(run)
+
+    def first(self, is_left_out: Callable[[Records], np.ndarray[Any, np.dtype[np.bool_]]]) -> int | None:
+        """The least first number of a record that is not left out; None if there is none."""
+        least: int | None = None
+        for run in self._runs:
+            for chunk in range(run.taken // CHUNK, run.chunks):
+                part = self._chunk(run, chunk)
+                begin = max(0, run.taken - chunk * CHUNK)
+                if least is not None and part[0][begin] >= least:
+                    break
+                stays = np.flatnonzero(~is_left_out(tuple(column[begin:] for column in part)))
+                if len(stays):
+                    found = int(part[0][begin + stays[0]])
+                    least = found if least is None else min(least, found)
+                    break
+        return least
+
+    def all(self) -> list[Records]:
+        """The records of each run, the oldest first."""
+        return list(map(self._all, self._runs))
+
+    def delete_all(self) -> None:
+        """Delete all records."""
+        for run in self._runs:
+            self._delete(run)
+        self._runs.clear()
+
+    def clear(self) -> None:
+        """Forget what was read."""
+        self._chunks.clear()
+        self._bounds.clear()
+
+    def _put(self, run: _Run, records: Records) -> None:
+        self._runs.append(run)
+        for chunk in range(run.chunks):
+            part = tuple(column[chunk * CHUNK : (chunk + 1) * CHUNK] for column in records)
+            self._chunks[run.number, chunk] = part
+            content = b"".join(column.tobytes() for column in part)
+            self._backend.put(self._chunk_name(run, chunk), compressed(content))
+        if run.chunks > 1:
+            bounds = self._bounds[run.number] = records[0][CHUNK::CHUNK].copy()
+            self._backend.put(self._bounds_name(run), bounds.tobytes())
+
+    def _delete(self, run: _Run) -> None:
+        for chunk in range(run.chunks):
+            self._backend.delete(self._chunk_name(run, chunk))
+            self._chunks.pop((run.number, chunk), None)
+        if run.chunks > 1:
+            self._backend.delete(self._bounds_name(run))
+            self._bounds.pop(run.number, None)
+
+    def _bounds_of(self, run: _Run) -> Numbers:
+        """The first number of each chunk but the first one."""
+        found = self._bounds.get(run.number)
+        if found is None:
+            stored = content_of(self._backend, self._bounds_name(run)) if run.chunks > 1 else b""
+            found = self._bounds[run.number] = np.frombuffer(stored, self._kinds[0])
+        return found
+
+    def _all(self, run: _Run) -> Records:
+        first = run.taken // CHUNK
+        records = self._read(run, range(first, run.chunks))
+        return tuple(column[run.taken - first * CHUNK :] for column in records)
+
+    def _from_first(self, run: _Run) -> Records:
+        """The first records that are not taken out, up to the end of their chunk."""
+        chunk, begin = divmod(run.taken, CHUNK)
+        return tuple(column[begin:] for column in self._chunk(run, chunk))
+
+    def _read(self, run: _Run, chunks: Sequence[int]) -> Records:
+        found = [self._chunk(run, chunk) for chunk in chunks]
+        return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found, strict=True)))
+
+    def _chunk(self, run: _Run, chunk: int) -> Records:
+        found = self._chunks.get((run.number, chunk))
+        if found is None:
+            content = decompressed(content_of(self._backend, self._chunk_name(run, chunk)))
+            count = len(content) // sum(kind.itemsize for kind in self._kinds)
+            columns, begin = [], 0
+            for kind in self._kinds:
+                columns.append(np.frombuffer(content, kind, count, begin))
+                begin += count * kind.itemsize
+            found = self._chunks[run.number, chunk] = tuple(columns)
+        return found
+
+    def _chunk_name(self, run: _Run, chunk: int) -> str:
+        return f"{self._name}/{run.number}/{chunk}"
+
+    def _bounds_name(self, run: _Run) -> str:
+        return f"{self._name}/{run.number}"
+
+
+class _Run:
+    """A run: its number, how many records it has, and how many of them are taken out."""
+
+    def __init__(self, number: int, count: int, taken: int) -> None:
+        self.number = number
+        self.count = count
+        self.taken = taken
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.count // CHUNK)
+
+
+def newest(runs: Sequence[Records], *, is_base: bool) -> Records:
+    """One run of several in which each key is once: its newest record stays."""
+    columns = tuple(map(np.concatenate, zip(*reversed(runs), strict=True)))
+    order = np.argsort(columns[0], kind="stable")
+    keys = columns[0][order]
+    order = order[np.append(True, keys[1:] != keys[:-1])[: len(order)]]
+    return tuple(column[order] for column in columns)
+
+
+def compressed(content: bytes) -> bytes:
+    """What is stored of a value."""
+    packed: bytes = _LZ4.compress(content, asbytes=True)
+    return _SIZE.pack(len(content)) + packed
+
+
+def decompressed(stored: bytes) -> bytes:
+    """A value of what is stored of it."""
+    (size,) = _SIZE.unpack_from(stored)
+    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
+    return content
+
+
+def content_of(backend: Backend, name: str) -> bytes:
+    """What is stored under a name that must be there.
+
+    Raises:
+        StateError: if it is not.
+    """
+    stored = backend.get(name)
+    if stored is None:
+        raise StateError(f"{name!r} is named by the head of the state, and is not there: the checkpoint is damaged")
+    return stored
