@@ -15,7 +15,7 @@ import eventide
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
-STATUS = re.compile(r"\*\*Status\.\*\* (?:Accepted|Proposed) on \d{4}-\d\d-\d\d\.(?: (.*))?", re.DOTALL)
+STATUS = re.compile(r"\*\*Status\.\*\* Accepted on \d{4}-\d\d-\d\d\.(?: (.*))?", re.DOTALL)
 COMPARISON = re.compile(r"^\| \| Spark \| eventide \|\n(?:\|.*\n)+", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 GREETING = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "changelog.d/README")
