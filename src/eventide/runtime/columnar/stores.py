@@ -24,7 +24,7 @@ from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.state.extents import HASH, RowStore
+from eventide.runtime.state.extents import HASH, RowStore, are_in, distinct, firsts
 from eventide.runtime.state.runs import Numbers
 
 Merge: TypeAlias = Callable[[pa.Table], pa.Table]
@@ -328,8 +328,7 @@ class KeyedTable:
 
     def read_keys_of(self, rows: pa.Table) -> None:
         """Read the rows of the keys of some rows."""
-        hashes = np.unique(self._hashes_of(rows))
-        self._read(hashes[~np.isin(hashes, self._asked)])
+        self._read(distinct(self._hashes_of(rows)))
 
     def read_due(self, time_ms: int) -> None:
         """Read the rows of the keys whose time has come: of all keys, at the end of time."""
@@ -343,29 +342,32 @@ class KeyedTable:
     def flush(self, due: Numbers) -> None:
         """Write back what was read and has changed; a key is read for its time when the first of its rows is due."""
         hashes = self._hashes_of(self.table)
-        asked = np.unique(hashes)
-        self._read(asked[~np.isin(asked, self._asked)])  # those that were put here without
         order = np.argsort(hashes, kind="stable")
-        now = self.table.take(pa.array(order)).add_column(0, self._before.schema.field(0), pa.array(hashes[order]))
-        due = due[order]
-        before = self._before.take(pa.array(np.argsort(self._before.column(HASH).to_numpy(), kind="stable")))
-        changed = _changed_hashes(before, now)
-        is_changed = np.isin(hashes[order], changed)
+        hashes, due = hashes[order], due[order]
+        first = firsts(hashes)
+        self._read(hashes[first])  # those that were put here without being read
+        self._before = self._before.take(pa.array(np.argsort(self._before.column(HASH).to_numpy(), kind="stable")))
+        now = self.table.slice(0, len(order)).take(pa.array(order))
+        now = now.add_column(0, self._before.schema.field(0), pa.array(hashes))
+        changed = _changed_hashes(self._before, now, hashes[first])
+        is_changed = are_in(hashes, changed)
         self._store.write(now.filter(pa.array(is_changed)), [due[is_changed]])
-        self._store.delete(np.setdiff1d(before.column(HASH).to_numpy(), hashes))
-        first = np.flatnonzero(np.append(True, hashes[order][1:] != hashes[order][:-1])[: len(order)])
-        first_due = np.minimum.reduceat(due, first) if len(first) else due
-        stays = ~is_changed[first]
-        self._store.schedule(hashes[order][first][stays], [first_due[stays]])
-        self._store.user[_ROWS] = self.count + len(now) - len(before)
+        gone = distinct(self._before.column(HASH).to_numpy())
+        self._store.delete(gone[~are_in(gone, hashes)])
+        if len(first):
+            stays = ~is_changed[first]
+            self._store.schedule(hashes[first][stays], [np.minimum.reduceat(due, first)[stays]])
+        self._store.user[_ROWS] = self.count + len(now) - len(self._before)
         self._store.flush()
         self._asked = self._asked[:0]
         self._before, self.table = self._before.slice(0, 0), self.table.slice(0, 0)
 
     def _read(self, hashes: Hashes) -> None:
+        """Read the rows of some hashes, which are in order, where they were not read yet."""
+        hashes = hashes[~are_in(hashes, self._asked)]
         if not len(hashes):
             return
-        self._asked = np.union1d(self._asked, hashes)
+        self._asked = np.sort(np.concatenate([self._asked, hashes]))
         found = [rows for _, rows in self._store.read(hashes)]
         if found:
             more = pa.concat_tables(found)
@@ -387,23 +389,21 @@ class KeyedTable:
 _ROWS = "rows"
 
 
-def _changed_hashes(before: pa.Table, now: pa.Table) -> Hashes:
-    """The hashes of which there are other rows now than before, or in another order; both tables are in their order."""
+def _changed_hashes(before: pa.Table, now: pa.Table, known: Hashes) -> Hashes:
+    """Those known hashes that have other rows now than before, or in another order; both tables are in their order."""
     hashes, hashes_before = (table.column(HASH).to_numpy() for table in (now, before))
-    known, counts = np.unique(hashes, return_counts=True)
-    known_before, counts_before = np.unique(hashes_before, return_counts=True)
-    at = np.minimum(np.searchsorted(known_before, known), max(0, len(known_before) - 1))
-    alike = known_before[at] == known if len(known_before) else np.zeros(len(known), bool)
-    alike[alike] = counts_before[at[alike]] == counts[alike]
-    same = known[alike]
+    counts, counts_before = (
+        np.searchsorted(of_table, known, "right") - np.searchsorted(of_table, known)
+        for of_table in (hashes, hashes_before)
+    )
+    alike = known[counts == counts_before]
     rows, rows_before = (
-        table.filter(pa.array(np.isin(of_table, same))) for table, of_table in ((now, hashes), (before, hashes_before))
+        table.filter(pa.array(are_in(of_table, alike))) for table, of_table in ((now, hashes), (before, hashes_before))
     )
     differs = np.zeros(len(rows), bool)
     for column, column_before in zip(rows.columns, rows_before.columns, strict=True):
         differs |= ~_are_equal(column.combine_chunks(), column_before.combine_chunks())
-    changed = rows.column(HASH).to_numpy()[differs]
-    return np.concatenate([known[~alike], np.unique(changed)])
+    return distinct(np.concatenate([known[counts != counts_before], rows.column(HASH).to_numpy()[differs]]))
 
 
 def _are_equal(ones: pa.Array, others: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:

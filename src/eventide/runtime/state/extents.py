@@ -154,7 +154,7 @@ class RowStore:
         if not runs:
             return _NO_HASHES
         hashes, at, *_ = newest(runs, is_base=True)
-        others: Hashes = hashes[(at != _GONE) & ~_are_in(hashes, self._asked)]
+        others: Hashes = hashes[(at != _GONE) & ~are_in(hashes, self._asked)]
         return others
 
     def due(self, kind: int, until_ms: int) -> Hashes:
@@ -162,12 +162,12 @@ class RowStore:
         taken = [hashes for _, hashes in self._times[kind].take(until_ms)]
         if not taken:
             return _NO_HASHES
-        self._due[kind] = np.unique(np.concatenate([self._due[kind], *taken]))
-        return self._due[kind][~_are_in(self._due[kind], self._asked)]
+        self._due[kind] = distinct(np.concatenate([self._due[kind], *taken]))
+        return self._due[kind][~are_in(self._due[kind], self._asked)]
 
     def next_of_others(self, kind: int) -> int | None:
         """A time, in milliseconds, before which nothing of a kind is due of what was not read; None if nothing is."""
-        return self._times[kind].first(lambda records: _are_in(records[1], self._asked))
+        return self._times[kind].first(lambda records: are_in(records[1], self._asked))
 
     def write(self, rows: pa.Table, due: Sequence[Numbers]) -> None:
         """Have rows in place of all rows that their hashes have, with the due times of each."""
@@ -205,10 +205,10 @@ class RowStore:
         known = [column[order] for column in known]
         new = [self._appended(rows, due) for rows, due in self._together()]
         deleted = np.sort(np.concatenate(self._deleted)) if self._deleted else _NO_HASHES
-        deleted = deleted[_are_in(deleted, known[0])]
+        deleted = deleted[are_in(deleted, known[0])]
         gone = np.full(len(deleted), _GONE), *[np.full(len(deleted), NEVER)] * self._kinds
         records = newest([*new, (deleted, *gone)], is_base=True)
-        self._count_out(known[1][_are_in(known[0], records[0])])
+        self._count_out(known[1][are_in(known[0], records[0])])
         self._index.append(newest([self._rescheduled(known), records], is_base=True), _merged)
         for moved in self._moved(self._garbage(len(records[0]))):
             self._index.append(moved, _merged)
@@ -244,7 +244,7 @@ class RowStore:
     def _appended(self, rows: pa.Table, due: Sequence[Numbers]) -> Records:
         """Append rows in the order of hashes as an extent; and return what the index has of them."""
         hashes = _hashes_of(rows)
-        first = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+        first = firsts(hashes)
         per_page = max(1, _PAGE_BYTES * len(rows) // max(1, rows.nbytes))
         if len(first) < len(rows) and (hashes[per_page::per_page] == hashes[per_page - 1 : -1 : per_page]).any():
             per_page = len(rows)  # rows of one hash stay on one page
@@ -353,7 +353,8 @@ class RowStore:
         times, hashes = map(np.concatenate, zip(*runs, strict=True))
         order = np.lexsort((hashes, times))
         times, hashes = times[order], hashes[order]
-        asked, of_pair = np.unique(hashes, return_inverse=True)
+        asked = distinct(hashes)
+        of_pair = np.searchsorted(asked, hashes)
         is_there, (_, at, *due) = self._index.find(asked)
         current = np.full(len(asked), NEVER)
         current[is_there] = np.where(at == _GONE, NEVER, due[kind])
@@ -443,8 +444,19 @@ def _page_name(number: int, page: int) -> str:
     return f"extent/{number}/{page}"
 
 
-def _are_in(hashes: Hashes, others: Hashes) -> _Flags:
-    """For each of some hashes whether it is among others, which are sorted."""
+def distinct(hashes: Hashes) -> Hashes:
+    """Some hashes in order, each once."""
+    hashes = np.sort(hashes)
+    return hashes[firsts(hashes)]
+
+
+def firsts(hashes: Hashes) -> Numbers:
+    """Where each hash stands first among some that are in order."""
+    return np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+
+
+def are_in(hashes: Hashes, others: Hashes) -> _Flags:
+    """For each of some hashes whether it is among others, which are in order."""
     if not len(others):
         return np.zeros(len(hashes), bool)
     found: _Flags = others[np.minimum(np.searchsorted(others, hashes), len(others) - 1)] == hashes

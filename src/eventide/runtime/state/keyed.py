@@ -292,7 +292,7 @@ class KeyedState:
 
     def _open(self, keys: list[Any], hashes: Hashes) -> None:
         """Have keys at hand, given their hashes."""
-        self._have(np.unique(addresses(hashes, self._store.count)).tolist())
+        self._have(np.flatnonzero(np.bincount(addresses(hashes, self._store.count))).tolist())
         are_new = [key not in self.index for key in keys]
         self._add(list(compress(keys, are_new)), list(compress(hashes.tolist(), are_new)))
 

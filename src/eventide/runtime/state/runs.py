@@ -85,7 +85,7 @@ class SortedRuns:
             wanted = keys[left]
             if not len(left):
                 break
-            chunks = np.unique(np.searchsorted(self._bounds_of(run), wanted, "right"))
+            chunks = np.flatnonzero(np.bincount(np.searchsorted(self._bounds_of(run), wanted, "right")))
             records = self._read(run, chunks.tolist())
             at = np.minimum(np.searchsorted(records[0], wanted), len(records[0]) - 1)
             is_hit = records[0][at] == wanted
