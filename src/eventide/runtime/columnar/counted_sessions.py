@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.ms import add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, dropped_at, running
 from eventide.runtime.columnar.layout import COUNT, END, START, constant, numbered_together
