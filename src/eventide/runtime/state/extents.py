@@ -50,6 +50,10 @@ _FEW_ROWS = 4_096
 """Extents with fewer rows become one when there are `_MANY` of them."""
 
 _MANY = 16
+
+_MOST_HASHES = 1 << 18
+"""So many hashes an extent has at most: it is written again as a whole."""
+
 _GARBAGE = 3
 """One row in so many may be garbage."""
 
@@ -203,16 +207,17 @@ class RowStore:
         known = [np.concatenate(column) for column in zip(*self._known, strict=True)]
         order = np.argsort(known[0])
         known = [column[order] for column in known]
-        new = [self._appended(rows, due) for rows, due in self._together()]
+        new = [records for rows, due in self._together() for records in self._appended(rows, due)]
         deleted = np.sort(np.concatenate(self._deleted)) if self._deleted else _NO_HASHES
         deleted = deleted[are_in(deleted, known[0])]
         gone = np.full(len(deleted), _GONE), *[np.full(len(deleted), NEVER)] * self._kinds
         records = newest([*new, (deleted, *gone)], is_base=True)
         self._count_out(known[1][are_in(known[0], records[0])])
-        self._index.append(newest([self._rescheduled(known), records], is_base=True), _merged)
+        changed = newest([self._rescheduled(known), records], is_base=True)
+        self._index.append(changed, _merged)
         for moved in self._moved(self._garbage(len(records[0]))):
             self._index.append(moved, _merged)
-        self._put_new_times(records, known)
+        self._put_new_times(changed, known)  # last, as merging them asks the index what is true
 
     def _rescheduled(self, known: Sequence[Numbers]) -> Records:
         """What the index has of rows that stay, and are due at other times than before."""
@@ -225,9 +230,7 @@ class RowStore:
         differs = np.zeros(len(hashes), bool)
         for before, times in zip(known[2:], due, strict=True):
             differs |= before[at] != times
-        records = hashes, known[1][at], *due
-        self._put_new_times(tuple(column[differs] for column in records), known)
-        return tuple(column[differs] for column in records)
+        return tuple(column[differs] for column in (hashes, known[1][at], *due))
 
     def _together(self) -> Iterator[tuple[pa.Table, list[Numbers]]]:
         """What was written, each schema once, in the order of hashes."""
@@ -241,8 +244,15 @@ class RowStore:
             due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]
             yield rows.take(pa.array(order)).combine_chunks(), due
 
-    def _appended(self, rows: pa.Table, due: Sequence[Numbers]) -> Records:
-        """Append rows in the order of hashes as an extent; and return what the index has of them."""
+    def _appended(self, rows: pa.Table, due: Sequence[Numbers]) -> Iterator[Records]:
+        """Append rows in the order of hashes as extents; and give what the index has of them."""
+        hashes = _hashes_of(rows)
+        bounds = [*firsts(hashes)[::_MOST_HASHES].tolist(), len(rows)]
+        for begin, end in pairwise(bounds):
+            yield self._extent(rows.slice(begin, end - begin), [column[begin:end] for column in due])
+
+    def _extent(self, rows: pa.Table, due: Sequence[Numbers]) -> Records:
+        """Append rows in the order of hashes as one extent."""
         hashes = _hashes_of(rows)
         first = firsts(hashes)
         per_page = max(1, _PAGE_BYTES * len(rows) // max(1, rows.nbytes))
@@ -306,7 +316,7 @@ class RowStore:
             rows = pa.concat_tables([rows for rows, _ in living])
             due = [np.concatenate(columns) for columns in zip(*(due for _, due in living), strict=True)]
             order = np.argsort(_hashes_of(rows), kind="stable")
-            records.append(self._appended(rows.take(pa.array(order)), [column[order] for column in due]))
+            records += self._appended(rows.take(pa.array(order)), [column[order] for column in due])
             for number in alike:
                 self._delete(number)
         return records

@@ -4,6 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,12 +70,11 @@ def test_rows_are_found_as_they_were_written(batches, chunk, page_bytes):
 
 
 def with_small_parts(chunk, page_bytes, act):
-    before = runs.CHUNK, extents._PAGE_BYTES, extents._FEW_ROWS, extents._MANY
-    try:
-        runs.CHUNK, extents._PAGE_BYTES, extents._FEW_ROWS, extents._MANY = chunk, page_bytes, 20, 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "CHUNK", chunk)
+        for name, value in (("_PAGE_BYTES", page_bytes), ("_FEW_ROWS", 20), ("_MANY", 3), ("_MOST_HASHES", 5)):
+            patch.setattr(extents, name, value)
         act()
-    finally:
-        runs.CHUNK, extents._PAGE_BYTES, extents._FEW_ROWS, extents._MANY = before
 
 
 def check(batches):
@@ -97,7 +97,7 @@ def check(batches):
             if min(left, default=NEVER) < NEVER:
                 assert earliest is not None
         write(store, {h: row for h, row in changes.items() if row})
-        again = {h: (until + 5, NEVER) for h in looked_at if h in model and h not in changes and h % 2}
+        again = {h: (until + 5, NEVER) for h in looked_at if h in model and h not in changes and h % 4}
         if again:
             hashes = as_hashes(again)
             store.schedule(hashes, [np.array([again[h][kind] for h in hashes.tolist()]) for kind in (0, 1)])
