@@ -310,7 +310,7 @@ class RowStore:
         by_schema: dict[int, list[int]] = {}
         for number in numbers:
             by_schema.setdefault(self._extents[number].schema, []).append(number)
-        records = []
+        records: list[Records] = []
         for alike in by_schema.values():
             living = [self._living(number) for number in alike]
             rows = pa.concat_tables([rows for rows, _ in living])
