@@ -51,15 +51,17 @@ class Row:
 
     __slots__ = ("_fields", "_row_kind", "_values")
 
-    _fields: Sequence[str] | None
-    _values: list[Any]
+    _fields: tuple[str, ...] | None
+    _values: tuple[Any, ...]
     _row_kind: RowKind
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if args and kwargs:
+        if not kwargs:
+            self._fields, self._values = None, args
+        elif args:
             raise ProgramError("Row: give either positional or named fields, not both")
-        self._fields = tuple(kwargs) if kwargs else None
-        self._values = list(kwargs.values()) if kwargs else list(args)
+        else:
+            self._fields, self._values = tuple(kwargs), tuple(kwargs.values())
         self._row_kind = _INSERT
 
     @staticmethod
@@ -77,8 +79,8 @@ class Row:
         Row(id=1, class='b')
         """
         row = Row.__new__(Row)
-        row._fields = field_names
-        row._values = list(values)
+        row._fields = None if field_names is None else tuple(field_names)
+        row._values = tuple(values)
         row._row_kind = _INSERT
         return row
 
@@ -96,11 +98,11 @@ class Row:
 
     def has_field_names(self, names: tuple[str, ...]) -> bool:
         """Say whether the fields have these names in this order, or have none. Not in PyFlink."""
-        return self._fields is None or self._fields is names or tuple(self._fields) == names
+        return self._fields is None or self._fields == names
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
         """Name the fields, in their order."""
-        self._fields = list(field_names)
+        self._fields = tuple(field_names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
         """Return the values of some fields; all values where the fields have no names."""
@@ -122,10 +124,11 @@ class Row:
 
     def __call__(self, *args: Any) -> Row:
         """Make a row whose field names are the values of this one."""
-        if len(args) > len(self):
-            raise ProgramError(f"Row: {self!r} has {len(self)} fields, got {len(args)} values")
-        row = Row.of_fields(self._values, args)
-        row._row_kind = self._row_kind
+        names = self._values
+        if len(args) > len(names):
+            raise ProgramError(f"Row: {self!r} has {len(names)} fields, got {len(args)} values")
+        row = Row.__new__(Row)
+        row._fields, row._values, row._row_kind = names, args, self._row_kind
         return row
 
     def _index(self, name: str) -> int:
@@ -144,13 +147,17 @@ class Row:
     def __getitem__(self, item: int | str) -> Any: ...
 
     def __getitem__(self, item: int | str | slice) -> Any:
+        if isinstance(item, slice):
+            return list(self._values[item])
         return self._values[self._index(item) if isinstance(item, str) else item]
 
     def __setitem__(self, key: int | str | slice, value: Any) -> None:
+        values = list(self._values)
         if isinstance(key, slice):
-            self._values[key] = value
+            values[key] = value
         else:
-            self._values[key if isinstance(key, int) else self._index(key)] = value
+            values[key if isinstance(key, int) else self._index(key)] = value
+        self._values = tuple(values)
 
     def __getattr__(self, item: str) -> Any:
         fields = None if item.startswith("_") else self._fields
@@ -179,7 +186,7 @@ class Row:
         names, values = self._canonical()
         return hash((None if names is None else tuple(names), tuple(values)))
 
-    def _canonical(self) -> tuple[list[str] | None, list[Any]]:
+    def _canonical(self) -> tuple[Sequence[str] | None, Sequence[Any]]:
         """Return names and values, sorted by name."""
         if self._fields is None:
             return None, self._values
@@ -187,12 +194,12 @@ class Row:
         return [self._fields[i] for i in order], [self._values[i] for i in order if i < len(self._values)]
 
     def __copy__(self) -> Row:
-        row = Row.of_fields(self._fields, self._values)
-        row._row_kind = self._row_kind
+        row = Row.__new__(Row)
+        row._fields, row._values, row._row_kind = self._fields, self._values, self._row_kind
         return row
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._fields, tuple(self._values), self._row_kind)
+        return _restore, (self._fields, self._values, self._row_kind)
 
     def __repr__(self) -> str:
         if self._fields is None:
@@ -200,10 +207,10 @@ class Row:
         return f"Row({', '.join(f'{n}={v!r}' for n, v in zip(self._fields, self._values, strict=False))})"
 
 
-def rows_of(field_names: Sequence[str] | None, rows: Iterable[Iterable[Any]]) -> list[Row]:
+def rows_of(field_names: tuple[str, ...] | None, rows: Iterable[Iterable[Any]]) -> list[Row]:
     """Return a row for the values of each of `rows`, as `Row.of_fields` does; the quickest way."""
     new, made = Row.__new__, []
-    for values in map(list, rows):
+    for values in map(tuple, rows):
         row = new(Row)
         row._fields = field_names
         row._values = values
@@ -212,14 +219,9 @@ def rows_of(field_names: Sequence[str] | None, rows: Iterable[Iterable[Any]]) ->
     return made
 
 
-def values_of(rows: Sequence[Row], field_names: tuple[str, ...] | None) -> list[list[Any]] | None:
+def values_of(rows: Sequence[Row], field_names: tuple[str, ...] | None) -> list[tuple[Any, ...]] | None:
     """Return the values of rows that all have these field names in this order and are of kind INSERT, else None."""
-    found = [
-        row._values
-        for row in rows
-        if row._row_kind is _INSERT
-        and (row._fields is field_names or (row._fields is not None and tuple(row._fields) == field_names))
-    ]
+    found = [row._values for row in rows if row._row_kind is _INSERT and row._fields == field_names]
     return found if len(found) == len(rows) else None
 
 
@@ -235,10 +237,11 @@ def _make_property(name: str) -> None:
     """
 
     def field(row: Row) -> Any:
-        fields = row._fields
-        if fields is None or name not in fields:
-            raise AttributeError(name)
-        return row._values[fields.index(name)]
+        try:
+            place = (row._fields or ()).index(name)
+        except ValueError:
+            raise AttributeError(name) from None
+        return row._values[place]
 
     if len(_properties) < _MOST_PROPERTIES:
         _properties.add(name)

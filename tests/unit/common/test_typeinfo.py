@@ -411,3 +411,23 @@ def test_types_that_make_no_sense_are_refused(build):
 def test_an_instant_of_less_than_a_microsecond_is_told_why_it_does_not_fit():
     with pytest.raises(DataError, match="it holds whole microseconds, and 500 nanoseconds are none; round the instant"):
         Types.INSTANT().to_arrow([Instant(1, 500)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers", "first", "last"),
+    [
+        (Types.SQL_TIMESTAMP(), pa.int64(), -62_135_596_800_000_000, 253_402_300_799_999_999),
+        (Types.SQL_DATE(), pa.int32(), -719_162, 2_932_896),
+    ],
+)
+def test_dates_and_times_are_read_up_to_the_ends_of_the_calendar_and_refused_beyond(kind, numbers, first, last):
+    def read(*values):
+        return kind.from_arrow(pa.array(values, numbers).view(kind.arrow_type()))
+
+    python_type = dt.datetime if kind == Types.SQL_TIMESTAMP() else dt.date
+    values = read(first, None, last)
+    assert values == [python_type.min, None, python_type.max]
+    assert {type(value) for value in values} == {python_type, type(None)}
+    for beyond in (first - 1, last + 1):
+        with pytest.raises(OverflowError):
+            read(0, beyond)

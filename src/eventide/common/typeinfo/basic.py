@@ -35,6 +35,10 @@ _LIMITS = {
 MOST_DIGITS = 38
 """How many digits a decimal in Spark, and one of 128 bits in Arrow, has at most."""
 
+_EPOCH = dt.date(1970, 1, 1)
+_FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
+_DAY_MICROS = 86_400_000_000
+
 
 @says_what_is_absent
 @dataclass(frozen=True, eq=False)
@@ -305,7 +309,28 @@ def _ints(array: pa.Array) -> list[Any]:
 def _naive_datetimes(array: pa.Array) -> list[Any]:
     import pyarrow as pa
 
-    return list(array.view(pa.timestamp("us")).to_pylist())
+    return _through_numpy(
+        array.view(pa.timestamp("us")), pa.int64(), _FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1
+    )
+
+
+def _dates(array: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    return _through_numpy(array, pa.int32(), _FIRST_DAY, _LAST_DAY)
+
+
+def _through_numpy(array: pa.Array, numbers: pa.DataType, first: int, last: int) -> list[Any]:
+    """Return the dates or times of an array, made by numpy, which is twenty times as fast as Arrow.
+
+    Where one is before `first` or after `last`, which `datetime` cannot say, Arrow raises its error.
+    """
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(array.view(numbers)).as_py()
+    if bounds["min"] is None or first <= bounds["min"] <= bounds["max"] <= last:
+        return list(array.to_numpy(zero_copy_only=False).tolist())
+    return _python_values(array)
 
 
 def _instants(array: pa.Array) -> list[Any]:
@@ -362,7 +387,7 @@ _KINDS = {
     "FLOAT": _kind(lambda pa: pa.float32(), None, _float),
     "DOUBLE": _kind(lambda pa: pa.float64(), float, _double),
     "BIG_DEC": _kind(lambda pa: pa.decimal128(38, 18), Decimal, _instance_of(Decimal)),
-    "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date),
+    "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date, _dates),
     "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
     "SQL_TIMESTAMP": _kind(
         lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes, _are_naive

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
+from sys import getrefcount
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -18,7 +19,17 @@ from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
-from eventide.runtime.elements.ownership import FIXED, all_fixed, is_bare, only_looks, own, own_each, own_in_turn
+from eventide.runtime.elements.ownership import (
+    FIXED,
+    UNSHARED,
+    all_fixed,
+    is_bare,
+    is_flat,
+    only_looks,
+    own,
+    own_each,
+    own_in_turn,
+)
 from eventide.runtime.invoke import is_of_the_data, last_of, no_results, user_function_error
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
@@ -217,10 +228,12 @@ class Filter:
             if stay_as_they_are:
                 kept = [bool(call(value)) for value in values]
             else:
+                unshared = UNSHARED + 1  # the batch refers to each element, too
                 given, kept = [], []
                 for value in values:
                     kept.append(bool(call(value)))
-                    given.append(own(value) if kept[-1] else None)
+                    is_owner = not kept[-1] or (getrefcount(value) == unshared and is_flat(value))
+                    given.append(value if is_owner else own(value))
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         if all(kept):
@@ -268,10 +281,12 @@ class FlatMap:
         try:
             for value, timestamp, number in zip(values, elements.timestamps, elements.sequence, strict=True):
                 given = call(value)
+                # A list of no other owner is one more that refers to each result.
+                unshared = UNSHARED + (type(given) is list and getrefcount(given) == UNSHARED)
                 for one in given or no_results(given):
                     kind = type(one)
                     is_fixed = kind in fixed or (kind is tuple and are_fixed(map(type, one)))
-                    put(one if is_fixed else own(one))
+                    put(one if is_fixed or (getrefcount(one) == unshared and is_flat(one)) else own(one))
                     put_timestamp(timestamp)
                     put_number(number)
         except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from sys import getrefcount
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
@@ -16,7 +17,7 @@ from eventide.common.types import Row
 from eventide.errors import DataError, UserFunctionError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.ownership import UNSHARED, is_flat, own
 from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, Metrics
 from eventide.runtime.state.keyed import KeyedState
@@ -75,7 +76,8 @@ class Collector:
                 self._is_typed = self._is_typed or not kind.is_pickled
                 self.put_beside(tag.tag_id, value, timestamp, number)
             else:
-                values.append(own(result) if copies else result)
+                is_owned = not copies or (getrefcount(result) == UNSHARED and is_flat(result))
+                values.append(result if is_owned else own(result))
         behind = len(values)
         if behind == before:
             return

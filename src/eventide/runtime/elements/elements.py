@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
@@ -86,7 +88,8 @@ class Elements:
         """The elements themselves."""
         if self._values is None:
             columns = self._of_columns()
-            self._values = columns.type_info.from_arrow(columns.values)
+            with without_collection():
+                self._values = columns.type_info.from_arrow(columns.values)
         return self._values
 
     @values.setter
@@ -410,3 +413,25 @@ def frame_slices(rows: int, size: int, at_most: int = _FRAME_BYTES) -> Iterator[
     at_once = max(1, at_most * rows // max(1, size))
     for start in range(0, rows, at_once):
         yield start, min(at_once, rows - start)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Let the collector rest while many objects are made: of columns, or of stored state.
+
+    It looks through all objects again and again as they are made, though none of them can be garbage yet: that is half
+    of the time it takes to make many. Within another such block, or where the program has switched it off, nothing
+    changes.
+
+    >>> with without_collection():
+    ...     gc.isenabled()
+    False
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -21,6 +21,7 @@ from enum import Enum
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter, itemgetter
+from sys import getrefcount
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 from uuid import UUID
@@ -34,7 +35,11 @@ _NUMBERS = (int, float, complex, bool, Decimal, np.int64, np.int32, np.float64, 
 FIXED = frozenset({str, bytes, type(None), UUID, *_NUMBERS, *_DATES})
 """The types whose objects cannot be changed. Those of a subclass may have attributes, which can."""
 
-_FLAT = (Row, list, dict)
+_SHALLOW_COPY: dict[type, Callable[[Any], Any]] = {Row: Row.__copy__, list: list.copy, dict: dict.copy}
+"""Copies of containers, by their type: enough where all that is in them is fixed."""
+
+UNSHARED: int = next(getrefcount(value) for value in map(str.split, ("",)))
+"""What `getrefcount` says of an object that nothing refers to but the one variable of a loop: it has no other owner."""
 _COPIED_OTHERWISE = frozenset({"__deepcopy__", "__copy__", "__slots__", "__getstate__", "__setstate__", "__new__"})
 _COPIED_OTHERWISE |= {"__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__"}
 
@@ -71,7 +76,11 @@ def own_in_turn(values: Iterable[Any]) -> list[Any]:
     """
     fixed, are_fixed = FIXED, FIXED.issuperset
     return [
-        value if (kind := type(value)) in fixed or (kind is tuple and are_fixed(map(type, value))) else own(value)
+        value
+        if (kind := type(value)) in fixed
+        or (kind is tuple and are_fixed(map(type, value)))
+        or (getrefcount(value) == UNSHARED and is_flat(value))
+        else own(value)
         for value in values
     ]
 
@@ -135,11 +144,10 @@ def all_fixed(values: Iterable[Any]) -> bool:
 
 
 def _copied(value: Any, kind: type) -> Any:
+    if kind in _SHALLOW_COPY:
+        return _SHALLOW_COPY[kind](value) if is_flat(value) else copy.deepcopy(value)
     if _is_fixed(value):
         return value
-    if kind in _FLAT:
-        parts = chain(value, value.values()) if kind is dict else value
-        return copy.copy(value) if FIXED.issuperset(map(type, parts)) else copy.deepcopy(value)
     if _is_plain_class(kind):
         state = vars(value)
         if FIXED.issuperset(map(type, state.values())):
@@ -147,6 +155,18 @@ def _copied(value: Any, kind: type) -> Any:
             vars(made).update(state)
             return made
     return copy.deepcopy(value)
+
+
+def is_flat(value: Any) -> bool:
+    """Whether an object is a row, a list or a dict in which nothing can be changed: it has one owner if it is unshared.
+
+    >>> is_flat([1, "a"]), is_flat([1, ["a"]]), is_flat((1, "a"))
+    (True, False, False)
+    """
+    kind = type(value)
+    if kind not in _SHALLOW_COPY:
+        return False
+    return FIXED.issuperset(map(type, chain(value, value.values()) if kind is dict else value))
 
 
 def _is_fixed(value: Any) -> bool:

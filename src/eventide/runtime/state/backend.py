@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -90,25 +88,3 @@ class PartOfState:
 def without_prefix(prefix: str, values: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
     """Values by names that have all lost their beginning."""
     return ((name[len(prefix) :], value) for name, value in values)
-
-
-@contextmanager
-def without_collection() -> Iterator[None]:
-    """Let the collector rest while state is loaded or stored.
-
-    It looks through all objects again and again as they are made, though none of them can be garbage yet: that is half
-    of the time it takes to load many. Within another such block, or where the program has switched it off, nothing
-    changes.
-
-    >>> with without_collection():
-    ...     gc.isenabled()
-    False
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()

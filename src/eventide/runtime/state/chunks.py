@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.elements.elements import without_collection
+from eventide.runtime.state.backend import Backend
 
 _PIECE = 1 << 20
 """The bytes of one value at most: a larger chunk is stored in pieces."""

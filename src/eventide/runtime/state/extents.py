@@ -18,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.ms import MAX_MS
+from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.runs import (
     Numbers,
     Records,

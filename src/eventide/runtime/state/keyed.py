@@ -11,11 +11,12 @@ import numpy as np
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
+from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
 from eventide.runtime.invoke import shown
 from eventide.runtime.metrics import KEYS, TIMERS
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
     NO_BUCKET,

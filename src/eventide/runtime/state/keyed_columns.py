@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.errors import StateError
+from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
     KINDS_OF_TIME,

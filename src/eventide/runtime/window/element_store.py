@@ -21,9 +21,9 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.elements import Elements, is_small
+from eventide.runtime.elements.elements import Elements, is_small, without_collection
 from eventide.runtime.elements.keys import hashes_of_columns
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.reducing import Indices, by_pane_start, together
 from eventide.runtime.window.window_store import RowsOfWindows, decode_windows
 

@@ -10,8 +10,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.ownership import own
-from eventide.runtime.state.backend import Backend, without_collection
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkForm, ChunkStore
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 

@@ -12,7 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from eventide.common.types import Row, RowKind
-from eventide.runtime.elements.ownership import is_bare, only_looks, own, own_beside, own_unless
+from eventide.runtime.chain.chained_operators import FlatMap
+from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ownership import is_bare, only_looks, own, own_beside, own_in_turn, own_unless
 
 
 class Pair(NamedTuple):
@@ -441,3 +443,64 @@ def test_an_object_that_reads_attributes_in_its_own_way_is_not_bare():
 
 def test_the_result_does_not_depend_on_which_of_two_functions_is_looked_at_first():
     assert (is_bare(first_of_two), is_bare(second_of_two)) == (False, False)
+
+
+class TestResultsThatNobodyElseHolds:
+    """A row, a list or a dict of plain values is handed on as it is only if its function has not kept it."""
+
+    @pytest.mark.parametrize("made", [lambda: Row(a=1), lambda: [1], lambda: {"a": 1}])
+    def test_it_is_not_copied(self, made):
+        ids = []
+
+        def new(_):
+            value = made()
+            ids.append(id(value))
+            return value
+
+        given = own_in_turn(map(new, range(3)))
+        assert list(map(id, given)) == ids
+
+    @pytest.mark.parametrize("made", [lambda: Row(a=1), lambda: [1], lambda: {"a": 1}])
+    def test_what_is_kept_is_copied(self, made):
+        kept = []
+
+        def new(_):
+            kept.append(made())
+            return kept[-1]
+
+        given = own_in_turn(map(new, range(3)))
+        assert given == kept
+        assert not set(map(id, given)) & set(map(id, kept))
+
+    def test_a_part_that_can_be_changed_is_copied_with_its_owner(self):
+        part = [1]
+        (given,) = own_in_turn(Row(a=part) for _ in range(1))
+        part.append(2)
+        assert given == Row(a=[1])
+
+    def test_a_row_in_a_list_that_is_kept_is_copied(self):
+        kept = []
+
+        def several(number):
+            kept.append([Row(a=number), Row(a=number)])
+            return kept[-1]
+
+        out = FlatMap("several", several, None).apply(Elements([1, 2], [None, None], [0, 1]))
+        for rows in kept:
+            rows[0]["a"] = 9
+        assert out.values == [Row(a=1), Row(a=1), Row(a=2), Row(a=2)]
+
+    def test_a_row_that_is_twice_in_a_list_becomes_two(self):
+        out = FlatMap("twice", lambda number: [Row(a=number)] * 2, None).apply(Elements([1], [None], [0]))
+        out.values[0]["a"] = 9
+        assert out.values == [Row(a=9), Row(a=1)]
+
+    def test_a_row_that_a_generator_changes_and_gives_again_is_copied(self):
+        def growing(number):
+            row = Row(a=number)
+            yield row
+            row["a"] += 1
+            yield row
+
+        out = FlatMap("growing", growing, None).apply(Elements([1], [None], [0]))
+        assert out.values == [Row(a=1), Row(a=2)]

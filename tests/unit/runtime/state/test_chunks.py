@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.state.backend import MemoryBackend, without_collection
+from eventide.runtime.elements.elements import without_collection
+from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.chunks import ChunkStore
 
 
