@@ -75,9 +75,10 @@ class Collector:
                 self._types[tag.tag_id] = kind = tag.type_info
                 self._is_typed = self._is_typed or not kind.is_pickled
                 self.put_beside(tag.tag_id, value, timestamp, number)
+            elif not copies or (type(result) is not tuple and getrefcount(result) == UNSHARED and is_flat(result)):
+                values.append(result)
             else:
-                is_owned = not copies or (getrefcount(result) == UNSHARED and is_flat(result))
-                values.append(result if is_owned else own(result))
+                values.append(own(result))
         behind = len(values)
         if behind == before:
             return
