@@ -162,7 +162,7 @@ class Chains:
         return root.finished()
 
     def looks_at(self, node: AssignTransformation) -> TimesAndFields | None:
-        """What alone goes to the tasks of a user-defined generator, past which elements go; None if elements go there.
+        """The part of elements that goes to the tasks of a user-defined generator; None if elements go there.
 
         They go past it where they come from one source, have their timestamps without it, and the plan knows which of
         their fields it looks at (decision 57).

@@ -352,11 +352,11 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
-        """Send left elements that are late, behind the watermark, to a side output; they are counted either way."""
+        """Send left elements that the watermark has passed to a side output; they are counted either way."""
         return self._late(0, output_tag)
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> Self:
-        """Send right elements that are late, behind the watermark, to a side output; they are counted either way."""
+        """Send right elements that the watermark has passed to a side output; they are counted either way."""
         return self._late(1, output_tag)
 
     def process(

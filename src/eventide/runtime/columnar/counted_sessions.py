@@ -35,7 +35,7 @@ class _Session:
 
 
 class _Simulation:
-    """What becomes of sessions, element by element: which merge, which fire, and what a firing holds.
+    """The course of sessions, element by element: which merge, which fire, and what a firing holds.
 
     A part ends with a firing, and a firing holds the parts of its chain up to that one. Of sessions that merge, the one
     with most members goes on; those of the others join its part, so each is in few parts.

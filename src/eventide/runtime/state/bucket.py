@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import heapq
 import json
-import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.pages import HASH, Page, is_page, read_page, without_empty
+from eventide.runtime.state.runs import compressed, decompressed
 from eventide.runtime.state.timers import (
     NO_PLACE,
     Numbers,
@@ -255,9 +254,7 @@ _CHANGES = "/changes"
 """The end of the name of what is stored beside a bucket, and follows its content; most have none."""
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
-_SIZE = struct.Struct("<I")
-_LZ4 = pa.Codec("lz4_raw")
-"""Entries look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
+
 
 _ADDRESS_BITS = 32
 MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
@@ -349,14 +346,14 @@ class BucketStore:
         if content is None:
             self._backend.delete(_name(bucket))
         else:
-            self._backend.put(_name(bucket), _compressed(content))
+            self._backend.put(_name(bucket), compressed(content))
 
     def put_changes(self, bucket: int, changes: bytes) -> None:
         """Store what follows the content of a bucket, in place of what has followed it."""
         if bucket not in self._has_changes:
             self._has_changes.add(bucket)
             self._changes += 1
-        self._backend.put(_name_of_changes(bucket), _compressed(changes))
+        self._backend.put(_name_of_changes(bucket), compressed(changes))
 
     def _content(self, bucket: int, stored: bytes, changes: bytes | None) -> bytes:
         """The content of a bucket, followed by its changes."""
@@ -393,13 +390,6 @@ class BucketStore:
         if stored != self._stored:
             self._backend.put(_INDEX, stored)
             self._stored = stored
-
-
-def decompressed(stored: bytes) -> bytes:
-    """The content of a bucket, as it was put."""
-    (size,) = _SIZE.unpack_from(stored)
-    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
-    return content
 
 
 def address(key_hash: int, count: int) -> int:
@@ -533,11 +523,6 @@ def _name(bucket: int) -> str:
 
 def _name_of_changes(bucket: int) -> str:
     return f"{_PREFIX}{bucket}{_CHANGES}"
-
-
-def _compressed(content: bytes) -> bytes:
-    packed: bytes = _LZ4.compress(content, asbytes=True)
-    return _SIZE.pack(len(content)) + packed
 
 
 def _stored(page: dict[int, int]) -> bytes:

@@ -41,7 +41,7 @@ EXTENTS = "extents"
 """The name of what says which extents there are."""
 
 NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
-"""What the names of values of a store begin with, before a slash."""
+"""Beginnings of the names of a store's values, up to a slash."""
 
 _SCHEMA = "schema"
 _PAGE_BYTES = 49_152
@@ -53,10 +53,10 @@ _FEW_ROWS = 4_096
 _MANY = 16
 
 _MOST_HASHES = 1 << 18
-"""So many hashes an extent has at most: it is written again as a whole."""
+"""The most hashes of an extent: it is written again as a whole."""
 
 _GARBAGE = 3
-"""One row in so many may be garbage."""
+"""At most one row in this many is garbage."""
 
 _GONE = np.uint64((1 << 64) - 1)
 _ROW_BITS = np.uint64(32)
@@ -221,7 +221,7 @@ class RowStore:
         self._put_new_times(changed, known)  # last, as merging them asks the index what is true
 
     def _rescheduled(self, known: Sequence[Numbers]) -> Records:
-        """What the index has of rows that stay, and are due at other times than before."""
+        """Records of the index for rows that stay, and are due at other times than before."""
         if not self._scheduled:
             return tuple(column[:0] for column in known)
         columns = [np.concatenate(column) for column in zip(*self._scheduled, strict=True)]
@@ -234,7 +234,7 @@ class RowStore:
         return tuple(column[differs] for column in (hashes, known[1][at], *due))
 
     def _together(self) -> Iterator[tuple[pa.Table, list[Numbers]]]:
-        """What was written, each schema once, in the order of hashes."""
+        """The written rows, each schema once, in the order of hashes."""
         left = self._written
         while left:
             schema = left[0][0].schema

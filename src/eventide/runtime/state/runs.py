@@ -39,6 +39,7 @@ _PATIENCE = 4
 
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
+"""Values look alike, and every byte passes a socket, two representations in the JVM and a log, on either way."""
 
 
 class SortedRuns:

@@ -309,7 +309,9 @@ def test_a_vectorised_generator_that_raises_is_named_too():
 
 
 def test_a_supplier_that_makes_something_else_is_named():
-    with pytest.raises(ProgramError, match=r"'times', when its .* was made: .*<lambda> returned 5, which is not a Waterm"):
+    with pytest.raises(
+        ProgramError, match=r"'times', when its .* was made: .*<lambda> returned 5, which is not a Waterm"
+    ):
         batch(MemoryBackend(), supplier=lambda: 5)
 
 
