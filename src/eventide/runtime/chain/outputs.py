@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
@@ -67,7 +66,6 @@ class Collector:
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""
         values, copies = self._values, self._copies
-        before = len(values)
         for result in results:
             if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
                 tag, value = result
@@ -75,12 +73,9 @@ class Collector:
                 self._is_typed = self._is_typed or not kind.is_pickled
                 self.put_beside(tag.tag_id, value, timestamp, number)
             else:
+                self._timestamps.append(timestamp)
+                self._sequence.append(len(values) if number is None else number)
                 values.append(own(result) if copies else result)
-        behind = len(values)
-        if behind == before:
-            return
-        self._timestamps.extend(repeat(timestamp, behind - before))
-        self._sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""

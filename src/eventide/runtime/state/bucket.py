@@ -204,16 +204,22 @@ def buckets_of(
     for part in parts:
         part.cut(bounds)
     found = {}
-    spans = bounds.tolist()
+    spans, of_hashes = bounds.tolist(), hashes.tolist()
+    expiring = [name for name in names[0] if name.name.endswith(SUFFIX)]
     for i, number in enumerate(numbers[starts].tolist()):
         begin, end = spans[i], spans[i + 1]
-        bucket = found[number] = Bucket(keys[begin:end], hashes[begin:end].tolist())
+        bucket = found[number] = Bucket(keys[begin:end], of_hashes[begin:end])
         bucket.values, bucket.spaces = (
             {of_name.name: of_name.between(i, begin, end) for of_name in kind if of_name.counts[i]} for kind in names
         )
-        bucket.timers = [(plain.between(i, begin), spaced.between(i, begin)) for plain, spaced in of_timers]
-        bucket.earliest = (*map(earliest_of, bucket.timers), _expiry(names[0], begin, end))
+        bucket.timers = [(plain.between(i), spaced.between(i)) for plain, spaced in of_timers]
+        times = (_earliest(plain.earliest.get(i), spaced.earliest.get(i)) for plain, spaced in of_timers)
+        bucket.earliest = (*times, _expiry(expiring, begin, end) if expiring else None)
     return found
+
+
+def _earliest(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
 
 
 class _OfName:
@@ -241,7 +247,7 @@ class _OfName:
 
 def _expiry(names: list[_OfName], begin: int, end: int) -> int | None:
     """When the first part of a bucket expires, in milliseconds; None if nothing of it does."""
-    expiring = (value for name in names if name.name.endswith(SUFFIX) for value in name.values[begin:end])
+    expiring = (value for name in names for value in name.values[begin:end])
     times = (expiry_of(live(value)) for value in expiring if value is not None)
     return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
