@@ -15,7 +15,7 @@ from eventide.common.types import Row
 from eventide.errors import DataError, UserFunctionError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import own
+from eventide.runtime.elements.ownership import FIXED, own
 from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, Metrics
 from eventide.runtime.state.keyed import KeyedState
@@ -65,17 +65,24 @@ class Collector:
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""
-        values, copies = self._values, self._copies
+        values, timestamps, sequence = self._values, self._timestamps, self._sequence
+        fixed, are_fixed = FIXED, FIXED.issuperset  # most results, and none with a tag: no more calls for these
         for result in results:
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                tag, value = result
-                self._types[tag.tag_id] = kind = tag.type_info
-                self._is_typed = self._is_typed or not kind.is_pickled
-                self.put_beside(tag.tag_id, value, timestamp, number)
-            else:
-                self._timestamps.append(timestamp)
-                self._sequence.append(len(values) if number is None else number)
-                values.append(own(result) if copies else result)
+            kind = type(result)
+            if kind not in fixed and not (kind is tuple and are_fixed(map(type, result))):
+                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                    self._put_tagged(*result, timestamp, number)
+                    continue
+                if self._copies:
+                    result = own(result)  # noqa: PLW2901 - one that has no other owner stands for it
+            sequence.append(len(values) if number is None else number)
+            timestamps.append(timestamp)
+            values.append(result)
+
+    def _put_tagged(self, tag: OutputTag, value: Any, timestamp: int | None, number: int | None) -> None:
+        self._types[tag.tag_id] = kind = tag.type_info
+        self._is_typed = self._is_typed or not kind.is_pickled
+        self.put_beside(tag.tag_id, value, timestamp, number)
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""

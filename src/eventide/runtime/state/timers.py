@@ -241,13 +241,12 @@ class Timers(StoredTimers):
     def _in_order(self, time_ms: int) -> list[_Entry]:
         """The timers of a time, in the order in which they fire."""
         plain, spaced = self._at.get(time_ms, {}), self._spaced_at.get(time_ms, {})
-        if len(plain) == 1 and not spaced:
-            [(key, number)] = plain.items()
-            return [(0, number, key, None)]  # the only one: its group does not matter
+        if len(plain) < 2 and not spaced:
+            return [(0, number, key, None) for key, number in plain.items()]  # the only one: its group does not matter
         groups_of = self._keys.groups_of
         timers: list[_Entry] = list(zip(groups_of(plain), plain.values(), plain, repeat(None)))
-        groups = groups_of(key for key, _ in spaced)
-        timers += [(group, number, *owner) for group, number, owner in zip(groups, spaced.values(), spaced, strict=True)]
+        keys, namespaces = zip(*spaced, strict=True) if spaced else ((), ())
+        timers += zip(groups_of(keys), spaced.values(), keys, namespaces, strict=True)
         timers.sort()
         return timers
 
