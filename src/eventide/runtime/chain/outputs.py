@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from itertools import repeat
 from sys import getrefcount
 from typing import Any, TypeAlias
 
@@ -17,7 +16,7 @@ from eventide.common.types import Row
 from eventide.errors import DataError, UserFunctionError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import UNSHARED, is_flat, own
+from eventide.runtime.elements.ownership import FIXED, UNSHARED, is_flat, own
 from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
 from eventide.runtime.metrics import DEAD_LETTERS, Metrics
 from eventide.runtime.state.keyed import KeyedState
@@ -67,23 +66,24 @@ class Collector:
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""
-        values, copies = self._values, self._copies
-        before = len(values)
+        values, timestamps, sequence = self._values, self._timestamps, self._sequence
+        fixed, are_fixed = FIXED, FIXED.issuperset  # most results, and none with a tag: no more calls for these
         for result in results:
-            if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                tag, value = result
-                self._types[tag.tag_id] = kind = tag.type_info
-                self._is_typed = self._is_typed or not kind.is_pickled
-                self.put_beside(tag.tag_id, value, timestamp, number)
-            elif not copies or (type(result) is not tuple and getrefcount(result) == UNSHARED and is_flat(result)):
-                values.append(result)
-            else:
-                values.append(own(result))
-        behind = len(values)
-        if behind == before:
-            return
-        self._timestamps.extend(repeat(timestamp, behind - before))
-        self._sequence.extend(range(before, behind) if number is None else repeat(number, behind - before))
+            kind = type(result)
+            if kind not in fixed and not (kind is tuple and are_fixed(map(type, result))):
+                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
+                    self._put_tagged(*result, timestamp, number)
+                    continue
+                if self._copies and not (getrefcount(result) == UNSHARED and is_flat(result)):
+                    result = own(result)  # noqa: PLW2901 - one that has no other owner stands for it
+            sequence.append(len(values) if number is None else number)
+            timestamps.append(timestamp)
+            values.append(result)
+
+    def _put_tagged(self, tag: OutputTag, value: Any, timestamp: int | None, number: int | None) -> None:
+        self._types[tag.tag_id] = kind = tag.type_info
+        self._is_typed = self._is_typed or not kind.is_pickled
+        self.put_beside(tag.tag_id, value, timestamp, number)
 
     def mark(self) -> Mark:
         """How much has come out since the last :meth:`take`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import copy
+import sys
 import datetime
 import dis
 from collections.abc import Callable, Iterable, Iterator
@@ -38,8 +39,13 @@ FIXED = frozenset({str, bytes, type(None), UUID, *_NUMBERS, *_DATES})
 _SHALLOW_COPY: dict[type, Callable[[Any], Any]] = {Row: Row.__copy__, list: list.copy, dict: dict.copy}
 """Copies of containers, by their type: enough where all that is in them is fixed."""
 
-UNSHARED: int = next(getrefcount(value) for value in map(str.split, ("",)))
-"""What `getrefcount` says of an object that nothing refers to but the one variable of a loop: it has no other owner."""
+_COUNTS_EVERY_REFERENCE = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
+UNSHARED: int = next(getrefcount(value) for value in map(str.split, ("",))) if _COUNTS_EVERY_REFERENCE else -1
+"""What `getrefcount` says of an object that nothing refers to but the one variable of a loop: it has no other owner.
+
+Later versions of Python leave out references of variables, now and then, and others count in another way. There, no
+object has this number.
+"""
 _COPIED_OTHERWISE = frozenset({"__deepcopy__", "__copy__", "__slots__", "__getstate__", "__setstate__", "__new__"})
 _COPIED_OTHERWISE |= {"__reduce__", "__reduce_ex__", "__getnewargs__", "__getnewargs_ex__"}
 

@@ -203,9 +203,10 @@ class KeyedState:
         """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
         return self._store.schedules[kind].next_but(self._stored)
 
-    def group_of(self, key: Any) -> int:
-        """The key group of a key at hand."""
-        return group_of(self._hashes[self.index[key]], self._max_parallelism)
+    def groups_of(self, keys: Iterable[Any]) -> list[int]:
+        """The key group of each of some keys at hand."""
+        places, hashes, groups = self.index, self._hashes, self._max_parallelism
+        return [group_of(hashes[places[key]], groups) for key in keys]
 
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.

@@ -521,7 +521,7 @@ class KeyedColumns:
             for i in some.tolist():
                 begin, end = spans[i], spans[i + 1]
                 number = int(numbers[rows[begin]])
-                timers = tuple(in_order.between(i, begin) for in_order in of_timers)
+                timers = tuple(in_order.between(i) for in_order in of_timers)
                 to = self._pages[number].types if is_beside[number] else None
                 yield number, encode_page(types, batch.slice(begin - first, end - begin), timers, to=to), timers
 

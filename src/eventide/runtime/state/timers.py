@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_right
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -60,8 +60,8 @@ class Keys(Protocol):
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand."""
 
-    def group_of(self, key: Any) -> int:
-        """The key group of a key at hand."""
+    def groups_of(self, keys: Iterable[Any]) -> list[int]:
+        """The key group of each of some keys at hand."""
 
 
 class StoredTimers(Protocol):
@@ -126,7 +126,8 @@ class Timers(StoredTimers):
             return
         self.number = timers[owner] = number = self.number + 1
         if self._firing_until is not None and time_ms <= self._firing_until:
-            heapq.heappush(self._meanwhile, (time_ms, (self._keys.group_of(key), number, key, namespace)))
+            [group] = self._keys.groups_of([key])
+            heapq.heappush(self._meanwhile, (time_ms, (group, number, key, namespace)))
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
@@ -240,12 +241,12 @@ class Timers(StoredTimers):
     def _in_order(self, time_ms: int) -> list[_Entry]:
         """The timers of a time, in the order in which they fire."""
         plain, spaced = self._at.get(time_ms, {}), self._spaced_at.get(time_ms, {})
-        if len(plain) == 1 and not spaced:
-            [(key, number)] = plain.items()
-            return [(0, number, key, None)]  # the only one: its group does not matter
-        group_of = self._keys.group_of
-        timers: list[_Entry] = [(group_of(key), number, key, None) for key, number in plain.items()]
-        timers += [(group_of(key), number, key, namespace) for (key, namespace), number in spaced.items()]
+        if len(plain) < 2 and not spaced:
+            return [(0, number, key, None) for key, number in plain.items()]  # the only one: its group does not matter
+        groups_of = self._keys.groups_of
+        timers: list[_Entry] = list(zip(groups_of(plain), plain.values(), plain, repeat(None)))
+        keys, namespaces = zip(*spaced, strict=True) if spaced else ((), ())
+        timers += zip(groups_of(keys), spaced.values(), keys, namespaces, strict=True)
         timers.sort()
         return timers
 
@@ -437,23 +438,33 @@ class TimersInOrder:
             self._numbers = np.minimum.reduceat(self._numbers, first)
         self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
         self._cuts: list[int] = []
+        self._columns = (b"", b"", b"")
+        self.earliest: dict[int, int] = {}
 
     def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         """Leave out some places, of which none has a timer."""
         self.places = (np.cumsum(those) - 1)[self.places]
 
     def cut(self, bounds: Numbers) -> None:
-        """Cut it where a bucket ends."""
-        self._cuts = np.searchsorted(self.places, bounds).tolist()
+        """Cut it where a bucket ends, and find the earliest time of each that has any."""
+        cuts = np.searchsorted(self.places, bounds)
+        counts = np.diff(cuts)
+        places = (self.places - np.repeat(bounds[:-1], counts)).astype(PLACES)
+        self._cuts = cuts.tolist()
+        self._columns = places.tobytes(), self._times.tobytes(), self._numbers.tobytes()
+        have_any = np.flatnonzero(counts)
+        earliest = np.minimum.reduceat(self._times, cuts[have_any]) if len(have_any) else have_any
+        self.earliest = dict(zip(have_any.tolist(), earliest.tolist(), strict=True))
 
-    def between(self, i: int, first_place: int) -> TimerColumns | None:
+    def between(self, i: int) -> TimerColumns | None:
         """The columns of one bucket; None if it has no timers."""
         begin, end = self._cuts[i], self._cuts[i + 1]
         if begin == end:
             return None
-        places = (self.places[begin:end] - first_place).astype(PLACES)
+        places, times, numbers = self._columns
         namespaces = None if self._namespaces is None else self._namespaces[begin:end]
-        return places.tobytes(), self._times[begin:end].tobytes(), self._numbers[begin:end].tobytes(), namespaces
+        of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
+        return places[of_places], times[of_times], numbers[of_times], namespaces
 
 
 def rows_of(by_time: ByTime, places: Numbers) -> Rows:

@@ -145,6 +145,20 @@ def test_the_next_timer_is_known_without_reading_anything_else(kind):
     assert backend.calls == [("get", "buckets")]
 
 
+@pytest.mark.parametrize(("of_key", "of_window"), [(5, 7), (7, 5), (5, None), (None, 5)])
+def test_the_next_timer_is_that_of_a_key_or_of_a_window_of_one_bucket(kind, of_key, of_window):
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 8, bucket_bytes=1_000)
+    for time_ms, namespace in ((of_key, None), (of_window, "w")):
+        if time_ms is not None:
+            getattr(keyed, kind).register(time_ms + 90, "later", namespace)
+            getattr(keyed, kind).register(time_ms, "a", namespace)
+    keyed.flush()
+    backend.calls.clear()
+    assert timers_of(kind, backend).next_ms() == 5
+    assert backend.calls == [("get", "buckets")]
+
+
 def test_the_next_timer_follows_what_is_set_deleted_and_fired(kind):
     timers = stored(kind, CountingBackend(), (7, "a", "w"), (5, "b", "w"))
     timers.register(3, "b", None)
