@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import builtins
 import copy
-import sys
 import datetime
 import dis
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal

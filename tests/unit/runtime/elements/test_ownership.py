@@ -14,7 +14,7 @@ import pytest
 from eventide.common.types import Row, RowKind
 from eventide.runtime.chain.chained_operators import FlatMap
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.ownership import is_bare, only_looks, own, own_beside, own_in_turn, own_unless
+from eventide.runtime.elements.ownership import UNSHARED, is_bare, only_looks, own, own_beside, own_in_turn, own_unless
 
 
 class Pair(NamedTuple):
@@ -445,9 +445,10 @@ def test_the_result_does_not_depend_on_which_of_two_functions_is_looked_at_first
     assert (is_bare(first_of_two), is_bare(second_of_two)) == (False, False)
 
 
-class TestResultsThatNobodyElseHolds:
+class TestResultsWithoutAnotherOwner:
     """A row, a list or a dict of plain values is handed on as it is only if its function has not kept it."""
 
+    @pytest.mark.skipif(UNSHARED < 0, reason="this Python does not count every reference")
     @pytest.mark.parametrize("made", [lambda: Row(a=1), lambda: [1], lambda: {"a": 1}])
     def test_it_is_not_copied(self, made):
         ids = []
