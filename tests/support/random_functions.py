@@ -301,6 +301,7 @@ class Maker:
             lambda: f"{self._random.choice(('min', 'max'))}({self._int(less)}, {self._int(less)})",
             lambda: f"({self._bool(less)} + {self._int(less)})",
             lambda: f"({self._int(less)} or {self._int(less)})",
+            lambda: f"({self._int(0)} if (m := {self._field('i')}) is None else m + {self._int(less)})",
             lambda: self._choice(self._int, less),
             lambda: f"divmod({self._int(less)}, {self._int(less)})[{self._random.choice('01')}]",
         )

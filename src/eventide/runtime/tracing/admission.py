@@ -19,7 +19,7 @@ from typing import Any
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
-from eventide.runtime.tracing.rewriting import with_operators
+from eventide.runtime.tracing.rewriting import asks_for_none, with_operators
 
 MATH: dict[str, type] = {
     name: kind
@@ -70,9 +70,6 @@ _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "D
 _GENERATES = frozenset(
     {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
 )
-_TESTS_FOR_NONE = frozenset(
-    f"POP_JUMP_{way}IF_{what}" for way in ("", "FORWARD_", "BACKWARD_") for what in ("NONE", "NOT_NONE")
-)
 _HARMLESS_INTRINSICS = frozenset({3, 5, 6})
 """Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
 
@@ -110,9 +107,9 @@ class NotThereYet(NotTraceable):
 class Admitted:
     """A function that may be traced, as a copy that looks its names up where the tracer put them.
 
-    ``tests_for_none`` says that it asks whether something is None, which cannot be seen while it is traced: so nothing
-    may be None where the trace is used. ``captured`` are the values from outside that were true when it was traced, and
-    ``context`` is how decimal numbers were computed.
+    ``tests_for_none`` says that it asks whether something is None where that cannot be seen while it is traced: so
+    nothing may be None where the trace is used. ``captured`` are the values from outside that were true when it was
+    traced, and ``context`` is how decimal numbers were computed.
     """
 
     function: Callable[..., Any]
@@ -160,7 +157,7 @@ def admitted(
     function: Callable[..., Any],
     replaced: dict[Any, Any],
     containers: dict[type, Callable[[Any], Any]],
-    text_makers: Mapping[str, Callable[[int], Any]],
+    operators: Mapping[str, Callable[[int], Any]],
 ) -> Admitted:
     """Look at a function, at those that it calls, and at all that they take from outside.
 
@@ -168,14 +165,14 @@ def admitted(
         function: the function; also a method of an object with plain attributes, or an ``itemgetter``.
         replaced: what the copy finds in place of some builtins.
         containers: what makes the containers and texts that the copy has in place of constant ones, by their type.
-        text_makers: what the copy has in place of instructions that make text; see ``with_operators``.
+        operators: what the copy has in place of instructions that a symbol cannot answer; see ``with_operators``.
 
     Raises:
         NotTraceable: if it might do more than compute its result from its arguments.
     """
     if type(function) is itemgetter:
         return Admitted(function, tests_for_none=False, context=_context())
-    admission = _Admission(replaced, containers, text_makers)
+    admission = _Admission(replaced, containers, operators)
     copy = admission.copied(function)
     return Admitted(copy, admission.tests_for_none, _context(), admission.captured)
 
@@ -185,11 +182,11 @@ class _Admission:
         self,
         replaced: dict[Any, Any],
         containers: dict[type, Callable[[Any], Any]],
-        text_makers: Mapping[str, Callable[[int], Any]],
+        operators: Mapping[str, Callable[[int], Any]],
     ) -> None:
         self._replaced = replaced
         self._containers = containers
-        self._text_makers = text_makers
+        self._operators = operators
         self._copies: dict[Any, FunctionType] = {}
         self._attributes: dict[str, Any] = {}
         self.tests_for_none = False
@@ -248,7 +245,10 @@ class _Admission:
             else value
             for place, value in enumerate(code.co_consts)
         ]
-        return with_operators(code.replace(co_consts=tuple(constants)), self._text_makers)
+        made = code.replace(co_consts=tuple(constants))
+        answered = with_operators(made, self._operators)
+        self.tests_for_none |= answered is made and asks_for_none(made)
+        return answered
 
     def _contained(self, value: Any) -> Any:
         make = self._containers.get(type(value))
@@ -323,7 +323,6 @@ class _Admission:
             makes_dict = value == "as_dict" or (makes_dict and name == "PRECALL")
             if name == "IS_OP" and (not loads_none or instruction.is_jump_target):
                 raise NotTraceable("it compares objects with `is`")
-            self.tests_for_none |= name == "IS_OP" or name in _TESTS_FOR_NONE
             if is_itself:
                 self._check_attribute(owner, value, name)
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):

@@ -122,6 +122,9 @@ class Rows:
         return column if column.type == expected else column.cast(expected)
 
     def _computed(self, operation: Operation) -> Value:
+        match operation:
+            case Operation(name="is none", operands=(Field(path=path),)):
+                return self.column(path).is_null()
         return KERNELS[operation.name](*map(self.value, operation.operands))
 
     def truths(self, condition: Expression) -> pa.Array:

@@ -10,10 +10,21 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from eventide.runtime.tracing.admission import MATH, NotTraceable
-from eventide.runtime.tracing.expressions import Constant, Expression, Kind, constant, constant_column
+from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, constant, constant_column
 from eventide.runtime.tracing.kernels import column_of
 from eventide.runtime.tracing.patterns import certain_groups
-from eventide.runtime.tracing.symbols import NUMBERS, WHOLE, Parts, Symbol, Text, Way, operand_of, plain, way_of
+from eventide.runtime.tracing.symbols import (
+    NUMBERS,
+    WHOLE,
+    Parts,
+    Symbol,
+    Text,
+    Way,
+    expression_of,
+    operand_of,
+    plain,
+    way_of,
+)
 
 _SHOWN = (int, bool, float, str, Decimal, datetime.date, datetime.datetime, datetime.timedelta)
 """The kinds of values that texts are made of."""
@@ -304,7 +315,7 @@ CONTAINERS: dict[type, Callable[[Any], Any]] = {
 
 
 class _Operator:
-    """The right side of ``@`` in place of an instruction that makes text."""
+    """The right side of ``@`` in place of an instruction that a symbol cannot answer."""
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
         self._compute = compute
@@ -313,16 +324,34 @@ class _Operator:
         return self._compute(value)
 
 
+_CONVERSIONS: list[Callable[[Any], Any]] = [lambda value: value, _text, repr, ascii]
+"""What an f-string does with a value before it formats it, by number: nothing, ``!s``, ``!r`` and ``!a``."""
+
+
 def _of_values(flags: int) -> _Operator:
     """Formats a value, or a pair of it and how it is to be formatted, as FORMAT_VALUE does with some flags."""
-    convert = {0: lambda value: value, 1: _text, 2: repr, 3: ascii}[flags & 3]
+    convert = _CONVERSIONS[flags & 3]
     if flags & 4:
         return _Operator(lambda pair: formatted(convert(pair[0]), pair[1]))
     return _Operator(lambda value: formatted(convert(value)))
 
 
-TEXT_MAKERS: dict[str, Callable[[int], Any]] = {
+def _is_none(value: Any) -> bool:
+    """Whether a value is None: a field may be, what is computed never is. Batches with rows that are None stay Python."""
+    expression = expression_of(value) if isinstance(value, Symbol) else None
+    if not isinstance(expression, Field):
+        return value is None
+    if expression.type_info.is_pickled:
+        raise NotTraceable("it asks whether an object is None")
+    return way_of(value).ask(way_of(value).operation(bool, "is none", expression))
+
+
+OPERATORS: dict[str, Callable[[int], Any]] = {
     "FORMAT_VALUE": _of_values,
+    "CONVERT_VALUE": lambda how: _Operator(_CONVERSIONS[how]),
+    "FORMAT_SIMPLE": lambda _: _Operator(formatted),
+    "FORMAT_WITH_SPEC": lambda _: _Operator(lambda pair: formatted(*pair)),
     "BUILD_STRING": lambda _: _Operator(lambda parts: Text("").join(parts)),
+    "IS_OP": lambda is_not: _Operator(lambda value: _is_none(value) != bool(is_not)),
 }
-"""Makers of the right side of ``@`` in place of the instructions of an f-string, by the names of these."""
+"""Makers of the right side of ``@`` in place of the instructions of f-strings and of ``is None``, by their names."""

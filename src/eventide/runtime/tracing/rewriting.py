@@ -1,16 +1,21 @@
-"""Code whose f-strings are operators: a symbol can answer an operator, but Python wants real text of an f-string."""
+"""Code with operators in place of f-strings and `is None`: a symbol can answer an operator, but none of these."""
 
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any
 
 _MATMUL: Any = lambda left, right: left @ right  # noqa: E731 - its instructions are a template
 _BUILD_TUPLE, _EXTENDED_ARG, _LOAD_CONST = (dis.opmap[name] for name in ("BUILD_TUPLE", "EXTENDED_ARG", "LOAD_CONST"))
+_JUMPS_IF_NONE = {
+    name: dis.opmap[name.replace("NOT_NONE", "FALSE").replace("NONE", "TRUE")]
+    for name in dis.opmap
+    if name.startswith("POP_JUMP_") and name.endswith("NONE")
+}
+"""The jumps that ask whether something is None, and those that ask instead what an operator says of that."""
 
 
 @dataclass(slots=True)
@@ -25,6 +30,11 @@ class _Instruction:
     bias: int = 0
     is_backward: bool = False
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return dis.opname[self.opcode]
+
     def encoded(self) -> bytes:
         """Its bytes, with as many prefixes as its argument needs."""
         high, low = divmod(self.argument, 256)
@@ -36,34 +46,39 @@ class _Instruction:
 
 
 def with_operators(code: CodeType, makers: Mapping[str, Callable[[int], Any]]) -> CodeType:
-    """The code with a tuple and an operator in place of each instruction that makes text.
+    """The code with an operator in place of each instruction that makes text, or asks whether something is None.
 
-    ``FORMAT_VALUE`` becomes ``value @ maker`` or ``(value, how) @ maker``; ``BUILD_STRING`` ``(part, ...) @ maker``.
-    Code with a table of exceptions, which tells places, stays as it is, as does that of Python 3.13 and later, which
-    has other instructions: what a symbol says of these keeps such functions in Python.
+    ``FORMAT_VALUE``, say, becomes ``value @ maker`` or ``(value, how) @ maker``, ``BUILD_STRING`` ``(part, ...) @ maker``.
+    ``value is None``, and a jump that asks for it, become ``value @ maker``, which has to be a truth value. Code with a
+    table of exceptions, which tells places, stays as it is: what a symbol says keeps such functions in Python.
 
     Args:
-        code: the code.
-        makers: for each of these instructions, what makes the right side of the operator of its number.
+        code: the code, in which ``is`` stands before None alone.
+        makers: for each of these instructions, what makes the right side of the operator of its number; that of
+            ``IS_OP`` counts for jumps as well.
     """
-    found = [] if sys.version_info >= (3, 13) else _instructions(code)
-    if code.co_exceptiontable or not any(dis.opname[one.opcode] in makers for one in found):
+    wanted = {*makers, *(_JUMPS_IF_NONE if "IS_OP" in makers else ())}
+    found = [] if code.co_exceptiontable else _instructions(code)
+    if not any(one.name in wanted for one in found):
         return code
-    (matmul,) = (one for one in _instructions(_MATMUL.__code__) if dis.opname[one.opcode] == "BINARY_OP")
+    (matmul,) = (one for one in _instructions(_MATMUL.__code__) if one.name == "BINARY_OP")
     constants, made = [*code.co_consts], list[_Instruction]()
     for one in found:
-        name = dis.opname[one.opcode]
-        if name not in makers:
+        if one.name not in wanted:
             made.append(one)
             continue
-        constants.append(makers[name](one.argument))
-        parts = one.argument if name == "BUILD_STRING" else 2 if one.argument & 4 else 0
-        tuples = [_Instruction(-1, _BUILD_TUPLE, parts)] if parts else []
-        load = _Instruction(-1, _LOAD_CONST, len(constants) - 1)
-        operator = _Instruction(-1, matmul.opcode, matmul.argument, matmul.cache)
-        added = [*tuples, load, operator]
-        added[0].offset = one.offset  # where jumps to it go
-        made += added
+        is_jump = one.name in _JUMPS_IF_NONE
+        constants.append(makers["IS_OP"](0) if is_jump else makers[one.name](one.argument))
+        operator = [_Instruction(-1, _LOAD_CONST, len(constants) - 1), replace(matmul, offset=-1)]
+        if one.name == "IS_OP":
+            operator[1].offset = one.offset
+            one = made.pop()  # noqa: PLW2901 - it loads None, and the operator stands for both
+        elif is_jump:
+            operator.append(replace(one, offset=-1, opcode=_JUMPS_IF_NONE[one.name]))
+        elif count := _parts(one):
+            operator.insert(0, _Instruction(-1, _BUILD_TUPLE, count))
+        operator[0].offset = one.offset  # where jumps to it go
+        made += operator
     content = _assembled(made)
     return code.replace(
         co_code=content,
@@ -71,6 +86,18 @@ def with_operators(code: CodeType, makers: Mapping[str, Callable[[int], Any]]) -
         co_stacksize=code.co_stacksize + 1,
         co_linetable=_without_lines(len(content) // 2),
     )
+
+
+def asks_for_none(code: CodeType) -> bool:
+    """Whether a code compares objects with ``is``, or asks whether one is None."""
+    return any(one.name == "IS_OP" or one.name in _JUMPS_IF_NONE for one in _instructions(code))
+
+
+def _parts(one: _Instruction) -> int:
+    """How many values an instruction makes text of; 0 if it is one by itself."""
+    if one.name == "BUILD_STRING":
+        return one.argument
+    return 2 if one.name == "FORMAT_WITH_SPEC" or (one.name == "FORMAT_VALUE" and one.argument & 4) else 0
 
 
 def _without_lines(units: int) -> bytes:
@@ -83,12 +110,13 @@ def _instructions(code: CodeType) -> list[_Instruction]:
     found: list[_Instruction] = []
     start: int | None = None
     for one in dis.get_instructions(code, show_caches=True):
-        if one.opname == "CACHE":
+        if one.opname == "CACHE":  # up to Python 3.12; later versions tell the sizes
             found[-1].cache += bytes((one.opcode, 0))
         elif one.opname == "EXTENDED_ARG":
             start = one.offset if start is None else start
         else:
-            made = _Instruction(one.offset if start is None else start, one.opcode, one.arg or 0)
+            cache = bytes(2 * sum(size for _, size, _ in getattr(one, "cache_info", None) or ()))
+            made = _Instruction(one.offset if start is None else start, one.opcode, one.arg or 0, cache)
             start = None
             if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
                 made.target, made.is_backward = one.argval, one.argval <= one.offset

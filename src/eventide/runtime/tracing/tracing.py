@@ -38,7 +38,7 @@ from eventide.runtime.tracing.expressions import (
     leaves,
     operations_in,
 )
-from eventide.runtime.tracing.replaced import CONTAINERS, REPLACED, TEXT_MAKERS
+from eventide.runtime.tracing.replaced import CONTAINERS, REPLACED, OPERATORS
 from eventide.runtime.tracing.symbols import Parts, Symbol, Way, argument, expression_of, plain, type_of
 
 _MOST_LEAVES = 16
@@ -110,7 +110,7 @@ def trace(
     Raises:
         NotTraceable: if columns might not give what the function gives.
     """
-    admission = admitted(function, REPLACED, CONTAINERS, TEXT_MAKERS)
+    admission = admitted(function, REPLACED, CONTAINERS, OPERATORS)
     answers: list[bool] = []
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
     known: dict[Any, Operation] = {}

@@ -175,7 +175,9 @@ def test_what_is_made_when_an_object_is_opened_is_not_there_yet_before():
 
 
 def test_a_question_for_none_is_told():
-    assert admitted(lambda e: 0 if e.price is None else 1, {}, {}, {}).tests_for_none
+    for_none = lambda e: 0 if e.price is None else 1  # noqa: E731 - it is admitted twice
+    assert admitted(for_none, {}, {}, {}).tests_for_none
+    assert not admitted(for_none, {}, {}, {"IS_OP": lambda _: None}).tests_for_none
     assert not admitted(lambda e: 0 if e.price else 1, {}, {}, {}).tests_for_none
 
 

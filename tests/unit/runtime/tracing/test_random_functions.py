@@ -14,16 +14,19 @@ import pytest
 
 from eventide.common.typeinfo import DictTypeInfo, Types
 from eventide.common.types import Row
-from eventide.datastream.functions import in_python
+from eventide.datastream.functions import AggregateFunction, in_python
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import filtered, flat_mapped, mapped
+from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
+from eventide.runtime.tracing.folds import How, aggregate_fold_of
 from eventide.runtime.tracing.kernels import Guard
 from support.random_functions import Case, Maker, aggregate_difference, difference, process_difference
 
-F_STRINGS = pytest.mark.skipif(sys.version_info >= (3, 13), reason="they have other instructions there")
-"""For f-strings, with which a function stays in Python."""
+TEXT_IN_LOOPS = pytest.mark.skipif(sys.version_info >= (3, 12), reason="their code tells places of errors there")
+"""For functions with f-strings in generators and comprehensions, which stay in Python."""
+TELLS_PLACES = pytest.mark.skipif(sys.version_info < (3, 12), reason="their code tells no places of errors there")
+"""For generators whose questions for None cannot be seen."""
 
 FUNCTIONS = 700
 
@@ -91,6 +94,10 @@ def columns_of(kind, values):
     return Columns(kind, array, None, None)
 
 
+def asks_in_a_generator(value):
+    return [*(0 if each is None else 1 for each in (value,))][0]
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "values", "why"),
     [
@@ -101,18 +108,59 @@ def columns_of(kind, values):
         (lambda e: e < 0.5, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e.upper(), Types.STRING(), ["ß"], "not ASCII"),
         (lambda e: e.split(",")[1], Types.STRING(), ["a,b", "a"], "fewer parts"),
-        pytest.param(lambda e: f"{e}!", Types.STRING(), ["a", None], "None", marks=F_STRINGS),
+        (lambda e: f"{e}!", Types.STRING(), ["a", None], "None"),
         (lambda e: int(e) + 1, Types.STRING(), ["1", "x"], "invalid literal"),
         (lambda e: int(e) + 1, Types.DOUBLE(), [1.5, float("nan")], "NaN"),
         (lambda e: e**70, Types.LONG(), [2], "too large"),
         (lambda e: e**0.5, Types.DOUBLE(), [-1.0], "no float"),
         (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "a tuple or row that is None"),
-        (lambda e: 0 if e is None else 1, Types.LONG(), [None], "asks for that"),
+        pytest.param(asks_in_a_generator, Types.LONG(), [None], "asks for that", marks=TELLS_PLACES),
     ],
 )
 def test_a_batch_that_columns_might_get_wrong_is_handed_back(function, kind, values, why):
     with pytest.raises(Guard, match=why):
         mapped(function, columns_of(kind, values), None)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: 0 if e[0] is None else e[0] + 1,
+        lambda e: e[0] is None,
+        lambda e: (e[0] is not None and e[1] is not None, e[0]),
+        lambda e: e[0] if e[0] is not None else e[1],
+        lambda e: not (e[0] is None) and e[0] + (e[1] if e[1] is not None else 0) > 3,
+        lambda e: f"{e[0]}{'!' if e[1] is not None else ''}" if e[0] is not None else None,
+    ],
+)
+def test_a_field_that_is_asked_whether_it_is_none_may_be_so(function):
+    kind = Types.TUPLE([Types.LONG(), Types.LONG()])
+    values = [(1, 2), (None, 5), (3, None), (None, None)]
+    column, result = mapped(function, columns_of(kind, values), None)
+    found = result.from_arrow(column)
+    expected = [function(value) for value in values]
+    assert found == expected
+    assert [*map(type, found)] == [*map(type, expected)]
+
+
+def test_an_aggregate_function_passes_over_what_is_none():
+    class Total(AggregateFunction):
+        def create_accumulator(self):
+            return 0
+
+        def add(self, value, accumulator):
+            return accumulator + (0 if value[1] is None else value[1])
+
+        def get_result(self, accumulator):
+            return accumulator
+
+        def merge(self, acc_a, acc_b):
+            return acc_a + acc_b
+
+    kind = Types.TUPLE([Types.STRING(), Types.LONG()])
+    assert aggregate_fold_of(Total(), kind).fold.fields == (How.SUM,)
+    found = accumulated(Total().add, columns_of(kind, [("a", 1), ("b", None)]), 0, Types.LONG())
+    assert found.to_pylist() == [1, 0]
 
 
 def test_a_branch_is_computed_for_its_own_rows_alone():
@@ -130,7 +178,7 @@ def twice(value):
         (lambda e: [e[0]], "it returns a list"),
         (lambda e: None, "it returns None"),
         (lambda e: f"{e[0]!r}", "it makes text of a value"),
-        pytest.param(lambda e: f"{e[0]:{e[0]}}", "it makes text of a int", marks=F_STRINGS),
+        (lambda e: f"{e[0]:{e[0]}}", "it makes text of a int"),
         (lambda e: f"{e}", "it makes text of a value"),
         (lambda e: e[1].split(","), "it returns a list"),
         (lambda e: [part + "" for part in e[1].split(",")], "it goes through the parts of a split"),
@@ -184,10 +232,6 @@ def halves(value):
     if value % 2 == 0:
         yield value // 2
     yield value
-
-
-TEXT_IN_LOOPS = pytest.mark.skipif(sys.version_info >= (3, 12), reason="their code tells places of errors there")
-"""For functions with f-strings in generators and comprehensions, which stay in Python."""
 
 
 def labelled(value):
@@ -379,7 +423,7 @@ FORM, BETWEEN, PREFIXES = "%s %%", ", ", ("a", "İ")
 @pytest.mark.parametrize(
     "function",
     [
-        pytest.param(lambda e: f"{e[0]}" if e[0] > 1 else f"<{e[1]:>4}|{e[0]:+d}%>", marks=F_STRINGS),
+        lambda e: f"{e[0]}" if e[0] > 1 else f"<{e[1]:>4}|{e[0]:+d}%>",
         lambda e: FORM % e[1],
         lambda e: {FORM: BETWEEN.join((e[1], str(e[0]), BETWEEN)), "50%": "50%" + e[1]},
         lambda e: "{}{:03d}".format(e[1], e[0]),  # noqa: UP032 - that is the form

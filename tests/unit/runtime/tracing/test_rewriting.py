@@ -1,14 +1,11 @@
-"""Code with operators in place of f-strings gives what the code gives."""
+"""Code with operators in place of f-strings and `is None` gives what the code gives."""
 
-import sys
 from types import FunctionType
 
 import pytest
 
-from eventide.runtime.tracing.replaced import TEXT_MAKERS
-from eventide.runtime.tracing.rewriting import with_operators
-
-pytestmark = pytest.mark.skipif(sys.version_info >= (3, 13), reason="f-strings have other instructions there")
+from eventide.runtime.tracing.replaced import OPERATORS
+from eventide.runtime.tracing.rewriting import asks_for_none, with_operators
 
 
 def looping(n):
@@ -34,7 +31,7 @@ def test_long_jumps_find_their_targets(lines):
     scope = {}
     exec(_source(lines), scope)
     long = scope["long"]
-    code = with_operators(long.__code__, TEXT_MAKERS)
+    code = with_operators(long.__code__, OPERATORS)
     assert len(code.co_code) > len(long.__code__.co_code)
     assert {line for *_, line in code.co_lines()} == {None}
     assert [*code.co_lines()][-1][1] == len(code.co_code)
@@ -43,10 +40,30 @@ def test_long_jumps_find_their_targets(lines):
 
 
 def test_loops_and_conditions_stay_what_they_are():
-    copy = FunctionType(with_operators(looping.__code__, TEXT_MAKERS), {"range": range, "len": len})
+    copy = FunctionType(with_operators(looping.__code__, OPERATORS), {"range": range, "len": len})
     assert [copy(n) for n in range(30)] == [looping(n) for n in range(30)]
+
+
+def gaps(values):
+    found = 0
+    last = None
+    for value in values:
+        if value is None:
+            found += 1 if last is not None else 100
+        last = None if value is None or last is None and value == 2 else value
+    while last is not None and last > 0:
+        last = last - 1 if last > 1 else None
+    return found, last, last is None, not (last is None), (last is not None) + 1
+
+
+def test_questions_for_none_in_loops_and_conditions_have_the_same_answers():
+    copy = FunctionType(with_operators(gaps.__code__, OPERATORS), {})
+    assert copy.__code__.co_code != gaps.__code__.co_code
+    assert not asks_for_none(copy.__code__)
+    for values in ([], [None], [1, None, None, 2], [2, None], [3], [0], [None, 5]):
+        assert copy(values) == gaps(values)
 
 
 def test_code_without_text_stays_as_it_is():
     code = (lambda e: e + 1).__code__
-    assert with_operators(code, TEXT_MAKERS) is code
+    assert with_operators(code, OPERATORS) is code
