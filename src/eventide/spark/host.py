@@ -291,10 +291,10 @@ def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
 
 def _tell_of_temporary_checkpoint(spark: SparkSession, location: str, settings: JobSettings) -> None:
     on_cluster = not str(spark.conf.get("spark.master", "local")).startswith("local")
-    nobody_else = ", and no other machine of the cluster finds the job's state there" if on_cluster else ""
+    for_executors = ", and no other machine of the cluster finds the job's state there" if on_cluster else ""
     warnings.warn(
         f"the job {settings.job_name!r} keeps its checkpoint in the temporary directory {location}, which is "
-        f"deleted at its end, so it cannot go on when its program is started again{nobody_else}; call "
+        f"deleted at its end, so it cannot go on when its program is started again{for_executors}; call "
         "env.get_checkpoint_config().set_checkpoint_storage_dir(...)",
         TemporaryCheckpointWarning,
         stacklevel=level_of_the_program(),

@@ -27,11 +27,11 @@ class GrowingArray:
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
-        """What there is; what is changed in it, is changed."""
+        """The numbers, which may be changed in place."""
         return self._room[: self._length]
 
     def extend(self, values: Any, count: int) -> None:
-        """Put `count` values at the end, or one value so many times."""
+        """Put `count` values at the end, or one value `count` times."""
         end = self._length + count
         if end > len(self._room):
             before, self._room = self.array, np.empty(max(end, 2 * self._length), self._room.dtype)

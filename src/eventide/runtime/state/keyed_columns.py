@@ -48,7 +48,7 @@ _SMALL_PAGE_BYTES = 4_096
 """The size of a page of which one row is touched: it costs less than the call."""
 
 _LARGEST_PART = 8
-"""What has changed of a page is stored beside it if it is at most a part of the page: one in so many."""
+"""Changes are stored beside a page if they are at most one row in this many of the page."""
 
 _ROWS_AT_ONCE = 1 << 20
 _NEVER = np.iinfo(np.int64).max

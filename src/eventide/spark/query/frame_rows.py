@@ -106,7 +106,7 @@ class RowsOfSink:
         return spark.StructType([*FRAME_SCHEMA, *(spark.StructField(name, spark_type_of(t)) for name, t in columns)])
 
     def batches(self, frames: Iterable[Frame], ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Elements of the sink as rows, and the frames for the driver; there is nobody to read the others."""
+        """Elements of the sink as rows, and the frames for the driver; no other frames are read after it."""
         for frame in frames:
             if frame.target == METRICS:
                 [batch] = frame_batches([frame], ids)
