@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, dropped_at, running
+from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, running
 from eventide.runtime.columnar.layout import COUNT, END, START, constant, numbered_together
+from eventide.runtime.columnar.panes import later
 
 _PART = "__part"
 
@@ -185,4 +186,4 @@ class CountedSessionOperator(SessionOperator):
 
     def _due(self, sessions: pa.Table) -> Array:
         """When each session is dropped."""
-        return dropped_at(sessions.column(END).to_numpy() - 1, self.spec.lateness_ms)
+        return later(sessions.column(END).to_numpy() - 1, self.spec.lateness_ms)

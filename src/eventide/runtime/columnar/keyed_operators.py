@@ -13,7 +13,7 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import ends_of
 from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import Panes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
@@ -169,7 +169,7 @@ class SessionOperator(ColumnarOperator):
     def _due(self, sessions: pa.Table) -> Array:
         """When something is due of each session: it fires, or has fired and is dropped."""
         last = _column(sessions, END) - 1
-        due: Array = np.where(has_passed(last, self.watermark), dropped_at(last, self.spec.lateness_ms), last)
+        due: Array = np.where(has_passed(last, self.watermark), later(last, self.spec.lateness_ms), last)
         return due
 
 
@@ -208,12 +208,6 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     at = np.flatnonzero(is_first)
     last = np.append(at[1:], len(order)) - 1 if len(at) else at
     return MergedIntervals(number, order[at], sorted_starts[at], reach[last])
-
-
-def dropped_at(last: Array, lateness_ms: int) -> Array:
-    """The watermarks with which windows are dropped, given the last millisecond of each."""
-    dropped: Array = np.where(last > MAX_MS - lateness_ms, MAX_MS, last + lateness_ms)
-    return dropped
 
 
 def _column(table: pa.Table, name: str) -> Array:
@@ -303,7 +297,7 @@ class CountOperator(ColumnarOperator):
             return np.full(len(opened), MAX_MS)
         numbers, of_row = np.unique(_column(opened, WINDOW), return_inverse=True)
         last = np.array([self._times.window(number).max_timestamp() for number in numbers.tolist()], np.int64)
-        return dropped_at(last, self.spec.lateness_ms)[of_row]
+        return later(last, self.spec.lateness_ms)[of_row]
 
     def _add(self, rows: pa.Table) -> None:
         """Add each row to its window, and fire."""

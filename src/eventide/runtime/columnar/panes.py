@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.api.windows import SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner
-from eventide.common.ms import MIN_MS, clamp_ms
+from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import PANE, key_names
@@ -216,6 +216,18 @@ def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, w
     late = np.isin(starts, [start for start, at in windows.items() if at.stop - 1 <= last_late])
     late = np.where(in_gap, timestamps <= latest_late_time(lateness_ms, watermark_ms), late)
     return Arrived(starts, late, in_gap & ~late)
+
+
+def later(times: Array, by_ms: int) -> Array:
+    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
+
+    >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
+    True
+    """
+    by_ms = clamp_ms(by_ms)
+    if by_ms >= 0:
+        return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
+    return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)
 
 
 def windows_of(panes: Panes, starts: Array, after: int) -> tuple[Array, Array]:

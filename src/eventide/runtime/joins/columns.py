@@ -24,7 +24,7 @@ from eventide.api.windows import (
     TumblingEventTimeWindows,
     WindowAssigner,
 )
-from eventide.common.ms import MAX_MS, MIN_MS, add_ms, clamp_ms
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.aggregation import TIMESTAMP
@@ -40,7 +40,7 @@ from eventide.runtime.columnar.layout import (
     window_array,
 )
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
-from eventide.runtime.columnar.panes import Panes, arrived
+from eventide.runtime.columnar.panes import Panes, arrived, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Elements
@@ -561,18 +561,6 @@ def equal(keys: Array, other_keys: Array, keeps: tuple[bool, bool] = (False, Fal
         unmet = np.flatnonzero(~np.isin(other_keys, keys))
         pairs = [np.append(pairs[0], np.full(len(unmet), -1)), np.append(pairs[1], unmet)]
     return pairs
-
-
-def later(times: Array, by_ms: int) -> Array:
-    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
-
-    >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
-    True
-    """
-    by_ms = clamp_ms(by_ms)
-    if by_ms >= 0:
-        return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
-    return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)
 
 
 def _spread(first: Array, counts: Array) -> tuple[Array, Array]:

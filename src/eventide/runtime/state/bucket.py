@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import struct
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress

@@ -337,7 +337,7 @@ def _of_values(flags: int) -> _Operator:
 
 
 def _is_none(value: Any) -> bool:
-    """Whether a value is None: a field may be, what is computed never is. Batches with rows that are None stay Python."""
+    """Whether a value is None. A field may be, what is computed never is; a batch with rows that are stays Python."""
     expression = expression_of(value) if isinstance(value, Symbol) else None
     if not isinstance(expression, Field):
         return value is None

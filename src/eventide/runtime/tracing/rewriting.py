@@ -48,9 +48,10 @@ class _Instruction:
 def with_operators(code: CodeType, makers: Mapping[str, Callable[[int], Any]]) -> CodeType:
     """The code with an operator in place of each instruction that makes text, or asks whether something is None.
 
-    ``FORMAT_VALUE``, say, becomes ``value @ maker`` or ``(value, how) @ maker``, ``BUILD_STRING`` ``(part, ...) @ maker``.
-    ``value is None``, and a jump that asks for it, become ``value @ maker``, which has to be a truth value. Code with a
-    table of exceptions, which tells places, stays as it is: what a symbol says keeps such functions in Python.
+    ``FORMAT_VALUE``, say, becomes ``value @ maker`` or ``(value, how) @ maker``, and ``BUILD_STRING`` becomes
+    ``(part, ...) @ maker``. ``value is None``, and a jump that asks for it, become ``value @ maker``, which has to be a
+    truth value. Code with a table of exceptions, which tells places, stays as it is: what a symbol says keeps such
+    functions in Python.
 
     Args:
         code: the code, in which ``is`` stands before None alone.

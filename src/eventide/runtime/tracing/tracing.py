@@ -38,7 +38,7 @@ from eventide.runtime.tracing.expressions import (
     leaves,
     operations_in,
 )
-from eventide.runtime.tracing.replaced import CONTAINERS, REPLACED, OPERATORS
+from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
 from eventide.runtime.tracing.symbols import Parts, Symbol, Way, argument, expression_of, plain, type_of
 
 _MOST_LEAVES = 16

@@ -95,7 +95,7 @@ def columns_of(kind, values):
 
 
 def asks_in_a_generator(value):
-    return [*(0 if each is None else 1 for each in (value,))][0]
+    return sum(0 if each is None else 1 for each in (value,))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_batch_that_columns_might_get_wrong_is_handed_back(function, kind, val
         lambda e: e[0] is None,
         lambda e: (e[0] is not None and e[1] is not None, e[0]),
         lambda e: e[0] if e[0] is not None else e[1],
-        lambda e: not (e[0] is None) and e[0] + (e[1] if e[1] is not None else 0) > 3,
+        lambda e: (e[0] is not None) and e[0] + (e[1] if e[1] is not None else 0) > 3,
         lambda e: f"{e[0]}{'!' if e[1] is not None else ''}" if e[0] is not None else None,
     ],
 )

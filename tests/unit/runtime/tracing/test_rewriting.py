@@ -50,10 +50,10 @@ def gaps(values):
     for value in values:
         if value is None:
             found += 1 if last is not None else 100
-        last = None if value is None or last is None and value == 2 else value
+        last = None if value is None or (last is None and value == 2) else value
     while last is not None and last > 0:
         last = last - 1 if last > 1 else None
-    return found, last, last is None, not (last is None), (last is not None) + 1
+    return found, last, last is None, not (last is None or found > 9), (last is not None) + 1
 
 
 def test_questions_for_none_in_loops_and_conditions_have_the_same_answers():
