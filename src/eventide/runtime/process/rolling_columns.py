@@ -232,10 +232,12 @@ class Groups:
             return self._step_by_step(function, values, kind)
         if values.null_count:
             raise Guard("an element that is None")
+        fields = values.flatten() if isinstance(kind, CompositeTypeInfo) else [values]
+        if not isinstance(function, Accumulates | Chooses):  # these have an order in which NaN has a place
+            fold.check(fields)
         if not isinstance(kind, CompositeTypeInfo):
-            return self._folded(fold.fields[0], [values], 0)
+            return self._folded(fold.fields[0], fields, 0)
         chosen = set(fold.fields)
-        fields = values.flatten()
         if len(chosen) == 1 and not chosen & SUMS:
             return values.take(pa.array(self._choices(fold.fields[0], fields)))
         rolled = [self._folded(how, fields, place) for place, how in enumerate(fold.fields)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from eventide.api.functions import AggregateFunction
@@ -27,6 +28,7 @@ from eventide.runtime.tracing.expressions import (
     leaves,
     operations_in,
 )
+from eventide.runtime.tracing.kernels import Guard
 
 
 class How(Enum):
@@ -57,8 +59,11 @@ class Extreme:
 
 FieldFold: TypeAlias = How | Extreme
 
-_CHOOSES = (int, str, datetime.datetime, datetime.date)
+_EXACT = (int, str, datetime.datetime, datetime.date)
 """The kinds of values that are ordered, and of which equal ones look the same."""
+
+_CHOOSES = (*_EXACT, float)
+"""The kinds of values that elements are chosen by: floating-point numbers as far as `Fold.check` lets them."""
 
 _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
@@ -81,14 +86,35 @@ class Fold:
         return any(self.fields[place] is not How.SUM and not self._is_own_extreme(place) for place in places)
 
     def _is_own_extreme(self, place: int) -> bool:
-        fold = self.fields[place]
-        return isinstance(fold, Extreme) and fold.by == place
+        """Whether a field is its own extreme, of values of which equal ones look the same."""
+        fold, kind = self.fields[place], self.type_info
+        kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
+        return isinstance(fold, Extreme) and fold.by == place and str(kinds[place]) not in ("FLOAT", "DOUBLE")
+
+    def check(self, fields: Sequence[pa.Array]) -> None:
+        """Refuse what may not be added up or compared on columns as in Python: None, and of what is compared NaN and -0.0.
+
+        Every comparison with NaN is false, and -0.0 equals 0.0.
+
+        Raises:
+            Guard: if there is any in one of the fields.
+        """
+        for place, (how, column) in enumerate(zip(self.fields, fields, strict=True)):
+            if how in (How.FIRST, How.LAST) or (isinstance(how, Extreme) and how.by != place):
+                continue
+            if column.null_count:
+                raise Guard("a field that is None, and is added up or compared")
+            if isinstance(how, Extreme) and pa.types.is_floating(column.type):
+                numbers = column.to_numpy()
+                if np.isnan(numbers).any() or (np.signbit(numbers) & (numbers == 0)).any():
+                    raise Guard("a number that is compared is NaN or -0.0")
 
 
 def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     """The fold that a reduce function is.
 
-    The order of elements shows in sums of floating-point numbers, which are added up one after the other.
+    The order of elements shows in sums of floating-point numbers, which are added up one after the other, and in the
+    highest of them where two are equal: 0.0 and -0.0 are.
 
     Raises:
         NotTraceable: if it is none that is known.
@@ -198,7 +224,7 @@ def _growth(place: int, ways: _Ways, start: Any, *, in_order: bool) -> FieldFold
                 raise NotTraceable(f"its field {place} is a sum that starts with {start!r}, not with {kind()!r}")
             return how
     for condition in _asked_by_all(answers for answers, _ in ways):
-        found = _grows_by(condition, place, ways)
+        found = _grows_by(condition, place, ways, _CHOOSES if in_order else _EXACT)
         if found is not None:
             return found
     if any(isinstance(result, Operation) and result.kind is float for result in results):
@@ -221,13 +247,11 @@ def _adds(result: Any, before: _Place, kind: Kind) -> bool:
     return False
 
 
-def _grows_by(condition: Expression, place: int, ways: _Ways) -> Extreme | None:
+def _grows_by(condition: Expression, place: int, ways: _Ways, kinds: Collection[Kind] = _CHOOSES) -> Extreme | None:
     """The extreme that a field is if a condition compares it with what the element gives, and chooses between both."""
     before = _Place(1, place)
     match condition:
-        case Operation(_, name, (left, right)) if (
-            name in _FLIPPED and left.kind is right.kind and left.kind in _CHOOSES
-        ):
+        case Operation(_, name, (left, right)) if name in _FLIPPED and left.kind is right.kind and left.kind in kinds:
             is_flipped = _place_of(right) == before
             kept, new = (right, left) if is_flipped else (left, right)
             if _place_of(kept) != before or _looks_at_accumulator(new):

@@ -81,9 +81,11 @@ def folded(contents: Contents, columns: Columns) -> tuple[Fold, pa.Array]:
     if columns.values.null_count:
         raise Guard("an element that is None")
     found, values = fold_from_left(contents, columns.type_info), columns.values
-    if isinstance(found, Fold):
-        return found, values
-    return found.fold, accumulated(contents.user_function.add, columns, found.start, found.type_info)
+    if isinstance(found, AggregateFold):
+        values = accumulated(contents.user_function.add, columns, found.start, found.type_info)
+        found = found.fold
+    found.check(_fields_of(values))
+    return found, values
 
 
 def fold_from_left(contents: Contents, kind: TypeInformation) -> Fold | AggregateFold:
@@ -164,6 +166,7 @@ class _Groups:
     def __init__(self, fold: Fold, elements: pa.Array, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
         self._fold = fold
         self._fields = _fields_of(elements)
+        fold.check(self._fields)
         self._codes = _codes([*map(pc.dictionary_encode, keys), starts])
         table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(elements)))}
         wanted = [("index", "min"), ("index", "max")]
@@ -230,7 +233,8 @@ class _Groups:
         by = self._fields[extreme.by]
         if pa.types.is_string(by.type):
             raise NotTraceable("it chooses by text, which columns do not")
-        numbers = (by if pa.types.is_integer(by.type) else by.cast(pa.int64(), safe=False)).to_numpy()
+        is_number = pa.types.is_integer(by.type) or pa.types.is_floating(by.type)
+        numbers = (by if is_number else by.cast(pa.int64(), safe=False)).to_numpy()
         groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy()
         order = np.lexsort((numbers, groups_of))  # stable: equal ones stay in the order of arrival
         groups, ordered = groups_of[order], numbers[order]
@@ -238,7 +242,7 @@ class _Groups:
         ends = np.append(begins[1:], len(order)) - 1
         if extreme.is_highest != extreme.last_of_equal:
             # The far end of those that are equal: where their run begins, or where it ends.
-            changes = (np.diff(groups, prepend=-1) != 0) | (np.diff(ordered, prepend=ordered[:1]) != 0)
+            changes = np.append(True, (groups[1:] != groups[:-1]) | (ordered[1:] != ordered[:-1]))
             runs = np.cumsum(changes) - 1
             starts = np.flatnonzero(changes)
             at = starts[runs[ends]] if extreme.is_highest else np.append(starts[1:], len(order))[runs[begins]] - 1
@@ -268,8 +272,6 @@ def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:
     """
     if how in (How.FIRST, How.LAST) or (isinstance(how, Extreme) and how.by != place):
         return None
-    if column.null_count:
-        raise Guard("a field that is None, and is added up or compared")
     if isinstance(how, Extreme):
         return "max" if how.is_highest else "min"
     if how is How.SUM_IN_ORDER:

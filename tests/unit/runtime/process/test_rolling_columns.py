@@ -54,6 +54,7 @@ REDUCES = [
     lambda a, b: b if b[5] >= a[5] else a,
     lambda a, b: max(a, b, key=order),
     lambda a, b: a if a[2] < b[2] else b,
+    lambda a, b: b if b[4] > a[4] else a,
     lambda a, b: b,
     in_python(lambda a, b: b),
 ]
@@ -61,6 +62,7 @@ TUPLES = [
     *REDUCES,
     lambda a, b: (a[0], a[1], a[2] + b[2], max(a[3], b[3]), a[4] + b[4], b[5], b[6]),
     lambda a, b: (a[0], b[1], b[2] - a[2], a[3] + b[3], a[4] / 2 + b[4], a[5], a[6] + b[6] if len(a[6]) < 9 else b[6]),
+    lambda a, b: (a[0], b[1], a[2], a[3], max(a[4], b[4]), b[5], b[6]),
     lambda a, b: (a[0], a[1], a[2] // b[2], b[3], a[4], a[5], None),
 ]
 ROWS = [*REDUCES, lambda a, b: Row(k=a.k, g=b.g, n=a.n + b.n, i=a.i, x=a.x * 1.5 + b.x, t=b.t, s=a.s)]

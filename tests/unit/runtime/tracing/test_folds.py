@@ -1,5 +1,6 @@
 """Reduce functions that are sums, extremes, first or last fields are known, and columns reduce them the same."""
 
+import math
 import random
 
 import pyarrow as pa
@@ -69,6 +70,20 @@ def test_a_sum_of_floating_point_numbers_is_one_in_which_the_order_shows():
     found = fold_of(lambda a, b: a + b, Types.DOUBLE())
     assert found.fields == (How.SUM_IN_ORDER,)
     assert found.shows_order(())
+
+
+def test_the_order_shows_in_the_highest_of_floating_point_numbers():
+    found = fold_of(lambda a, b: max(a, b), Types.DOUBLE())
+    assert found.fields == (Extreme(0, True, False),)
+    assert found.shows_order(())
+
+
+@pytest.mark.parametrize("values", [[1.0, math.nan], [0.0, -0.0]])
+def test_numbers_that_comparing_does_not_order_are_left_to_python(values):
+    kind = Types.DOUBLE()
+    columns = Columns(kind, kind.to_arrow(values), pa.array([1] * len(values)), pa.array(range(len(values))))
+    with pytest.raises(Guard, match=r"compared is NaN or -0\.0"):
+        reduced_columns(fold_of(lambda a, b: a if a >= b else b, kind), PANES, None, columns)
 
 
 @pytest.mark.parametrize("kinds", [(Types.FLOAT(), Types.FLOAT()), (Types.LONG(), Types.DOUBLE())])

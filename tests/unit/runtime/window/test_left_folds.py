@@ -58,6 +58,19 @@ class Several(_Aggregate):
         }
 
 
+class Extremes(_Aggregate):
+    def create_accumulator(self):
+        return -math.inf, math.inf, 0.0
+
+    def add(self, value, accumulator):
+        highest, lowest, dearest = accumulator
+        return (
+            max(highest, value[2]),
+            value[2] if value[2] < lowest else lowest,
+            value[2] * 2 if value[2] * 2 >= dearest else dearest,
+        )
+
+
 class Mixed(_Aggregate):
     def create_accumulator(self):
         return 0.0
@@ -70,8 +83,11 @@ FUNCTIONS = [
     Aggregated(Mean()),
     Aggregated(Several()),
     Aggregated(Mixed()),
+    Aggregated(Extremes()),
     Reduced(ReduceFunction.of(lambda a, b: (a[0], a[1] + b[1], a[2] + b[2], b[3]))),
     Reduced(ReduceFunction.of(lambda a, b: (b[0], max(a[1], b[1]), b[2] + a[2], a[3]))),
+    Reduced(ReduceFunction.of(lambda a, b: a if a[2] >= b[2] else b)),
+    Reduced(ReduceFunction.of(lambda a, b: (a[0], b[1], min(a[2], b[2]), b[3] if b[3] > a[3] else a[3]))),
 ]
 FLOATS = st.floats(-1e3, 1e3) | st.sampled_from([0.1, -0.0, 0.0, math.nan, math.inf, -math.inf, 1e308, 5e-324, 2.0**53])
 WHOLE = st.integers(-5, 5) | st.sampled_from([2**53 + 1, 2**62, -(2**62)])
