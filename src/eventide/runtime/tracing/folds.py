@@ -92,7 +92,7 @@ class Fold:
         return isinstance(fold, Extreme) and fold.by == place and str(kinds[place]) not in ("FLOAT", "DOUBLE")
 
     def check(self, fields: Sequence[pa.Array]) -> None:
-        """Refuse what may not be added up or compared on columns as in Python: None, and of what is compared NaN and -0.0.
+        """Refuse what columns may not add up or compare as Python does: None, and NaN and -0.0 where they are compared.
 
         Every comparison with NaN is false, and -0.0 equals 0.0.
 

@@ -127,6 +127,7 @@ def run(planned, backend, parts, key):
                 part.keys = [key.select(value) for value in part.values]
         rolling.inputs[0](parts)
         found = rolling.take_outputs().get(None, Elements())
+        parts[0].columns.type_info.to_arrow(found.values)  # where a result does not fit, the job ends
         out = list(zip(map(shown, found.values), found.timestamps, found.sequence, strict=True))
     rolling.flush()
     return out, rolling.held(), metrics
