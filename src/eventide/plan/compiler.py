@@ -21,6 +21,7 @@ from eventide.plan.graph import (
     AlignmentTransformation,
     AssignTransformation,
     DataFrameTransformation,
+    FunctionTransformation,
     InputTransformation,
     KeyTransformation,
     OperationTransformation,
@@ -34,6 +35,8 @@ from eventide.plan.graph import (
 from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, RuntimeExecutionMode, SinkSpec
 from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
+from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, ReportsAlone
@@ -95,7 +98,7 @@ def used_fields(
 ) -> tuple[str, ...] | None:
     """The fields of the elements of a source that are used, in their order; None if whole elements are.
 
-    Whole elements are what Python functions, sinks and side outputs get.
+    Whole elements are what sinks and side outputs get, and Python functions of which it is not known what they read.
     """
     kind = node.type_info
     used = _used(node, consumers, operators)
@@ -384,6 +387,8 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
             of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
         elif isinstance(consumer, KeyTransformation):
             of_inputs = [_used(consumer, consumers, operators)]
+        elif isinstance(consumer, FunctionTransformation):
+            of_inputs = [_used_by_function(consumer, consumers)]
         else:
             return None
         for fields in of_inputs:
@@ -393,12 +398,33 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
     return used
 
 
+def _used_by_function(node: FunctionTransformation, consumers: Consumers) -> set[str] | None:
+    """The fields that a function reads, and those that functions read of the elements that it hands on."""
+    step = node.kind(node.name, node.call, node.user_function)
+    if node.dead_letters is not None or not isinstance(step, Map | Filter | FlatMap):
+        return None
+    read = step.fields_read(node.inputs[0].type_info)
+    if read is None or not isinstance(step, Filter):
+        return None if read is None else {*read}
+    used = {*read}
+    for consumer in consumers(node):
+        found = _used_by_function(consumer, consumers) if isinstance(consumer, FunctionTransformation) else None
+        if found is None:
+            return None
+        used |= found
+    return used
+
+
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
     strategy = node.strategy
     seen = strategy.generator.columns if isinstance(strategy.generator, SuppliedGenerator) else ()
     assigner = strategy.timestamp_assigner
-    if seen is None or not (assigner is None or isinstance(assigner, ExpressionAssigner)):
+    if seen is None:
         return None
+    if not (assigner is None or isinstance(assigner, ExpressionAssigner)):
+        step = AssignTimestamps(node.name, node.number, strategy)
+        read = None if node.dead_letters is not None else step.fields_read(node.type_info)
+        return None if read is None else {*seen, *read}
     if isinstance(assigner, ExpressionAssigner):
         return {*seen, *assigner.fields()}
     return {*seen, *([strategy.timestamp_column] if isinstance(strategy.timestamp_column, str) else [])}

@@ -45,6 +45,7 @@ from eventide.runtime.tracing.column_functions import (
     traced_truth,
     why_python,
 )
+from eventide.runtime.tracing.fields import fields_read
 from eventide.runtime.tracing.kernels import Guard
 
 
@@ -167,6 +168,10 @@ class Map:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info), self.type_info), self.call)
 
+    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
+        """The fields of its elements that the function reads; None if that is not known."""
+        return fields_read(lambda kind: traced(self.call, kind), type_info)
+
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
         call, values = self.call, iter(elements.values)
@@ -218,6 +223,10 @@ class Filter:
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: traced_truth(self.call, type_info), self.call)
+
+    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
+        """The fields of its elements that the function reads, besides handing them on; None if that is not known."""
+        return fields_read(lambda kind: traced(self.call, kind), type_info)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
@@ -272,6 +281,10 @@ class FlatMap:
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: result_type(traced(self.call, type_info, several=True), self.type_info), self.call)
+
+    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
+        """The fields of its elements that the function reads; None if that is not known."""
+        return fields_read(lambda kind: traced(self.call, kind, several=True), type_info)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""

@@ -33,6 +33,7 @@ from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import timestamps, traced_time, why_python
+from eventide.runtime.tracing.fields import fields_read
 from eventide.runtime.tracing.kernels import Guard
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
@@ -96,6 +97,11 @@ class AssignTimestamps:
         if function is None:
             return "its assigner is made when the job starts"
         return why_python(lambda: traced_time(function, type_info), function)
+
+    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
+        """The fields of elements that the assigner's function reads; None if that is not known."""
+        function = self._function()
+        return None if function is None else fields_read(lambda kind: traced_time(function, kind), type_info)
 
     def _function(self) -> Callable[[Any, int], Any] | None:
         """The function that finds a timestamp, if it is known and not vectorised."""
