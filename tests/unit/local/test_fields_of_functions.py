@@ -82,7 +82,7 @@ def test_what_functions_ask_for_is_read(build, reads, orders, capsys):
         lambda s: s.map(lambda o: o),
         lambda s: s.map(lambda o: o[2]),
         lambda s: s.map(lambda o: o[-3]),
-        lambda s: s.map(lambda o: len(o)),
+        lambda s: s.map(lambda o: len(o) + 1),
         lambda s: s.map(lambda o: [*o][1]),
         lambda s: s.map(lambda o: o.as_dict().get(NAME)),
         lambda s: s.map(dropped),
