@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
 from eventide._absent import says_what_is_absent
 from eventide.common.type_variables import T
@@ -107,7 +108,39 @@ class JobRestart:
 
 
 KEPT = 1_000
-"""Number of micro-batches whose progress is kept."""
+"""Number of micro-batches whose progress is kept; of a job with many splits, fewer are."""
+
+KEPT_SPLITS = 200_000
+"""Number of watermarks of splits in all progress that is kept: some 30 MB."""
+
+
+class LastBatches(Generic[T]):
+    """Things of the last micro-batches: of 1,000, or of fewer where many splits make each of them large.
+
+    >>> last = LastBatches()
+    >>> for batch in range(5):
+    ...     last.append(batch, splits=80_000)
+    >>> list(last)
+    [3, 4]
+    """
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[T, int]] = deque()
+        self._splits = 0
+
+    def append(self, of_batch: T, splits: int) -> None:
+        """Take that of one more micro-batch, in which so many splits said something; that one stays in any case."""
+        self._kept.append((of_batch, splits))
+        self._splits += splits
+        while len(self._kept) > KEPT or (self._splits > KEPT_SPLITS and len(self._kept) > 1):
+            self._splits -= self._kept.popleft()[1]
+
+    def last(self) -> T | None:
+        """That of the last micro-batch; None if there was none."""
+        return self._kept[-1][0] if self._kept else None
+
+    def __iter__(self) -> Iterator[T]:
+        return (of_batch for of_batch, _ in self._kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +192,11 @@ class BatchProgress:
         }
 
     @property
+    def num_splits(self) -> int:
+        """How many splits have a watermark in it."""
+        return sum(map(len, self.splits_of.values()))
+
+    @property
     def ended_ms(self) -> int:
         """When it ended, in milliseconds since the epoch."""
         return self.began_ms + self.took_ms
@@ -190,7 +228,10 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_progress(self) -> list[BatchProgress]:
-        """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none."""
+        """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none.
+
+        Of a job with more than 200 splits, fewer are kept: as many as have 200,000 watermarks of splits together.
+        """
 
     @abstractmethod
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
-from eventide.common.job import KEPT, BatchProgress, JobClient, JobStatus
+from eventide.common.job import BatchProgress, JobClient, JobStatus, LastBatches
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import summary
 
@@ -46,8 +45,8 @@ class WatchedJob:
         self.client = client
         self.description = description
         self._lock = threading.Lock()
-        self._batches: deque[Json] = deque(maxlen=KEPT)
-        self._splits: deque[dict[str, dict[str, int]]] = deque(maxlen=KEPT)
+        self._batches: LastBatches[tuple[Json, dict[str, dict[str, int]]]] = LastBatches()
+        """Each micro-batch for the page, and where all splits stood after it."""
         self._watermarks: dict[str, int] = {}
         self._last: BatchProgress | None = None
         self._asking = threading.Lock()
@@ -87,7 +86,7 @@ class WatchedJob:
         """The micro-batches that are known, from the one after a number on."""
         with self._lock:
             self._look()
-            return [batch for batch in self._batches if batch["batch"] > after]
+            return [batch for batch, _ in self._batches if batch["batch"] > after]
 
     def last(self) -> BatchProgress | None:
         """The last micro-batch, with the watermarks of all operators and splits as far as they have said one."""
@@ -100,13 +99,13 @@ class WatchedJob:
         with self._lock:
             if self._last is None:
                 self._look()
-            last = self._splits[-1] if self._splits else {}
+            last = self._standing()
             known = [(ms, source, split) for source, splits in last.items() for split, ms in splits.items()]
             return [
                 {
                     "source": source,
                     "split": without_secrets(split),
-                    "watermarks": [watermark(then.get(source, {}).get(split, MIN_MS)) for then in self._splits],
+                    "watermarks": [watermark(then.get(source, {}).get(split, MIN_MS)) for _, then in self._batches],
                 }
                 for _, source, split in sorted(known)[:count]
             ]
@@ -136,33 +135,39 @@ class WatchedJob:
 
     def _take(self, progress: BatchProgress) -> None:
         self._watermarks = self._watermarks | progress.watermarks
-        splits = (self._splits[-1] if self._splits else {}) | progress.splits_of
-        self._splits.append(splits)
-        self._batches.append(
-            {
-                "batch": progress.batch,
-                "began_ms": progress.began_ms,
-                "took_ms": progress.took_ms,
-                "spent_ms": progress.spent_ms,
-                "rows_in": progress.rows_in,
-                "state_bytes": list(progress.state_bytes),
-                "splits": _spread(splits),
-                "operators": {
-                    name: {
-                        "in": counted.get("numRecordsIn", 0),
-                        "out": counted.get("numRecordsOut", 0),
-                        "dropped": counted.get("numLateRecordsDropped", 0),
-                        "aside": counted.get("numLateRecordsToSideOutput", 0),
-                        "dead": counted.get("numDeadLetters", 0),
-                        "watermark": watermark(self._watermarks.get(name, MIN_MS)),
-                        "held": progress.held.get(name, {}),
-                    }
-                    for name in {**progress.counters, **self._watermarks}
-                    for counted in (progress.counted.get(name, {}),)
-                },
-            }
-        )
+        splits = self._standing() | progress.splits_of
         self._last = replace(progress, watermarks=self._watermarks, splits_of=splits)
+        self._batches.append((self._shown(progress, splits), splits), self._last.num_splits)
+
+    def _standing(self) -> dict[str, dict[str, int]]:
+        """Where all splits stood after the last micro-batch that was taken."""
+        last = self._batches.last()
+        return {} if last is None else last[1]
+
+    def _shown(self, progress: BatchProgress, splits: dict[str, dict[str, int]]) -> Json:
+        """A micro-batch as the page shows it."""
+        return {
+            "batch": progress.batch,
+            "began_ms": progress.began_ms,
+            "took_ms": progress.took_ms,
+            "spent_ms": progress.spent_ms,
+            "rows_in": progress.rows_in,
+            "state_bytes": list(progress.state_bytes),
+            "splits": _spread(splits),
+            "operators": {
+                name: {
+                    "in": counted.get("numRecordsIn", 0),
+                    "out": counted.get("numRecordsOut", 0),
+                    "dropped": counted.get("numLateRecordsDropped", 0),
+                    "aside": counted.get("numLateRecordsToSideOutput", 0),
+                    "dead": counted.get("numDeadLetters", 0),
+                    "watermark": watermark(self._watermarks.get(name, MIN_MS)),
+                    "held": progress.held.get(name, {}),
+                }
+                for name in {**progress.counters, **self._watermarks}
+                for counted in (progress.counted.get(name, {}),)
+            },
+        }
 
     def summary(self) -> list[tuple[str, str]]:
         """How it stands, in a few lines for a person."""

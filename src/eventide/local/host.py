@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 
 from eventide import __version__
 from eventide.common.accepted import level_of_the_program
-from eventide.common.job import KEPT, FinishedJob, JobClient, JobExecutionResult, JobID
+from eventide.common.job import BatchProgress, FinishedJob, JobClient, JobExecutionResult, JobID, LastBatches
 from eventide.connectors.sink import CollectSink
 from eventide.errors import ProgramError, TimersLeftWarning
 from eventide.local.file_sink import refuse_used_directories
@@ -138,9 +138,11 @@ class LocalHost(Host):
         if left is not None:
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())
         result = JobExecutionResult(JobID("local"), int((time.monotonic() - started) * 1000), runner.metrics())
-        progress = [batch.progress for batch in batches[-KEPT:]]
+        progress: LastBatches[BatchProgress] = LastBatches()
+        for batch in batches:
+            progress.append(batch.progress, batch.progress.num_splits)
         explain = None if plan.in_batch else partial(_why, plan, runner.checkpoint)
-        return FinishedJob(result, collected, progress, explain)
+        return FinishedJob(result, collected, list(progress), explain)
 
     def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
         raise ProgramError("from_data_frame needs Spark; here, use from_collection or a ScriptedSource")

@@ -141,6 +141,12 @@ class JobPlan:
         return any(stage.needs_clock for stage in self.stages)
 
     @property
+    def num_splits(self) -> int:
+        """How many splits its operators expect, of all sources together."""
+        channels = {edge.name: edge.channels for task in self.operators for edge in task.edges if edge.is_source}
+        return sum(map(len, channels.values()))
+
+    @property
     def has_idleness(self) -> bool:
         """Whether an operator counts how long its channels are silent."""
         return any(edge.idle_after_ms is not None for task in self.operators for edge in task.edges)

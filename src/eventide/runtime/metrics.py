@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from sys import intern
 from typing import Any, TypeAlias
 
 from eventide.common.job import BatchProgress
 from eventide.metrics import MetricGroup
 from eventide.metrics.readings import Reading, merged, value_of
+from eventide.runtime.compact import as_compact_text, from_compact_text
 from eventide.runtime.invoke import calling
 from eventide.runtime.observation.event_time_log import Lateness
 
@@ -34,6 +36,9 @@ ELEMENTS = "numElements"
 
 OWN = frozenset(value for name, value in globals().items() if name.isupper())
 """The names that functions cannot have for theirs."""
+
+_FEW_SPLITS = 100
+"""The watermarks of more splits than these are told in compressed form: Spark keeps what tasks said many times."""
 
 OperatorCounters: TypeAlias = dict[str, dict[str, int]]
 
@@ -188,6 +193,16 @@ def held_together(subtasks: Sequence[Mapping[str, int]]) -> dict[str, int]:
     return {name: max(of) if name == OPEN_WINDOWS else sum(of) for name, of in counts.items()}
 
 
+def told_splits(splits: Mapping[str, Mapping[str, int]]) -> Mapping[str, Mapping[str, int]] | str:
+    """The watermarks of splits, by source, as a task tells them to :func:`gathered`.
+
+    >>> many = {"orders": {str(partition): 7 for partition in range(1_000)}}
+    >>> told_splits({"orders": {"0": 7}}), len(told_splits(many)) < 4_000
+    ({'orders': {'0': 7}}, True)
+    """
+    return as_compact_text(splits) if sum(map(len, splits.values())) > _FEW_SPLITS else splits
+
+
 def gathered(batch: int, contents: Sequence[Mapping[str, Any]], metrics: JobMetrics, **about: Any) -> BatchProgress:
     """The progress of a job with a micro-batch.
 
@@ -202,8 +217,10 @@ def gathered(batch: int, contents: Sequence[Mapping[str, Any]], metrics: JobMetr
     for content in contents:
         metrics.add(content)
         watermarks |= content.get("watermarks", {})
-        for source, of_source in content.get("splits", {}).items():
-            splits.setdefault(source, {}).update(of_source)
+        told = content.get("splits", {})
+        for source, of_source in (from_compact_text(told) if isinstance(told, str) else told).items():
+            # One text for the name of a split in all progress that is kept.
+            splits.setdefault(source, {}).update({intern(split): ms for split, ms in of_source.items()})
     return BatchProgress(
         batch,
         metrics.values(),

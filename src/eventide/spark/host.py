@@ -27,6 +27,7 @@ from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, S
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint.record import (
+    bytes_of_offsets,
     fit_checkpoint,
     has_begun_more,
     last_committed,
@@ -197,7 +198,10 @@ class SparkHost(Host):
             ends = is_finishing or (_takes_what_is_there(plan, settings) and plan.needs_clock)
             rows = _reads_data_frames(plan)
             partitions = shuffle_partitions(self.spark, plan.parallelism)
-            with settings_for_start(self.spark, partitions, location, rows=rows, ends_with_data=ends):
+            offsets_bytes = bytes_of_offsets(self.spark, location, plan)
+            with settings_for_start(
+                self.spark, partitions, location, rows=rows, ends_with_data=ends, offsets_bytes=offsets_bytes
+            ):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:
                 _begin_to_take(taking, query)

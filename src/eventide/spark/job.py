@@ -27,6 +27,7 @@ from eventide.common.job import (
     JobID,
     JobRestart,
     JobStatus,
+    LastBatches,
     completed,
 )
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
@@ -79,7 +80,7 @@ class StreamingJob(JobClient):
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
         self._metrics = JobMetrics()
-        self._progress: deque[BatchProgress] = deque(maxlen=KEPT)
+        self._progress: LastBatches[BatchProgress] = LastBatches()
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
         self._poll_s: float = _POLL_S
@@ -294,7 +295,8 @@ class StreamingJob(JobClient):
             said = said_in(progress) if progress.batchId >= self._next_batch else None
             if said is not None:
                 self._next_batch = progress.batchId + 1
-                self._progress.append(gathered(progress.batchId, said, self._metrics, **about(progress)))
+                batch = gathered(progress.batchId, said, self._metrics, **about(progress))
+                self._progress.append(batch, batch.num_splits)
                 self._view.show(list(self._progress))
                 if self._run.taking is not None:
                     self._run.taking.committed(progress.batchId)

@@ -4,6 +4,7 @@ import pytest
 
 from eventide.aggregates import count
 from eventide.common import Types, WatermarkStrategy
+from eventide.common.job import LastBatches
 from eventide.common.ms import MAX_MS
 from eventide.common.words import summary
 from eventide.datastream.functions import KeyedProcessFunction
@@ -15,6 +16,7 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
 )
 from eventide.joins import left, right
+from eventide.runtime.metrics import told_splits
 from eventide.testing import ScriptedSource, local_environment
 from support.twin import BY_SECOND_FIELD, Contents, plan_of, runner
 
@@ -152,3 +154,26 @@ def test_a_person_is_told_who_holds_all_others():
     )
     assert dict(summary([first]))["watermark"].startswith("the beginning (Tumbling")
     assert summary([]) == [("micro-batch", "the first has not ended yet")]
+
+
+def test_the_watermarks_of_many_splits_are_told_in_few_bytes_and_come_back():
+    names = [f"orders-{n:04}" for n in range(2_000)]
+    steps = [[(name, ("x", n)) for n, name in enumerate(names)]]
+    windows = script(steps, names, "orders").key_by(lambda e: e[0]).window(TENS).process(Contents())
+    plan = plan_of(windows)
+    first = next(iter(runner(plan).batches())).progress
+    assert first.splits == {name: n - 1 for n, name in enumerate(names)}
+    assert plan.num_splits == 2_000
+    assert len(told_splits(first.splits_of)) < 10 * len(names)
+
+
+def test_of_a_job_with_many_splits_fewer_micro_batches_are_kept():
+    last = LastBatches()
+    for batch in range(2_000):
+        last.append(batch, splits=100)
+    assert [*last] == [*range(1_000, 2_000)]
+    for batch in range(2_000, 2_030):
+        last.append(batch, splits=10_000)
+    assert [*last] == [*range(2_010, 2_030)]
+    last.append(2_030, splits=1_000_000)
+    assert ([*last], last.last()) == ([2_030], 2_030)

@@ -10,6 +10,7 @@ import pytest
 
 from eventide.errors import StateError
 from eventide.runtime.state.operators import FORMAT
+from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.spark.checkpoint.inspection import InspectedOperator, MicroBatch, Part, SourceState, inspect
 
 HALF, DONE = {"start": 0, "position": 5, "ended": False}, {"start": 0, "position": 10, "ended": True}
@@ -196,3 +197,10 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
         StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; see whether you may read all"
     ):
         inspect(str(tmp_path))
+
+
+def test_how_large_the_offsets_of_the_last_planned_micro_batch_are(tmp_path: Path) -> None:
+    assert CheckpointFiles(str(tmp_path)).plan_bytes() == 0
+    planned(tmp_path, 9, {"a": {"position": 3, "ended": False}})
+    planned(tmp_path, 10, {"a": {"position": 3_000_000, "ended": False}})
+    assert CheckpointFiles(str(tmp_path)).plan_bytes() == (tmp_path / "offsets" / "10").stat().st_size

@@ -15,6 +15,7 @@ import pytest
 from eventide.spark.session.make import (
     DISK_FILE_MANAGER,
     FILE_MANAGER,
+    REPORTS,
     SHUFFLE_PARTITIONS,
     _pass_on,
     settings_for_start,
@@ -98,6 +99,25 @@ def test_a_function_of_a_batch_job_may_start_a_job_with_other_settings(pool: Thr
             assert waits(same := pool.submit(held, spark, 4))
         assert spark.conf[SHUFFLE_PARTITIONS] == "4"
         assert same.result(timeout=30) == "4"
+
+
+@pytest.mark.parametrize(
+    ("offsets_bytes", "before", "reports"),
+    [
+        (0, "1000", "1000"),
+        (5_000, "1000", "1000"),
+        (110_000, "1000", "152"),
+        (110_000, "100", "100"),  # what the user has set is not raised
+        (5_000_000, "1000", "10"),
+    ],
+)
+def test_spark_keeps_fewer_reports_of_progress_where_they_are_large(
+    offsets_bytes: int, before: str, reports: str
+) -> None:
+    spark: Any = Session(**{REPORTS: before})
+    with settings_for_start(spark, 2, offsets_bytes=offsets_bytes):
+        assert spark.conf[REPORTS] == reports
+    assert spark.conf[REPORTS] == before
 
 
 @contextmanager

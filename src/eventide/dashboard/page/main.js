@@ -74,6 +74,7 @@ function take(news) {
   }
   batches = batches.concat(news.batches).slice(-KEPT);
   slowest = news.slowest ?? slowest;
+  if (slowest.length) batches = batches.slice(-slowest[0].watermarks.length);
 }
 
 function showJobs(jobs) {

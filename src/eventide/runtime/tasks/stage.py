@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.runtime.exchange.frames import Frame, metrics_frame
-from eventide.runtime.metrics import add_up
+from eventide.runtime.metrics import add_up, told_splits
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.operators import OperatorStates
 from eventide.runtime.tasks.alignment_task import AlignmentTaskSpec
@@ -130,4 +130,5 @@ def _together(counted: list[Mapping[str, Any]]) -> dict[str, Any]:
     for one in counted:
         for source, of_source in one.get("splits", {}).items():
             splits.setdefault(source, {}).update(of_source)
-    return content | {what: known for what, known in (("watermarks", watermarks), ("splits", splits)) if known}
+    told = (("watermarks", watermarks), ("splits", told_splits(splits)))
+    return content | {what: known for what, known in told if known}

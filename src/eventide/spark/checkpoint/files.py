@@ -73,6 +73,11 @@ class CheckpointFiles:
         """The micro-batches in Spark's log of what is planned, each with the time at which it was, by the store."""
         return self._numbered(_PLANNED)
 
+    def plan_bytes(self) -> int:
+        """The size of the log of the micro-batch that was planned last; 0 if there is none."""
+        plans = {int(entry.base_name): entry.size or 0 for entry in self._entries(_PLANNED) if entry.base_name.isdigit()}
+        return plans[max(plans)] if plans else 0
+
     def plan_of(self, number: int) -> Planned:
         """Read a planned micro-batch from the log.
 

@@ -11,16 +11,19 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.errors import ProgramError
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan, JobSettings
 from eventide.savepoint import Outline, Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import outlined
-from eventide.spark.checkpoint.files import PLACE, Record, in_force, in_order
+from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, Record, in_force, in_order
 from eventide.spark.connect.server import there
 from eventide.spark.session.locations import resolved, texts
 from eventide.spark.sinks.routing import directories, refuse_used_directories
+
+_BYTES_OF_A_SPLIT = 12
 
 
 def fit_checkpoint(
@@ -114,6 +117,18 @@ def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | Non
 def last_committed(spark: SparkSession, location: str) -> int:
     """The number of the micro-batch that was committed last; -1 if none was."""
     return _last(spark, location, "commits")
+
+
+def bytes_of_offsets(spark: SparkSession, location: str, plan: JobPlan) -> int:
+    """The bytes that the offsets of a micro-batch take, by the last one and by the splits that the program expects."""
+    return max(there(spark, partial(_plan_bytes, location)), plan.num_splits * _BYTES_OF_A_SPLIT)
+
+
+def _plan_bytes(location: str) -> int:
+    try:
+        return CheckpointFiles(location).plan_bytes()
+    except (ProgramError, OSError):  # a store that Arrow does not reach; Spark does
+        return 0
 
 
 def has_begun_more(spark: SparkSession, location: str) -> bool:

@@ -10,7 +10,15 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from eventide.common.job import KEPT, BatchProgress, JobClient, JobExecutionResult, JobID, JobStatus, completed
+from eventide.common.job import (
+    BatchProgress,
+    JobClient,
+    JobExecutionResult,
+    JobID,
+    JobStatus,
+    LastBatches,
+    completed,
+)
 from eventide.errors import ProgramError
 from eventide.spark.checkpoint.inspection import Inspection, MicroBatch
 from eventide.spark.checkpoint.state_reader import evidence, inspected
@@ -41,7 +49,7 @@ class RecordedJob(JobClient):
         self._spark = spark
         self._location = location
         self._clock = clock
-        self._progress: list[BatchProgress] = []
+        self._progress: LastBatches[BatchProgress] = LastBatches()
         self._rows: dict[str, int] = {}
         self._looking = threading.Lock()
         self._found: tuple[int, Inspection] | None = None
@@ -67,15 +75,16 @@ class RecordedJob(JobClient):
 
     def get_metrics(self) -> dict[str, dict[str, Any]]:
         """Return the counts of operators since their state began."""
-        return self._progress[-1].counters if self._progress else {}
+        last = self._progress.last()
+        return {} if last is None else last.counters
 
     def get_progress(self) -> list[BatchProgress]:
         with self._looking:
             found = self._files()
-            last = self._progress[-1].batch if self._progress else -1
-            if found.committed is not None and found.committed.number > last:
-                known = evidence(self._spark, self._location, self._clock())
-                self._progress = [*self._progress, self._next(found, known)][-KEPT:]
+            last = self._progress.last()
+            if found.committed is not None and (last is None or found.committed.number > last.batch):
+                batch = self._next(found, evidence(self._spark, self._location, self._clock()))
+                self._progress.append(batch, batch.num_splits)
             return list(self._progress)
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Why:
@@ -97,8 +106,9 @@ class RecordedJob(JobClient):
         """The progress with the micro-batch that is committed last; what it counts came since the one before it."""
         counters = known.counters()
         rows = _rows_by_source(known)
-        before = self._progress[-1].counters if self._progress else counters
-        rows_before = self._rows if self._progress else rows
+        last = self._progress.last()
+        before = counters if last is None else last.counters
+        rows_before = rows if last is None else self._rows
         self._rows = rows
         splits: dict[str, dict[str, int]] = {}
         found_standings = standings(known)

@@ -43,6 +43,7 @@ ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 BATCHES_WITHOUT_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 TAKES_IN_STEPS = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+REPORTS = "spark.sql.streaming.numRecentProgressUpdates"
 SHORT_TRACEBACKS = "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled"
 DISK_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -50,6 +51,10 @@ REMOTE = "SPARK_REMOTE"
 REMOTE_CONF = "spark.remote"
 """Where PySpark looks for the address of a server of Spark Connect: the environment, and a session's settings."""
 _MANY = 100_000
+_BYTES_OF_REPORTS = 64 * 2**20
+_COPIES = 4
+"""A report of Spark's has offsets three times, and about as much as one of them of what tasks said of splits."""
+_FEWEST_REPORTS = 10
 _PARTITIONS_PER_CORE = 4
 """So that cores stay busy where subtasks have more or less to do, and a machine with more cores finds work too."""
 
@@ -67,7 +72,7 @@ _LOCAL = {
     SHORT_TRACEBACKS: "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    REPORTS: "1000",
     "spark.ui.enabled": "false",
     # Spark keeps the plans of 1,000 queries in memory for that page, some 0.4 MB for a micro-batch.
     "spark.sql.ui.retainedExecutions": "50",
@@ -221,7 +226,13 @@ _changed = threading.Condition()
 
 @contextmanager
 def settings_for_start(
-    spark: SparkSession, partitions: int, checkpoint: str = "", *, rows: bool = False, ends_with_data: bool = False
+    spark: SparkSession,
+    partitions: int,
+    checkpoint: str = "",
+    *,
+    rows: bool = False,
+    ends_with_data: bool = False,
+    offsets_bytes: int = 0,
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
 
@@ -230,7 +241,8 @@ def settings_for_start(
 
     ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python.
     ``ends_with_data`` says that a query whose operators follow the clock ends by itself after the micro-batch with the
-    last data.
+    last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports of progress where
+    that is much.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(partitions),
@@ -247,6 +259,9 @@ def settings_for_start(
         # Spark adds up the size of all columns after every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
         wanted[ARROW_BYTES] = str(2**31 - 1)
+    reports = max(_FEWEST_REPORTS, _BYTES_OF_REPORTS // (_COPIES * max(1, offsets_bytes)))
+    if offsets_bytes and reports < int(spark.conf.get(REPORTS, "1000")):
+        wanted[REPORTS] = str(reports)
     if not CAN_LIMIT:
         # Else a run that takes what is there is over with its first micro-batch, be that a repetition of one before it.
         # Spark reads this some time after the start of a query, so it is not put back.
