@@ -18,6 +18,7 @@ from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import EXTENTS, RowStore
+from eventide.runtime.state.journal import has_base, whole
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.runtime.state.pages import is_page
 from eventide.savepoint import tables
@@ -87,7 +88,7 @@ class StateWriter:
         return [
             *((_FILE, subtask, name, b"") for name in directory.written),
             *(
-                (operator, subtask, name, content)
+                (operator, subtask, name, whole(MemoryBackend(parts[operator]), name) if has_base(content) else content)
                 for operator, of_it in sorted(small.items())
                 for name, content in sorted(of_it.items())
                 if name in SAVED

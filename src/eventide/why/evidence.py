@@ -19,6 +19,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
+from eventide.runtime.state.journal import has_base, whole
 from eventide.runtime.state.operators import small_values
 from eventide.runtime.state.runs import decompressed
 
@@ -103,12 +104,12 @@ class Evidence:
         edges = {edge["name"]: edge for edge in self.description["edges"] if edge["to"] == operator["name"]}
         subtasks = self.states.get(operator["id"])
         if subtasks is not None:
-            return ValveState(json.loads(subtasks[min(subtasks)]["gate"]), edges)
+            return ValveState(json.loads(self._whole(operator, min(subtasks), "gate") or b"{}"), edges)
         return ValveState(self._before_anything(edges), edges)
 
     def log(self, operator: Json) -> EventTimeLog:
         """The operator's log of its splits."""
-        found = remembered(self._small(operator).get(0, {}).get(EVENT_TIME))
+        found = remembered(self._whole(operator, 0, EVENT_TIME))
         return EventTimeLog() if found is None else EventTimeLog.of(found)
 
     def lateness(self, operator: Json) -> Lateness:
@@ -148,6 +149,15 @@ class Evidence:
                 sizes = (chunk if isinstance(chunk, int) else chunk[0] for chunk in chunks)
                 held[int(pane)] = held.get(int(pane), 0) + sum(sizes)
         return held
+
+    def _whole(self, operator: Json, subtask: int, name: str) -> bytes | None:
+        """A small value of a subtask, put together with its base if it has one."""
+        small = self._small(operator).get(subtask, {}).get(name)
+        if small is None or not has_base(small):
+            return small
+        found = self.read(operator["id"], f"{name}/")
+        values = {of_base: content for number, of_base, content in found if number == subtask}
+        return whole(MemoryBackend({**values, name: small}), name)
 
     def _small(self, operator: Json) -> SmallState:
         return self.states.get(operator["id"], {})

@@ -240,12 +240,12 @@ def _standing(evidence: Evidence, operator: Json) -> OperatorStanding:
 
 
 def _splits(evidence: Evidence, operator: Json) -> Iterator[SplitStanding]:
-    valve, log = evidence.valve(operator), evidence.log(operator)
+    valve, records = evidence.valve(operator), evidence.log(operator).splits
     for edge, combiner in valve.splits.items():
         source = source_name(evidence, valve.edges[edge])
         idle = combiner.idle_members()
         for name, watermark in combiner.watermarks().items():
-            record = log.splits.get((edge, name))
+            record = records.get((edge, name))
             status = Status.IDLE if name in idle else Status.SPEAKS
             if status is Status.SPEAKS and watermark == MIN_MS and record is not None and record.heard is None:
                 status = Status.NEVER

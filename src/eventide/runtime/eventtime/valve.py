@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
@@ -266,7 +266,7 @@ class WatermarkValve:
             "inputs": self._inputs.snapshot(),
         } | ({} if self._run is None else {"run": self._run})
 
-    def restore(self, snapshot: dict[str, Any]) -> None:
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Become what :meth:`snapshot` saw; the timeouts of the program count, whatever they were before.
 
         Edges that are new since then start at the beginning, edges that are gone hold nothing back.
@@ -379,7 +379,8 @@ class Idleness:
 
     def restore(self, snapshot: list[Any]) -> None:
         """Become what :meth:`snapshot` saw."""
-        self._last, silent, *of_alignment = snapshot
+        last, silent, *of_alignment = snapshot
+        self._last = {**last}  # what was stored is compared with what will be
         self.silent = set(silent)
         if of_alignment:  # one that is older knows of none
             held, self._looked_ms = of_alignment

@@ -85,17 +85,33 @@ class SplitRecord:
 class EventTimeLog:
     """The splits before an operator, what became of those that ended, and how its watermark moved.
 
-    ``splits`` are by the name of their edge and their own; of those that are gone, ``ended`` has all as one by edge.
+    Of the splits that are gone, ``ended`` has all as one by edge.
     ``moves`` are the last places of the watermark: the time by the clock, the watermark, and the holder there.
     ``holder`` is the present holder, and since when.
+
+    Records are read when they are needed: of many splits, few may have elements in a micro-batch.
     """
 
     def __init__(self) -> None:
-        self.splits: dict[tuple[str, str], SplitRecord] = {}
+        self._stored: dict[str, dict[str, list[Any]]] = {}
+        self._records: dict[tuple[str, str], SplitRecord] = {}
         self.ended: dict[str, SplitRecord] = {}
         self.ended_count: dict[str, int] = {}
         self.moves: list[tuple[int, int, Holder]] = []
         self.holder: tuple[Holder, int] | None = None
+
+    @property
+    def splits(self) -> dict[tuple[str, str], SplitRecord]:
+        """The splits that are there, by the name of their edge and their own, in that order."""
+        return {at: self._record(at) for at in sorted(self._there())}
+
+    def _there(self) -> set[tuple[str, str]]:
+        return {(edge, split) for edge, splits in self._stored.items() for split in splits} | self._records.keys()
+
+    def _record(self, at: tuple[str, str]) -> SplitRecord:
+        if at not in self._records:
+            self._records[at] = SplitRecord.of(self._stored[at[0]][at[1]])
+        return self._records[at]
 
     def end_batch(
         self,
@@ -116,22 +132,24 @@ class EventTimeLog:
             watermark_before: the operator's watermark when it began.
             late_until: the last event time of which the operator took no elements then.
         """
-        brought = [*arrived]
-        kept = {*known}
-        for at in kept | {(edge, split) for edge, split, _ in brought} | {*spoke}:
-            self.splits.setdefault(at, SplitRecord(clock_ms))
-        for at in spoke:
-            self.splits[at].heard = clock_ms
-        before = {(edge, split): self.splits[edge, split].newest for edge, split, _ in brought}
+        brought, heard = [*arrived], {*spoke}
+        kept, there = {*known}, self._there()
+        new = (kept | {(edge, split) for edge, split, _ in brought} | heard) - there
+        self._records |= {at: SplitRecord(clock_ms) for at in new}
+        for at in heard:
+            self._record(at).heard = clock_ms
+        before = {(edge, split): self._record((edge, split)).newest for edge, split, _ in brought}
         for edge, split, arrivals in brought:
-            record = self.splits[edge, split]
+            record = self._record((edge, split))
             record.heard = clock_ms
             record.take(arrivals, before[edge, split], watermark_before, late_until)
-        for at in self.splits.keys() - kept:
+        for at in (there | new) - kept:
             self._end(at)
 
     def _end(self, at: tuple[str, str]) -> None:
-        edge, record = at[0], self.splits.pop(at)
+        edge, record = at[0], self._record(at)
+        del self._records[at]
+        self._stored.get(edge, {}).pop(at[1], None)
         gone = self.ended.setdefault(edge, SplitRecord(record.since))
         self.ended_count[edge] = self.ended_count.get(edge, 0) + 1
         gone.heard = max((ms for ms in (gone.heard, record.heard) if ms is not None), default=None)
@@ -154,8 +172,11 @@ class EventTimeLog:
 
     def snapshot(self) -> dict[str, Any]:
         """All that must survive a restart, as JSON values."""
+        splits = {edge: {**of_edge} for edge, of_edge in self._stored.items()}
+        for (edge, split), record in self._records.items():
+            splits.setdefault(edge, {})[split] = record.snapshot()
         return {
-            "splits": [[*at, *record.snapshot()] for at, record in sorted(self.splits.items())],
+            "splits": splits,
             "ended": [[edge, self.ended_count[edge], *record.snapshot()] for edge, record in self.ended.items()],
             "moves": self.moves,
             "holder": self.holder,
@@ -165,7 +186,11 @@ class EventTimeLog:
     def of(cls, snapshot: dict[str, Any]) -> EventTimeLog:
         """The inverse of :meth:`snapshot`."""
         log = cls()
-        log.splits = {(edge, split): SplitRecord.of(rest) for edge, split, *rest in snapshot["splits"]}
+        splits = snapshot["splits"]
+        if isinstance(splits, list):  # of an earlier version
+            log._records = {(edge, split): SplitRecord.of(rest) for edge, split, *rest in splits}
+        else:
+            log._stored = {edge: {**of_edge} for edge, of_edge in splits.items()}
         for edge, count, *rest in snapshot["ended"]:
             log.ended[edge], log.ended_count[edge] = SplitRecord.of(rest), count
         log.moves = [(clock, watermark, Holder(*holder)) for clock, watermark, holder in snapshot["moves"]]
@@ -238,16 +263,25 @@ class Lateness:
         return late
 
 
+def formed(content: Any) -> dict[str, Any]:
+    """A value of JSON with the number of its form."""
+    return {"form": _FORM, "content": content}
+
+
+def in_form(found: Any) -> Any:
+    """The inverse of :func:`formed`; None where nothing is, or a version stored it in another form: it begins anew."""
+    return found["content"] if isinstance(found, dict) and found.get("form") == _FORM else None
+
+
 def stored(content: Any) -> bytes:
     """A value as it is stored, of JSON values."""
-    return json.dumps({"form": _FORM, "content": content}).encode()
+    return json.dumps(formed(content)).encode()
 
 
 def remembered(value: bytes | None) -> Any:
-    """The inverse of :func:`stored`; None where nothing is, or a version stored it in another form: it begins anew.
+    """The inverse of :func:`stored`; None where nothing is in this form.
 
     >>> remembered(stored([1, 2])), remembered(b"[1, 2]"), remembered(None)
     ([1, 2], None, None)
     """
-    found = None if value is None else json.loads(value)
-    return found["content"] if isinstance(found, dict) and found.get("form") == _FORM else None
+    return None if value is None else in_form(json.loads(value))

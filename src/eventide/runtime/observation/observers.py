@@ -14,11 +14,14 @@ from eventide.runtime.observation.event_time_log import (
     NUMBERS,
     EventTimeLog,
     Lateness,
+    formed,
+    in_form,
     remembered,
     stored,
 )
 from eventide.runtime.observation.histograms import TimestampSummary
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.journal import Journal
 
 _ARRIVALS, _COUNTS = "arrivals", "counts"
 
@@ -159,7 +162,8 @@ class OperatorObserver:
                 self._keep_log(inbox, valve)
 
     def _keep_log(self, inbox: Inbox, valve: WatermarkValve) -> None:
-        before = remembered(self._backend.get(EVENT_TIME))
+        journal = Journal(self._backend, EVENT_TIME)
+        before = in_form(journal.content)
         log = EventTimeLog() if before is None else EventTimeLog.of(before)
         arrived = [
             (self._sources[frame.edge], split, TimestampSummary.of(arrivals))
@@ -171,7 +175,7 @@ class OperatorObserver:
         known = valve.known_splits()
         log.end_batch(known, spoke, arrived, self._clock_ms, self._watermark_before, self._late_until)
         log.stand(self._clock_ms, valve.watermark, valve.holder())
-        self._backend.put(EVENT_TIME, stored(log.snapshot()))
+        journal.write(formed(log.snapshot()))
 
     def _keep_late(self) -> None:
         if self._metrics.lateness:

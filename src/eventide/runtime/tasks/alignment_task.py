@@ -22,6 +22,7 @@ from eventide.runtime.exchange.frames import (
 from eventide.runtime.metrics import ALIGNMENT_DRIFT, HELD_BY, SPLITS_HELD
 from eventide.runtime.sources.alignment import Facts, lowest
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.journal import Journal
 from eventide.runtime.tasks.task import TaskSpec
 
 _GATE = "gate"
@@ -86,9 +87,9 @@ class AlignmentTask:
             for edge in spec.edges
             if edge.idle_after_ms is not None and any(s.splits_pass for s in spec.sources.get(edge.edge, ()))
         }
-        stored = backend.get(_GATE)
-        if stored is not None:
-            self._valve.restore(json.loads(stored))
+        self._gate = Journal(backend, _GATE)
+        if self._gate.content is not None:
+            self._valve.restore(self._gate.content)
         known = json.loads(backend.get(_KNOWN) or b"{}")
         self._number: int = known.get("number", 0)
         self._rests: dict[str, dict[str, str]] = known.get("rests", {})
@@ -194,7 +195,7 @@ class AlignmentTask:
         return {"operators": {}, "functions": [shown]}
 
     def _store(self) -> None:
-        self._backend.put(_GATE, json.dumps(self._valve.snapshot()).encode())
+        self._gate.write(self._valve.snapshot())
         known = {
             "number": self._number,
             "rests": {name: rests for name, rests in sorted(self._rests.items()) if rests},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,6 +20,7 @@ from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
 from eventide.runtime.observation.observers import OperatorObserver
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.journal import Journal
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorSpec
 from eventide.runtime.tasks.task import TaskSpec
 
@@ -86,12 +86,12 @@ class OperatorTask:
     ) -> None:
         self._spec = spec
         self._subtask = subtask
-        self._backend = backend
         self._clock_ms = clock_ms
         self._valve = WatermarkValve(spec.edges, in_batch=spec.in_batch)
         self._reports: list[WatermarkReport] = []
+        self._gate = Journal(backend, _GATE)
         if not spec.in_batch:
-            self._begin(backend.get(_GATE))
+            self._begin(self._gate.content or {})
             self._valve.begin_run(run)
         self._metrics = Metrics(clock_ms)
         self._operator = spec.open(
@@ -158,12 +158,11 @@ class OperatorTask:
             content["splits"] = self._valve.split_watermarks()
         return content
 
-    def _begin(self, stored: bytes | None) -> None:
+    def _begin(self, known: Mapping[str, Any]) -> None:
         """Go on where the micro-batch before ended; an audience that does not know where that is has to be told.
 
         It may have state from a savepoint, which it takes when it runs, and it runs when it hears something.
         """
-        known = {} if stored is None else json.loads(stored)
         if known:
             self._valve.restore(known)
         if known.get("audience") != self._spec.audience:
@@ -271,4 +270,4 @@ class OperatorTask:
             self._operator.flush()
         if self._generators is not None:
             self._generators.flush()
-        self._backend.put(_GATE, json.dumps({**self._valve.snapshot(), "audience": self._spec.audience}).encode())
+        self._gate.write({**self._valve.snapshot(), "audience": self._spec.audience})
