@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource
 
 from eventide.common import JobStatus, RestartStrategies, Types
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
@@ -50,8 +51,21 @@ class Sums(KeyedProcessFunction):
 
 @in_steps
 @pytest.mark.filterwarnings("ignore:.*temporary directory")
-def test_a_job_starts_again_and_gives_each_element_once(spark: object, tmp_path: Path) -> None:
-    """On a temporary checkpoint, which is one as long as the job lives."""
+def test_a_job_starts_again_and_gives_each_element_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a temporary checkpoint, which is one as long as the job lives.
+
+    Spark forgets no data source that was registered, so those of all runs are registered under one name.
+    """
+    registered: list[str] = []
+    register = type(spark.dataSource).register
+
+    def register_and_note(self: Any, source: type[DataSource]) -> None:
+        registered.append(source.name())
+        register(self, source)
+
+    monkeypatch.setattr(type(spark.dataSource), "register", register_and_note)
     for name in ("of function 1", "of function 2", "of sink"):
         (tmp_path / name).touch()
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(15)
@@ -75,6 +89,7 @@ def test_a_job_starts_again_and_gives_each_element_once(spark: object, tmp_path:
     assert job.get_job_status().result() is JobStatus.FINISHED
     reasons = [restart.reason for restart in job.get_restarts()]
     assert len(reasons) == 3
+    assert (len(registered), len({*registered})) == (4, 1)
     assert sum("ConnectionError('no answer')" in reason for reason in reasons) == 2
     assert sum("disk full" in reason for reason in reasons) == 1
     process = next(counters for name, counters in job.get_metrics().items() if "PROCESS" in name.upper())

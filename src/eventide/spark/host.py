@@ -44,6 +44,7 @@ from eventide.spark.job import QueryRun, Restarts, StreamingJob
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
+from eventide.spark.query.data_source import SourceNames
 from eventide.spark.query.frame_rows import typed_rows
 from eventide.spark.query.shared_files import begun
 from eventide.spark.query.worker import archives_are_here
@@ -170,13 +171,18 @@ class SparkHost(Host):
         of_program = ProgramSinks(plan.sinks, hand_over)
         is_elsewhere = over_connect()
         to_program = ResultSpool(location, run, of_program.specs.values()) if is_elsewhere else HereAndNow(of_program)
-        sinks = SinkRun()
+        sinks, names = SinkRun(), SourceNames()
+
+        def close() -> None:
+            names.release()
+            sinks.close()
+
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
             to = sink_of_rows(plan.sinks)
-            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to)
+            frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
@@ -206,9 +212,9 @@ class SparkHost(Host):
             if taking is not None:
                 _begin_to_take(taking, query)
         except BaseException:
-            sinks.close()
+            close()
             raise
-        started = QueryRun(query, sinks.close, _end_that_spark_does_not_see(plan, settings), taking)
+        started = QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking)
         if is_finishing or not plan.needs_clock or settings.checkpoint_location is None:
             return started
         again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
@@ -226,13 +232,15 @@ class SparkHost(Host):
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
-            frames = frames_of(plan, settings, self.spark, observation=observation, to=sink_of_rows(plan.sinks))
+            names, to = SourceNames(), sink_of_rows(plan.sinks)
+            frames = frames_of(plan, settings, self.spark, observation=observation, to=to, names=names)
             job = SinkRun()
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
                 to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
                 write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job))
             finally:
+                names.release()
                 job.close()
         took_ms = int((time.monotonic() - started) * 1000)
         metrics = JobMetrics()

@@ -27,7 +27,7 @@ from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
-from eventide.spark.query.data_source import CAN_LIMIT, FrameSource
+from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames
 from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, frame_batches, subtask_ids, time_of_batch
 from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.stage_processor import StageProcessor
@@ -46,6 +46,7 @@ def frames_of(
     savepoint: Outline | None = None,
     runs: Runs | None = None,
     to: SinkSpec | None = None,
+    names: SourceNames | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
@@ -60,6 +61,7 @@ def frames_of(
         savepoint: what the job begins with.
         runs: the runs that planned the micro-batches; None if they are not told apart.
         to: the one sink, if the caller reads its rows by ``typed_rows``.
+        names: those under which sources are registered; without them, the names are not given to another run.
 
     Raises:
         ProgramError: if the sources do not fit the mode, or functions cannot be sent to the workers.
@@ -67,11 +69,12 @@ def frames_of(
     ids = subtask_ids(plan.parallelism)
     ship = shipping(plan, modules_for_server(spark))
     rows = None if to is None or plan.stages else RowsOfSink.of(to)
+    names = names or SourceNames()
     waiting = [
         (
             plan.first_stage(source),
             _source_frames(
-                source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint, rows
+                source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint, rows, names
             ),
         )
         for source in plan.sources_by_stage()
@@ -152,6 +155,7 @@ def _source_frames(
     ship: Ship,
     savepoint: Outline | None,
     rows: RowsOfSink | None,
+    names: SourceNames,
 ) -> DataFrame:
     if rows is not None:
         source = replace(source, root=source.root.with_partitioner(AsColumns(rows.type_info)))
@@ -172,7 +176,7 @@ def _source_frames(
             "that it has in one; use PySpark 4.2 or newer",
             stacklevel=2,
         )
-    name = f"eventide-{uuid.uuid4().hex}"
+    name = names.take()
     saved = None if savepoint is None else savepoint.offsets_of(source.name)
     attributes = {
         "payload": payload,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
@@ -50,6 +51,40 @@ except ImportError:  # PySpark 4.1, which reads a source of ours to its end in o
     CAN_LIMIT = False
 
 _REST_S = 0.1
+
+
+class SourceNames:
+    """The names under which the sources of one run are registered with Spark.
+
+    A session never forgets a data source that was registered, with the program that is in it. So the names of a run
+    that has ended are given to the next one, whose sources take the place of the old ones.
+
+    >>> first, second = SourceNames(), SourceNames()
+    >>> taken = first.take(), second.take()
+    >>> first.release()
+    >>> SourceNames().take() == taken[0]
+    True
+    """
+
+    _lock = threading.Lock()
+    _in_use: ClassVar[set[int]] = set()
+
+    def __init__(self) -> None:
+        self._mine: list[int] = []
+
+    def take(self) -> str:
+        """A name that no other run has now."""
+        with self._lock:
+            number = next(number for number in itertools.count(1) if number not in self._in_use)
+            self._in_use.add(number)
+            self._mine.append(number)
+        return f"eventide-{number}"
+
+    def release(self) -> None:
+        """Let other runs have the names; this one has ended."""
+        with self._lock:
+            self._in_use.difference_update(self._mine)
+            self._mine.clear()
 
 
 class FrameSource(DataSource):
