@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from eventide.common.typeinfo import RowTypeInfo, Types
 from eventide.errors import DataError
 
@@ -32,6 +34,18 @@ DEAD_LETTER = RowTypeInfo(
 - ``timestamp``: its event time in milliseconds; the time of a timer; the last millisecond of a window.
 - ``split``, ``position``: its place in a source: the partition or file, and the offset or the number of the row.
 """
+
+
+class DeadLetterLimits(NamedTuple):
+    """Limits of the dead letters of each operator, in one of its tasks and one micro-batch; None for no limit.
+
+    Attributes:
+        given: the number of letters that are put out; more are counted, and not put out.
+        stop_above: the number of letters above which the job stops.
+    """
+
+    given: int | None = None
+    stop_above: int | None = None
 
 
 def advice_to_call_it_on(stream: str) -> str:

@@ -37,6 +37,7 @@ class ExecutionConfig:
         self._auto_watermark_interval_ms = 0
         self._auto_generated_uids = True
         self._functions_in_python = False
+        self._dead_letter_limits: tuple[int | None, int | None] = (None, None)
         self._job_parameters: dict[str, str] = {}
         self._registered_types: list[Callable[..., object]] = []
 
@@ -86,6 +87,32 @@ class ExecutionConfig:
     def has_functions_in_python(self) -> bool:
         """Whether functions are called with each element."""
         return self._functions_in_python
+
+    def set_dead_letter_limits(self, letters: int | None = None, stop_above: int | None = None) -> Self:
+        """Limit the dead letters of each operator, in each of its tasks and each micro-batch. Not in PyFlink.
+
+        Without limits, the default, there may be as many letters as there are elements.
+
+        Args:
+            letters: How many are put out. Others are counted, as ``numDeadLetters`` and ``numDeadLettersLeftOut``.
+            stop_above: How many there may be; the job stops if there are more, with a `DataError` that has the last
+                one. The micro-batch is not committed, so it comes again when the job is started again.
+
+        Raises:
+            ProgramError: One of them is not a whole number, 0 or more.
+
+        >>> ExecutionConfig().set_dead_letter_limits(letters=100, stop_above=10_000).get_dead_letter_limits()
+        (100, 10000)
+        """
+        for limit in (letters, stop_above):
+            if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
+                raise ProgramError(f"a limit of dead letters must be a number, 0 or more, or None, not {limit!r}")
+        self._dead_letter_limits = letters, stop_above
+        return self
+
+    def get_dead_letter_limits(self) -> tuple[int | None, int | None]:
+        """The two limits of dead letters."""
+        return self._dead_letter_limits
 
     def set_auto_watermark_interval(self, interval: int) -> Self:
         """Set how often watermarks are made, in milliseconds.

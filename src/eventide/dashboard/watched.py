@@ -261,6 +261,7 @@ COUNTERS = (
     Series("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
     Series("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
     Series("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
+    Series("numDeadLettersLeftOut", "Dead letters above the limit, which were not put out.", is_counter=True),
     Series("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
 )
 HELD = (

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import hand_out_names, says_what_is_absent
+from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import SourceFunction, in_python
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
@@ -646,6 +647,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         planned = min(self._planned_parallelism(), max_parallelism)
         plan = compile_plan(ends, planned, max_parallelism, self._runtime_mode)
         plan = plan.with_registered_types(self._config.registered_types)
+        plan = plan.with_dead_letter_limits(DeadLetterLimits(*self._config.get_dead_letter_limits()))
         return plan.with_job_parameters(self._config.get_global_job_parameters())
 
     def _declared_parallelism(self) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from eventide.api.dead_letters import DeadLetterLimits
 from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TypeInformation
@@ -39,6 +40,7 @@ class DataFrameSourceSpec:
     parallelism: int = field(default=1, kw_only=True)
     max_parallelism: int = field(default=1, kw_only=True)
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits(), kw_only=True)
 
     def pruned(self) -> DataFrameSourceSpec:
         """Return a copy with a reader that leaves out unused columns."""
@@ -172,6 +174,14 @@ class JobPlan:
             self,
             sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
             stages=tuple(stage.with_job_parameters(job_parameters) for stage in self.stages),
+        )
+
+    def with_dead_letter_limits(self, limits: DeadLetterLimits) -> JobPlan:
+        """Return a copy of the job whose operators have so many dead letters at most."""
+        return replace(
+            self,
+            sources=tuple(replace(source, dead_letter_limits=limits) for source in self.sources),
+            stages=tuple(stage.with_dead_letter_limits(limits) for stage in self.stages),
         )
 
     def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:

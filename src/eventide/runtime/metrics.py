@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from sys import intern
 from typing import Any, TypeAlias
 
+from eventide.api.dead_letters import DeadLetterLimits
 from eventide.common.job import BatchProgress
+from eventide.errors import DataError
 from eventide.metrics import MetricGroup
 from eventide.metrics.readings import Reading, merged, value_of
 from eventide.runtime.compact import as_compact_text, from_compact_text
@@ -21,6 +23,7 @@ LATE_TO_SIDE_OUTPUT = "numLateRecordsToSideOutput"
 WITHOUT_WINDOW = "numRecordsWithoutWindow"
 WITHOUT_TIMESTAMP = "numRecordsWithoutTimestamp"
 DEAD_LETTERS = "numDeadLetters"
+DEAD_LETTERS_LEFT_OUT = "numDeadLettersLeftOut"
 BATCHES_IN_PYTHON = "numBatchesInPython"
 PARTS_LOST = "numPartsLost"
 TIMERS_LEFT = "numTimersNotFired"
@@ -65,15 +68,44 @@ class Metrics:
     {'window': {'numLateRecordsDropped': 1}}
     """
 
-    def __init__(self, clock_ms: int = 0) -> None:
+    def __init__(self, clock_ms: int = 0, limits: DeadLetterLimits | None = None) -> None:
         self._counters: Counter[tuple[str, str]] = Counter()
         self._clock_ms = clock_ms
+        self._limits = limits or DeadLetterLimits()
+        self._last_letters: dict[str, Any] = {}
         self.lateness = Lateness()
         """How late the late elements were."""
 
     def count(self, operator: str, counter: str, by: int = 1) -> None:
         """Add to a counter of an operator."""
         self._counters[operator, counter] += by
+
+    def count_dead_letters(self, operator: str, letters: Sequence[Any]) -> int:
+        """Count some more dead letters of an operator; return how many of them, the first ones, are to be put out."""
+        before = self._counters[operator, DEAD_LETTERS]
+        self.count(operator, DEAD_LETTERS, len(letters))
+        given, stop_above = self._limits
+        if stop_above is not None and letters:
+            self._last_letters[operator] = letters[-1]
+        allowed = len(letters) if given is None else max(0, min(len(letters), given - before))
+        if allowed < len(letters):
+            self.count(operator, DEAD_LETTERS_LEFT_OUT, len(letters) - allowed)
+        return allowed
+
+    def check_dead_letters(self) -> None:
+        """Stop the job where an operator has more dead letters than it may have.
+
+        Raises:
+            DataError: naming the operator, and the last letter.
+        """
+        for operator, letter in self._last_letters.items():
+            number, most = self._counters[operator, DEAD_LETTERS], self._limits.stop_above
+            if most is not None and number > most:
+                raise DataError(
+                    f"{operator!r} had {number} dead letters in one task of a micro-batch, and the job is to stop above "
+                    f"{most}; the last one: {letter.error_type}: {letter.error} ({letter.during}). Correct the data or "
+                    "the program, or allow more with get_config().set_dead_letter_limits(...)"
+                )
 
     def count_late(self, operator: str, counter: str, times: Any, watermark: int, counts: Any = None) -> None:
         """Add late elements to a counter, by their event times, or sums of several, each with its count."""
@@ -87,7 +119,12 @@ class Metrics:
 
 def dead_letters_of(counters: OperatorCounters) -> OperatorCounters:
     """The dead letters among what was counted."""
-    return {name: {DEAD_LETTERS: of[DEAD_LETTERS]} for name, of in counters.items() if DEAD_LETTERS in of}
+    counted = (DEAD_LETTERS, DEAD_LETTERS_LEFT_OUT)
+    return {
+        name: {counter: of[counter] for counter in counted if counter in of}
+        for name, of in counters.items()
+        if DEAD_LETTERS in of
+    }
 
 
 def add_up(parts: list[OperatorCounters]) -> OperatorCounters:

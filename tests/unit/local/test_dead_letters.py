@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from eventide.api.dead_letters import DeadLetterLimits
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common.words import summary
 from eventide.datastream import (
@@ -623,3 +624,64 @@ def test_it_is_refused_with(what):
     build, message = REFUSED[what]
     with pytest.raises(ProgramError, match=message):
         build()
+
+
+def limited(plan, letters=None, stop_above=None):
+    return plan.with_dead_letter_limits(DeadLetterLimits(letters, stop_above))
+
+
+class Failing(KeyedProcessFunction):
+    """Counts the elements of a key, and raises for all but the first."""
+
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        if self.seen.value():
+            raise ValueError(f"no {value}")
+        self.seen.update(1)
+        yield value
+
+
+def of_functions():
+    return collection(*map(str, range(5)), "x", "y", "z").map(int)
+
+
+def of_state():
+    return collection(*"abcd").key_by(lambda value: 0).process(Failing())
+
+
+def of_timestamps():
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: int(e))
+    return collection("1", "x", "y", "z").assign_timestamps_and_watermarks(strategy)
+
+
+def of_sources():
+    return local_environment().from_source(Lines("1", "x", "y", "z"), NO_WATERMARKS, "numbers")
+
+
+@pytest.mark.parametrize("stream", [of_functions, of_state, of_timestamps, of_sources])
+def test_letters_above_the_limit_are_counted_and_not_put_out(stream):
+    letters = stream().side_output_dead_letters(BAD).get_side_output(BAD)
+    one = runner(limited(plan_of(letters), letters=2))
+    assert sum(len(of) for batch in one.batches() for of in batch.elements.values()) == 2
+    counted = [counters for counters in one.metrics().values() if "numDeadLetters" in counters]
+    assert [(of["numDeadLetters"], of["numDeadLettersLeftOut"]) for of in counted] == [(3, 1)]
+
+
+@pytest.mark.parametrize("stream", [of_functions, of_state, of_timestamps, of_sources])
+def test_a_job_stops_above_so_many_letters_whether_they_are_put_out_or_not(stream):
+    letters = stream().name("parse").side_output_dead_letters(BAD)
+    assert values(run(limited(plan_of(letters), stop_above=3)))
+    for given in (None, 0, 2):
+        with pytest.raises(DataError, match=r"'parse' had 3 dead letters .* stop above 2; the last one: ValueError: .*"):
+            run(limited(plan_of(letters), given, stop_above=2))
+
+
+def test_the_limits_of_the_environment_are_those_of_the_plan():
+    env = local_environment()
+    env.get_config().set_dead_letter_limits(letters=0, stop_above=9)
+    stream = env.from_collection(["1", "x"]).map(int).side_output_dead_letters(BAD)
+    assert [*stream.get_side_output(BAD).execute_and_collect()] == []
+    with pytest.raises(ProgramError, match="a limit of dead letters must be a number"):
+        env.get_config().set_dead_letter_limits(stop_above=-1)

@@ -16,7 +16,7 @@ from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, DEAD_LETTERS, WITHOUT_TIMESTAMP, Metrics
+from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metrics
 from eventide.runtime.observation.observers import SplitObserver
 from eventide.runtime.tracing.kernels import Guard
 
@@ -143,10 +143,11 @@ class ChannelOutput:
         """Run elements of the task, by side output (None: the main one), through the chain, up to the writers.
 
         Raises:
-            DataError: if an element is not of its declared type, or has no key.
+            DataError: if an element is not of its declared type, or has no key, or there are too many dead letters.
             UserFunctionError: if a chained function or a key selector raised.
         """
         self._push(self._root, outputs)
+        self._metrics.check_dead_letters()
 
     def element_frames(self, point: int = BY_ELEMENT) -> Iterator[Frame]:
         """Pack and give away what is waiting; on edges by element, each has a point of its own.
@@ -205,7 +206,7 @@ class ChannelOutput:
                 self._metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
                 self._put_out(node, step.strategy.null_timestamps, without)
             if letters:
-                self._metrics.count(step.name, DEAD_LETTERS, len(letters))
+                letters.shorten(self._metrics.count_dead_letters(step.name, letters.values))
                 self._put_out(node, step.dead_letters, letters)
 
     def _hand_on_timed(self, node: ChainNode, watermarks: ChannelWatermarks, timed: Elements) -> None:

@@ -18,7 +18,7 @@ from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import FIXED, UNSHARED, is_flat, own
 from eventide.runtime.invoke import is_of_the_data, repr_of, shown, user_function_error
-from eventide.runtime.metrics import DEAD_LETTERS, Metrics
+from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 
@@ -226,8 +226,8 @@ class DeadLetterOutput:
         """
         letter = dead_letter(self._operator, during, error, timestamp=time_ms, **what)
         self._out.cut(before)
-        self._out.put_letter(self._tag, letter, time_ms, number)
-        self._metrics.count(self._operator, DEAD_LETTERS)
+        if self._metrics.count_dead_letters(self._operator, [letter]):
+            self._out.put_letter(self._tag, letter, time_ms, number)
 
 
 def dead_letter(operator: str, during: str, error: Exception, *, window: Any = None, **what: Any) -> Row:

@@ -52,7 +52,7 @@ class SplitReader:
         output: the output of its split.
         type_info: the declared type of the elements.
         side_types: the declared types of the source's side outputs, by tag.
-        unreadable: says what becomes of what the source cannot read; with ``sorts_out``, also of elements of another
+        unreadable: says what becomes of what the source cannot read, None if nothing; with ``sorts_out``, also of elements of another
             type.
         count: takes what the source has counted.
         may_be_idle: whether the first item of all ends an idleness.
@@ -65,7 +65,7 @@ class SplitReader:
         output: SourceOutput,
         type_info: TypeInformation,
         side_types: Mapping[str, TypeInformation],
-        unreadable: Callable[[Unreadable], SideOutput],
+        unreadable: Callable[[Unreadable], SideOutput | None],
         count: Callable[[Counted], None],
         *,
         may_be_idle: bool,
@@ -156,6 +156,8 @@ class SplitReader:
             self._count(item)
             return
         put_out = self._unreadable(item) if isinstance(item, Unreadable) else item
+        if put_out is None:
+            return
         timestamp = None if put_out.timestamp is None else checked_timestamp(put_out.timestamp)
         self._aside.setdefault(put_out.tag_id, Elements()).append(own(put_out.value), timestamp, self._sequence)
         self._sequence += 1
@@ -180,7 +182,8 @@ class SplitReader:
                 fitting.append(self._type_info.as_declared([value])[0], timestamp, number)
             except DataError as error:
                 bad = self._unreadable(Unreadable(error, value, self.range.split, timestamp=timestamp))
-                self._aside.setdefault(bad.tag_id, Elements()).append(bad.value, timestamp, number)
+                if bad is not None:
+                    self._aside.setdefault(bad.tag_id, Elements()).append(bad.value, timestamp, number)
         return fitting
 
     def _columns(self, item: pa.RecordBatch | TimestampedBatch) -> Columns:

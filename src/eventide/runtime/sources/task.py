@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.api.dead_letters import DEAD_LETTER, advised
+from eventide.api.dead_letters import DEAD_LETTER, DeadLetterLimits, advised
 from eventide.api.source import Counted, SideOutput, Source, Unreadable
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
@@ -17,7 +17,7 @@ from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import DEAD_LETTERS, PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
+from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import ReaderOutput, SourceOutput, SplitReader
@@ -41,6 +41,7 @@ class ChainSpec:
     max_parallelism: int = field(default=1, kw_only=True)
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False, kw_only=True)
+    dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class SourceTask:
     def __init__(self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
-        self._metrics = Metrics()
+        self._metrics = Metrics(limits=spec.dead_letter_limits)
         self._function_metrics = spec.function_metrics
         self._counted: list[dict[str, Any]] = []
         self._task = task
@@ -143,8 +144,8 @@ class SourceTask:
             yield from output.finish(ended=False)
         yield from self._last_frames()
 
-    def _unreadable(self, bad: Unreadable) -> SideOutput:
-        """The dead letter of what cannot be read.
+    def _unreadable(self, bad: Unreadable) -> SideOutput | None:
+        """The dead letter of what cannot be read; None if there are more than are wanted.
 
         Raises:
             DataError: if none is wanted.
@@ -153,7 +154,8 @@ class SourceTask:
             raise advised(cannot_be_read(bad)) from bad.error
         place = {"key": bad.key, "split": bad.split, "position": bad.position}
         letter = dead_letter(self._name, READING, bad.error, element=bad.raw, timestamp=bad.timestamp, **place)
-        self._metrics.count(self._name, DEAD_LETTERS)
+        if not self._metrics.count_dead_letters(self._name, [letter]):
+            return None
         return SideOutput(self._dead_letters, letter, bad.timestamp)
 
     def _output_of(self, split: str) -> SourceOutput:
@@ -192,6 +194,7 @@ class SourceTask:
 
     def _last_frames(self) -> Iterator[Frame]:
         """Give the last frames: elements that all splits sent together, their reports, and this task's counts."""
+        self._metrics.check_dead_letters()
         yield from self._output.last_frames()
         functions = [*self._counted, *self._function_metrics.take(self._task, self._clock_ms)]
         counters = self._metrics.counters()

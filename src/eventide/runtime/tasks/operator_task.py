@@ -93,7 +93,7 @@ class OperatorTask:
         if not spec.in_batch:
             self._begin(self._gate.content or {})
             self._valve.begin_run(run)
-        self._metrics = Metrics(clock_ms)
+        self._metrics = Metrics(clock_ms, spec.dead_letter_limits)
         self._operator = spec.open(
             spec.operator,
             backend,
@@ -129,6 +129,7 @@ class OperatorTask:
                 self._report(point, progress)
             else:
                 yield from self._run_to(point, inbox, progress)
+        self._metrics.check_dead_letters()
         for edge in self._edges:
             yield from report_frames(edge, self._reports_on(edge))
         self._store()

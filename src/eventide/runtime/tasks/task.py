@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import RuntimeContext
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.valve import ValveEdge
@@ -76,6 +77,7 @@ class TaskSpec(ABC):
     speed: str = ""
     in_batch: bool = False
     job_parameters: Mapping[str, str] = field(default_factory=dict)
+    dead_letter_limits: DeadLetterLimits = DeadLetterLimits()
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False)
 
     @property

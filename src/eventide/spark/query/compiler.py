@@ -135,6 +135,7 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
             parallelism=source.parallelism,
             max_parallelism=source.max_parallelism,
             job_parameters=source.job_parameters,
+            dead_letter_limits=source.dead_letter_limits,
         )
         return chain, f"the functions after {source.name!r}"
     return source, f"the source {source.name!r} or a function after it"
