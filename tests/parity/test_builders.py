@@ -100,6 +100,8 @@ BUILDERS: list[tuple[Callable[[], Any], dict[str, tuple[Any, ...]]]] = [
             "set_max_files_per_batch": (3,),
             "set_known_for": (Duration.of_hours(2),),
             "set_may_lose_most": (True,),
+            "delete_when_read": (),
+            "move_when_read": ("read",),
         },
     ),
     (

@@ -10,7 +10,7 @@ from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
 from eventide.datastream import ProcessWindowFunction
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.errors import DataError
+from eventide.errors import DataError, ProgramError
 from eventide.local.runner import LocalCheckpoint
 from eventide.testing import local_environment
 from support.twin import by_sink, plan_of, run, run_with_restarts, runner, values
@@ -131,3 +131,62 @@ def test_a_bad_file_is_told_with_the_source(tmp_path):
     events(tmp_path / "2", ("a", "soon"), ending="csv")
     with pytest.raises(DataError, match=r"in operator 'files'.*/2\.csv: the column 'ms' cannot be read as int64"):
         run(from_files(FileSource.csv(tmp_path)))
+
+
+def names(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def some_days(folder):
+    """Twelve files in two folders, of one element each."""
+    for n in range(12):
+        events(folder / f"day-{n % 2}" / f"{n:02}", ("a", n))
+
+
+@pytest.mark.parametrize("max_files", [None, 5])
+def test_files_are_deleted_when_they_have_been_read_and_the_results_are_equal(tmp_path, max_files):
+    some_days(tmp_path / "in")
+    builder = FileSource.parquet(tmp_path / "in").set_max_files_per_batch(max_files)
+    expected = values(run(from_files(builder)))
+    assert len(names(tmp_path / "in")) == 12
+    assert values(run(from_files(builder.delete_when_read()))) == expected
+    assert names(tmp_path / "in") == []
+
+
+def test_a_file_stays_until_its_last_row_is_committed(tmp_path):
+    events(tmp_path / "in" / "1", ("a", 1), ("a", 2), ("a", 3))
+    plan, checkpoint = from_files(FileSource.parquet(tmp_path / "in").delete_when_read()), LocalCheckpoint()
+    batches = runner(plan, max_rows=2, checkpoint=checkpoint).batches()
+    next(batches)
+    assert names(tmp_path / "in") == ["1.parquet"]
+    batches.close()
+    found = [by_sink(plan, batch) for batch in runner(plan, max_rows=2, checkpoint=checkpoint).batches()]
+    assert [times for _, _, times, _ in values(found)] == [[1, 2, 3]]
+    assert names(tmp_path / "in") == []
+
+
+def test_files_may_be_moved_and_are_forgotten_in_the_checkpoint(tmp_path):
+    some_days(tmp_path / "in")
+    builder = FileSource.parquet(tmp_path / "in").monitor_continuously(Duration(0)).set_known_for(Duration(0))
+    checkpoint = LocalCheckpoint()
+    plan = from_files(builder.move_when_read(str(tmp_path / "read")))
+    assert sum(1 for _ in runner(plan, checkpoint=checkpoint).batches()) == 1
+    assert (names(tmp_path / "in"), len(names(tmp_path / "read"))) == ([], 12)
+    assert names(tmp_path / "read")[0] == "day-0/00.parquet"
+    events(tmp_path / "in" / "new", ("a", 100))
+    assert sum(1 for _ in runner(plan, checkpoint=checkpoint).batches()) == 1
+    assert list(checkpoint.offsets["files"]) == [str(tmp_path / "in" / "new.parquet")]
+    with pytest.raises(ProgramError, match="cannot be moved to .*read: it is below .*in, where they would be found"):
+        builder.move_when_read(str(tmp_path / "in" / "read"))
+
+
+def test_a_file_that_is_gone_already_is_passed_over(tmp_path):
+    some_days(tmp_path / "in")
+    plan, checkpoint = from_files(FileSource.parquet(tmp_path / "in").set_max_files_per_batch(11)), LocalCheckpoint()
+    batches = runner(plan, checkpoint=checkpoint).batches()
+    next(batches)
+    batches.close()
+    (tmp_path / "in" / "day-0" / "00.parquet").unlink()
+    plan = from_files(FileSource.parquet(tmp_path / "in").set_max_files_per_batch(11).delete_when_read())
+    assert [*runner(plan, checkpoint=checkpoint).batches()]
+    assert names(tmp_path / "in") == []

@@ -179,6 +179,10 @@ class KnownFiles:
         """All files that were there at the last look."""
         return self.look() if self._listed_at is None else self._files
 
+    def forget(self, path: str) -> None:
+        """Take note that a file is not there any more."""
+        del self._files[path]
+
     def rows(self, path: str) -> int:
         """How many rows a file has.
 

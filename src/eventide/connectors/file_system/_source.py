@@ -23,7 +23,7 @@ from eventide.connectors.file_system._planning import (
     positions_at,
 )
 from eventide.connectors.file_system.columns import check_columns, narrowed
-from eventide.connectors.file_system.files import FilePathFilter, FileTree
+from eventide.connectors.file_system.files import FilePathFilter, FileRemoval, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
 from eventide.errors import ProgramError
 from eventide.storage import absolute
@@ -53,6 +53,7 @@ class FileSourceBuilder:
     max_files: int | None = None
     known_for: Duration = _KNOWN_FOR
     may_lose_most: bool = False
+    removal: FileRemoval | None = None
     path_filter: FilePathFilter | None = None
     nested: bool = True
 
@@ -119,6 +120,30 @@ class FileSourceBuilder:
         the store may be unavailable, and files that return after `set_known_for` would be read again. Not in PyFlink.
         """
         self.may_lose_most = may_lose_most
+        return self
+
+    def delete_when_read(self) -> Self:
+        """Delete each file when a micro-batch is committed that has read it to its end. Not in PyFlink.
+
+        So the directory and the checkpoint stay small, however long the job runs. The source then expects that most
+        files of a path go at once, as with `set_may_lose_most`. Where two jobs read a directory, let none of them delete.
+        """
+        self.removal = FileRemoval()
+        return self
+
+    def move_when_read(self, directory: str) -> Self:
+        """Move each file into a directory when a micro-batch is committed that has read it to its end. Not in PyFlink.
+
+        It keeps its path below the path of the source. See `delete_when_read`.
+
+        Args:
+            directory: On the file system of the files, and not below a path of the source.
+
+        Raises:
+            ProgramError: The directory is below a path of the source.
+        """
+        self.removal = FileRemoval(absolute(str(directory)))
+        self.removal.check(self.paths)
         return self
 
     def build(self) -> FileSource:
@@ -284,6 +309,17 @@ class FileSource(Source):
     def has_ended(self, split: str, position: int) -> bool:
         return position >= self.latest_position(split)
 
+    def commit(self, positions: Mapping[str, int]) -> None:
+        """Delete or move the files that have been read to their end, if that is wanted."""
+        removal = self._settings.removal
+        if removal is None:
+            return
+        files = self._files()
+        for path in [path for path in positions if path in files.listing()]:
+            if self._tree.at(path).exists() and positions[path] >= files.end(path):
+                removal.remove(self._tree, path)
+                files.forget(path)
+
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
         """Files in the order in which they were changed, those of a split that has a name in the order of their path.
 
@@ -365,7 +401,7 @@ class FileSource(Source):
                 GoneFiles(self._storage, list(map(without_secrets, self._settings.paths))),
                 seconds,
                 self._settings.known_for.nanos / 1e9,
-                self._settings.may_lose_most,
+                self._settings.may_lose_most or self._settings.removal is not None,
                 self._clock,
             )
         return self._known

@@ -73,6 +73,10 @@ class File:
     file_system: FileSystem
     inner: str
 
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return bool(self.file_system.get_file_info(self.inner).is_file)
+
     def size(self) -> int:
         """Its size in bytes.
 
@@ -180,6 +184,10 @@ class FileTree:
         """The path of the source that a file lies under."""
         return max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
 
+    def below(self, path: str) -> str:
+        """The path of a file below the path of the source, or its name, if it is that path."""
+        return path.removeprefix(self._root_of(path) or "").lstrip("/") or path.rpartition("/")[2]
+
     def at(self, path: str) -> File:
         """One of the files, whether it is there or not."""
         path = without_secrets(path)  # a checkpoint of an earlier version may have names with passwords
@@ -195,6 +203,47 @@ class FileTree:
             )
         file_system, inner = opened(self._roots[root])
         return File(path, file_system, inner + path[len(root) :])
+
+
+@dataclass(frozen=True, slots=True)
+class FileRemoval:
+    """Says what becomes of a file that has been read: it is moved into a directory, or deleted without one."""
+
+    directory: str | None = None
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Check that the directory is not below a path of the source.
+
+        Raises:
+            ProgramError: if it is.
+        """
+        roots = [path for path in map(absolute, paths) if f"{self.directory}/".startswith(f"{path.rstrip('/')}/")]
+        if roots:
+            raise ProgramError(
+                f"files that were read cannot be moved to {self.directory}: it is below {roots[0]}, where they would "
+                "be found again; give a directory beside it"
+            )
+
+    def remove(self, tree: FileTree, path: str) -> None:
+        """Move or delete a file; nothing happens if it is gone.
+
+        Raises:
+            DataError: if it cannot be moved or deleted.
+        """
+        file = tree.at(path)
+        try:
+            if self.directory is None:
+                file.file_system.delete_file(file.inner)
+            else:
+                _, folder = opened(self.directory)
+                target = f"{folder}/{tree.below(path)}"
+                file.file_system.create_dir(target.rpartition("/")[0], recursive=True)
+                file.file_system.move(file.inner, target)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            wanted = "deleted" if self.directory is None else f"moved to {self.directory}"
+            raise DataError(f"the file {path} has been read and cannot be {wanted}: {error}") from error
 
 
 def _gone(path: str) -> DataError:
