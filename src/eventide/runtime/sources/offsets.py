@@ -101,7 +101,7 @@ def next_offsets(
     known = {part: None if at["ended"] else at["position"] for part, at in start.items()}
     named = [part for part in source.parts(known) if target is None or part in target or part in start]
     begun = _beginnings(source, [part for part in named if part not in start])
-    now = {part: {**_known(start.get(part) or begun[part]), "audience": audience} for part in named}
+    now = {part: _told(start.get(part) or begun[part], audience) for part in named}
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     limit_of = {part: at["stop"] if "stop" in at else (target or {}).get(part) for part, at in now.items()}
     planned = (
@@ -261,9 +261,11 @@ def _open_splits(source: Source, offsets: Offsets) -> set[str]:
     return {split for part, split in split_of.items() if not offsets[part]["ended"] or (may_grow and part != split)}
 
 
-def _known(at: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts about a part that are kept after the first micro-batch."""
-    return {what: value for what, value in at.items() if what != _RESTORED}
+def _told(at: dict[str, Any], audience: str) -> dict[str, Any]:
+    """Return the facts about a part that are kept after a micro-batch that an audience hears; most stay as they are."""
+    if at.get("audience") == audience and _RESTORED not in at:
+        return at
+    return {**{what: value for what, value in at.items() if what != _RESTORED}, "audience": audience}
 
 
 def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
