@@ -23,7 +23,7 @@ from benchmarks.figures import machine
 from eventide.testing import KafkaBroker
 from soak import heap, page
 from soak.feed import Feed
-from soak.findings import findings, settled_minute
+from soak.findings import SPEED, findings, settled_minute
 from soak.samples import Sampler, by_minute
 
 LOG = "log"
@@ -40,14 +40,16 @@ def main(arguments: list[str]) -> int:
         console.print(f"{page.PAGE} and {page.PICTURE} show {page.RESULTS}", highlight=False)
         return 0
     place = Path(tempfile.mkdtemp(prefix="eventide-soak-", dir=options.place))
-    console.print(f"soaking for {options.minutes:g} minutes in {place}", highlight=False)
+    hours = options.minutes * options.speed / 60
+    console.print(f"soaking for {options.minutes:g} minutes, {hours:g} simulated hours, in {place}", highlight=False)
     began = datetime.datetime.now(datetime.UTC)
-    code = soak(place, options.minutes)
+    code = soak(place, options.minutes, options.speed)
     if code != 0:
         console.print(f"the job ended with code {code}; it said, in {place / LOG}:", style="red", highlight=False)
         console.print((place / LOG).read_text()[-4_000:], markup=False, highlight=False)
         return code
     table = by_minute(place)
+    table[SPEED] = options.speed
     if len(table) < options.minutes - _MISSED:
         console.print(f"only {len(table)} minutes were looked at, in {place}", style="red", highlight=False)
         return 1
@@ -67,11 +69,12 @@ def _show(table: pd.DataFrame, console: Console) -> list[str]:
         shown = Table(title=group, title_justify="left", box=None, pad_edge=False)
         shown.add_column("", min_width=44)
         minutes = settled_minute(len(table)), table.index.max()
-        for heading in (*(f"minute {minute}" for minute in minutes), "an hour", "may grow by"):
+        for heading in (*(f"minute {minute}" for minute in minutes), "a simulated hour", "may grow by", "an hour by"):
             shown.add_column(heading, justify="right", min_width=14)
         for one in found:
-            bound = "" if one.measure.most is None else page.shown(one.measure.most, one.measure.unit)
-            shown.add_row(*page.cells(one), bound, style="red" if one.grown else None)
+            bounds = (one.measure.most, one.measure.most_an_hour)
+            texts = ("" if bound is None else page.shown(bound, one.measure.unit) for bound in bounds)
+            shown.add_row(*page.cells(one), *texts, style="red" if one.grown else None)
             grown += [f"{group}: {one.measure.name}"] if one.grown else []
         console.print(shown, "", highlight=False)
     if grown:
@@ -93,10 +96,11 @@ def _about(arguments: list[str], began: datetime.datetime) -> dict[str, object]:
     }
 
 
-def soak(place: Path, minutes: float) -> int:
-    """Run it; return the exit code of the job."""
-    with KafkaBroker() as broker, Feed(broker, place / "files", place / "folders") as feed:
-        job = _start(broker.bootstrap_servers, place)
+def soak(place: Path, minutes: float, speed: int) -> int:
+    """Run it; return the exit code of the job. Its event time ends about now."""
+    begins_ms = round((time.time() - minutes * 60 * speed) * 1_000)
+    with KafkaBroker() as broker, Feed(broker, place / "files", place / "folders", begins_ms, speed) as feed:
+        job = _start(broker.bootstrap_servers, place, speed)
         try:
             with Sampler(job.pid, place):
                 until = time.monotonic() + minutes * 60
@@ -111,11 +115,11 @@ def soak(place: Path, minutes: float) -> int:
     return job.returncode
 
 
-def _start(servers: str, place: Path) -> subprocess.Popen[bytes]:
+def _start(servers: str, place: Path, speed: int) -> subprocess.Popen[bytes]:
     environment = os.environ | {"JAVA_TOOL_OPTIONS": heap.options(place)}
     with (place / LOG).open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "soak.life", servers, str(place)],
+            [sys.executable, "-m", "soak.life", servers, str(place), str(speed)],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -126,6 +130,7 @@ def _start(servers: str, place: Path) -> subprocess.Popen[bytes]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./run soak", description="Run one job for long, and see what of it grows.")
     parser.add_argument("--minutes", type=float, default=60, help="for how long; an hour by default")
+    parser.add_argument("--speed", type=int, default=24, help="hours of event time in an hour; 24 by default")
     parser.add_argument("--place", type=Path, help="a folder for checkpoint and data; by default, the system's own")
     parser.add_argument("--check", action="store_true", help="fail if there is more of something than there may be")
     parser.add_argument("--page", action="store_true", help=f"run nothing; put the last run into {page.PAGE}")

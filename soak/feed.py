@@ -37,9 +37,13 @@ class Feed:
         broker: where the topics are.
         files: the folder in which each file is a split.
         folders: the folder in which each folder is a split.
+        begins_ms: the event time of the first records, in milliseconds since the epoch.
+        speed: how many seconds of event time go by in a second of the clock.
     """
 
-    def __init__(self, broker: KafkaBroker, files: Path, folders: Path) -> None:
+    def __init__(self, broker: KafkaBroker, files: Path, folders: Path, begins_ms: int, speed: int) -> None:
+        self._begins_ms, self._speed = begins_ms, speed
+        self._began = time.monotonic()
         self._broker = broker
         self._files, self._folders = files, folders
         self._random = random.Random(7)
@@ -97,13 +101,13 @@ class Feed:
         hidden.rename(path)
 
     def _records(self, count: int) -> list[dict[str, object]]:
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = self._begins_ms + round((time.monotonic() - self._began) * 1_000 * self._speed)
         return [self._record(now_ms) for _ in range(count)]
 
     def _record(self, now_ms: int) -> dict[str, object]:
         """The next record; each key is that of a few that follow each other, and of none after them."""
         self._number += 1
-        behind = self._random.randrange(_DISORDER_MS) + (_LATE_MS if self._number % 200 == 0 else 0)
+        behind = (self._random.randrange(_DISORDER_MS) + (_LATE_MS if self._number % 200 == 0 else 0)) * self._speed
         key = f"key-{self._number // (_RECORDS_OF_A_KEY * 8)}-{self._number % 8}"
         return {"key": key, "value": self._number, "ts": now_ms - behind}
 

@@ -1,4 +1,4 @@
-"""Findings of an hour: each measure at the tenth minute, at the end, and what an hour more would add."""
+"""Findings of a run: each measure at the tenth minute, at the end, and what a simulated hour more would add."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ _AROUND = 2
 """A value at a minute is the median of the minutes around it, this many on each side."""
 _TELLING = 20
 """Fewer minutes say nothing about an hour."""
+SPEED = "speed"
+"""The column that says how many hours of event time go by in an hour of the clock."""
+_MB = 1.0
+"""So much memory, and so much of a checkpoint, may be added in a simulated hour."""
 
 
 @dataclass(frozen=True)
@@ -25,36 +29,38 @@ class Measure:
         unit: of the values.
         most: how much more of it there may be at the end than at the minute from which it should be level: what a
             shorter run checks, of counts alone.
+        most_an_hour: by how much it may rise in a simulated hour, as a run of an hour checks it.
     """
 
     name: str
     column: str
     unit: str = ""
     most: float | None = None
+    most_an_hour: float | None = None
 
 
 GROUPS: dict[str, tuple[Measure, ...]] = {
     "Memory": (
-        Measure("driver, resident", "driver: MB", "MB"),
+        Measure("driver, resident", "driver: MB", "MB", most_an_hour=_MB),
         Measure("JVM, resident", "jvm: MB", "MB"),
         Measure("of it, outside of the heap", "jvm: outside of the heap, MB", "MB"),
-        Measure("JVM, heap after a collection", "jvm: heap after a collection, MB", "MB"),
+        Measure("JVM, heap after a collection", "jvm: heap after a collection, MB", "MB", most_an_hour=_MB),
         Measure("JVM, classes", "jvm: classes, MB", "MB"),
-        Measure("Python workers, resident, together", "workers: MB", "MB"),
-        Measure("their daemons", "daemons: MB", "MB"),
-        Measure("planners of sources", "planners: MB", "MB"),
+        Measure("Python workers, resident, together", "workers: MB", "MB", most_an_hour=_MB),
+        Measure("their daemons", "daemons: MB", "MB", most_an_hour=_MB),
+        Measure("planners of sources", "planners: MB", "MB", most_an_hour=_MB),
     ),
     "Processes, threads, open files": (
         Measure("Python workers", "workers: processes", most=2),
         Measure("their daemons", "daemons: processes", most=0),
         Measure("planners of sources", "planners: processes", most=0),
-        Measure("threads of the driver", "driver: threads", most=4),
-        Measure("threads of the JVM", "jvm: threads", most=40),
-        Measure("open files of the driver", "driver: open files", most=8),
-        Measure("open files of the JVM", "jvm: open files", most=40),
+        Measure("threads of the driver", "driver: threads", most=4, most_an_hour=1),
+        Measure("threads of the JVM", "jvm: threads", most=40, most_an_hour=1),
+        Measure("open files of the driver", "driver: open files", most=8, most_an_hour=1),
+        Measure("open files of the JVM", "jvm: open files", most=40, most_an_hour=1),
         Measure("sockets of the JVM", "jvm: sockets", most=10),
-        Measure("open files of Python workers", "workers: open files", most=30),
-        Measure("open files of planners", "planners: open files", most=4),
+        Measure("open files of Python workers", "workers: open files", most=30, most_an_hour=1),
+        Measure("open files of planners", "planners: open files", most=4, most_an_hour=1),
     ),
     "What the job holds": (
         Measure("splits", "splits", most=4),
@@ -71,7 +77,7 @@ GROUPS: dict[str, tuple[Measure, ...]] = {
         Measure("of them, commits", "checkpoint/commits: files", most=10),
         Measure("of them, eventide's own", "checkpoint/eventide: files", most=0),
         Measure("of them, those of the Kafka sink", "checkpoint/eventide-sinks: files", most=0),
-        Measure("size", "checkpoint/all: kB", "kB"),
+        Measure("size", "checkpoint/all: kB", "kB", most_an_hour=_MB * 1_000),
         Measure("offsets of a micro-batch", "offsets of a micro-batch, kB", "kB", most=2),
     ),
     "A micro-batch": (
@@ -89,7 +95,7 @@ GROUPS: dict[str, tuple[Measure, ...]] = {
 
 @dataclass(frozen=True)
 class Finding:
-    """A measure when it should be level, at the end, and by how much it grows in an hour, if that can be said."""
+    """A measure when it should be level, at the end, and its growth in a simulated hour; nan if that cannot be said."""
 
     measure: Measure
     settled: float
@@ -99,7 +105,9 @@ class Finding:
     @property
     def grown(self) -> bool:
         """Whether there is more of it than there may be."""
-        return self.measure.most is not None and self.end - self.settled > self.measure.most
+        most, most_an_hour = self.measure.most, self.measure.most_an_hour
+        has_risen = most_an_hour is not None and self.slope > most_an_hour
+        return has_risen or (most is not None and self.end - self.settled > most)
 
 
 def settled_minute(minutes: int) -> int:
@@ -109,16 +117,24 @@ def settled_minute(minutes: int) -> int:
 
 def findings(table: pd.DataFrame) -> dict[str, list[Finding]]:
     """Return the findings in a table by minute, by group."""
-    first = settled_minute(len(table))
+    first, speed = settled_minute(len(table)), float(table[SPEED].iloc[0])
     return {
-        group: [_found(measure, table[measure.column], first) for measure in measures if measure.column in table]
+        group: [_found(measure, table[measure.column], first, speed) for measure in measures if measure.column in table]
         for group, measures in GROUPS.items()
     }
 
 
-def _found(measure: Measure, values: pd.Series, first: int) -> Finding:
+def _found(measure: Measure, values: pd.Series, first: int, speed: float) -> Finding:
     level = values[values.index >= first].dropna()
     at_first = values[(values.index >= first - _AROUND) & (values.index <= first + _AROUND)].median()
     at_end = values[values.index > values.index.max() - _AROUND * 2 - 1].median()
-    slope = np.polyfit(level.index / 60, level, 1)[0] if len(level) >= _TELLING else float("nan")
-    return Finding(measure, float(at_first), float(at_end), float(slope))
+    return Finding(measure, float(at_first), float(at_end), _slope(level) / speed)
+
+
+def _slope(level: pd.Series) -> float:
+    """The growth in an hour of the clock: the median of that between any two minutes, which single ones do not move."""
+    if len(level) < _TELLING:
+        return float("nan")
+    minutes, values = level.index.to_numpy(), level.to_numpy()
+    earlier, later = np.triu_indices(len(level), 1)
+    return float(np.median((values[later] - values[earlier]) / (minutes[later] - minutes[earlier]))) * 60

@@ -1,8 +1,11 @@
-"""Contents of the JVM's heap, from its own log of garbage collections."""
+"""Contents of the JVM's heap, from its own log of garbage collections; and a full one, after which it has what lives."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 _COLLECTED = re.compile(r"\[gc *\] GC\(\d+\) Pause .*?(\d+)M->(\d+)M\((\d+)M\)")
@@ -12,6 +15,13 @@ _CLASSES = re.compile(r"\[gc,metaspace *\] GC\(\d+\) Metaspace: (\d+)K")
 def options(folder: Path) -> str:
     """Options that tell a JVM to write its log into a folder, under the number of its process."""
     return f"-Xlog:gc,gc+metaspace=info:file={folder}/gc-%p.log:uptime,tags:filecount=0"
+
+
+def collect(process: int) -> None:
+    """Have a JVM collect all of its garbage, as far as its JDK has the tool to ask for it."""
+    found = shutil.which("jcmd", path=os.pathsep.join([f"{os.environ.get('JAVA_HOME', '')}/bin", os.environ["PATH"]]))
+    if found is not None and process:
+        subprocess.run([found, str(process), "GC.run"], capture_output=True, timeout=60, check=False)
 
 
 def taken(folder: Path, process: int) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """The process of the job.
 
-python -m soak.life SERVERS PLACE
+python -m soak.life SERVERS PLACE SPEED
 
 It writes the progress of each micro-batch as a line of JSON, and ends when its standard input does.
 """
@@ -29,7 +29,7 @@ _TICK_MS = 3_000
 _LOOK_S = 2.0
 
 
-def main(servers: str, place: str) -> None:
+def main(servers: str, place: str, speed: str) -> None:
     """Run the job."""
     settings = Configuration()
     settings.set_string("spark.driver.memory", f"{HEAP_MB}m")
@@ -40,7 +40,7 @@ def main(servers: str, place: str) -> None:
     root = Path(place)
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(root / "checkpoint"))
     env.set_dashboard(0)
-    build(env, servers, root / "files", root / "folders", root / "output")
+    build(env, servers, root / "files", root / "folders", root / "output", int(speed))
     client = env.execute_async("soak")
     (root / DASHBOARD).write_text(env.get_dashboard_url())
     over = threading.Event()

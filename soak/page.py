@@ -50,7 +50,7 @@ def name_of(group: str) -> str:
 
 
 def _table(found: list[Finding], first: int, last: int) -> str:
-    head = [f"| | minute {first} | minute {last} | slope, an hour |", "|---|---:|---:|---:|"]
+    head = [f"| | minute {first} | minute {last} | slope, a simulated hour |", "|---|---:|---:|---:|"]
     return "\n".join(head + [f"| {' | '.join(cells(one))} |" for one in found])
 
 

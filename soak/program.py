@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,27 +37,29 @@ _LATE = OutputTag("late", READING)
 _NOTE = Types.ROW_NAMED(["key", "at", "seen"], [Types.STRING(), Types.LONG(), Types.LONG()])
 _COUNT = Types.ROW_NAMED(["key", "at", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 _VISIT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
-_BOUND_MS = 3_000
-_SOON_MS = 15_000
 _FORGOTTEN = Time.seconds(30)
 
 
 class Trailing(WatermarkGenerator):
     """Trails the highest time of its split, as a user-defined generator does."""
 
-    def __init__(self) -> None:
+    def __init__(self, bound_ms: int) -> None:
         self.highest = 0
+        self._bound_ms = bound_ms
 
     def on_event(self, event: Any, event_timestamp: int, output: Any) -> None:
         self.highest = max(self.highest, event_timestamp)
 
     def on_periodic_emit(self, output: Any) -> None:
         if self.highest:
-            output.emit_watermark(Watermark(self.highest - _BOUND_MS))
+            output.emit_watermark(Watermark(self.highest - self._bound_ms))
 
 
 class Notes(KeyedProcessFunction):
     """A line for each key some time after its last; its state is cleared then, but for what has a time to live."""
+
+    def __init__(self, soon_ms: int) -> None:
+        self._soon_ms = soon_ms
 
     def open(self, runtime_context: Any) -> None:
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
@@ -69,7 +72,7 @@ class Notes(KeyedProcessFunction):
         self.seen.update((self.seen.value() or 0) + 1)
         self.values.put(value["value"] % 5, value["value"])
         self.passing.update(value["value"])
-        ctx.timer_service().register_event_time_timer(ctx.timestamp() // 1_000 * 1_000 + _SOON_MS)
+        ctx.timer_service().register_event_time_timer(ctx.timestamp() // 1_000 * 1_000 + self._soon_ms)
 
     def on_timer(self, timestamp: int, ctx: Any) -> Iterator[Row]:
         seen = self.seen.value()
@@ -93,7 +96,28 @@ class KeyOf(SerializationSchema):
         return str(element["key"]).encode()
 
 
-def build(env: StreamExecutionEnvironment, servers: str, files: Path, folders: Path, output: Path) -> None:
+@dataclass(frozen=True)
+class Pace:
+    """Lengths of event time, of which `speed` seconds go by in a second of the clock."""
+
+    speed: int
+
+    def ms(self, seconds: int) -> int:
+        """So many seconds of the clock, in milliseconds of event time."""
+        return seconds * 1_000 * self.speed
+
+    def time(self, seconds: int) -> Time:
+        """So many seconds of the clock, for windows and joins."""
+        return Time.milliseconds(self.ms(seconds))
+
+    def duration(self, seconds: int) -> Duration:
+        """So many seconds of the clock, for strategies and lateness."""
+        return Duration.of_millis(self.ms(seconds))
+
+
+def build(
+    env: StreamExecutionEnvironment, servers: str, files: Path, folders: Path, output: Path, speed: int = 1
+) -> None:
     """Put the job together.
 
     Args:
@@ -102,11 +126,12 @@ def build(env: StreamExecutionEnvironment, servers: str, files: Path, folders: P
         files: the folder in which each file is a split.
         folders: the folder in which each folder is a split.
         output: the folder of the sinks.
+        speed: how many seconds of event time go by in a second of the clock. What the job does in a second of the
+            clock is the same for all.
     """
-    generated = WatermarkStrategy.for_generator(Trailing).with_timestamp_assigner("ts")
-    bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(_BOUND_MS)).with_timestamp_assigner(
-        "ts"
-    )
+    pace = Pace(speed)
+    generated = WatermarkStrategy.for_generator(lambda: Trailing(pace.ms(3))).with_timestamp_assigner("ts")
+    bounded = WatermarkStrategy.for_bounded_out_of_orderness(pace.duration(3)).with_timestamp_assigner("ts")
     quiet = Duration.of_seconds(10)
     each_second = Duration.of_seconds(1)
     readings = env.from_source(topics(servers), generated.with_idleness(quiet), "readings")
@@ -116,11 +141,11 @@ def build(env: StreamExecutionEnvironment, servers: str, files: Path, folders: P
     in_folders = by_folder.set_split_by(lambda path: path.split("/")[-2]).build()
     visits = env.from_source(in_folders, bounded.with_idleness(quiet), "folders")
 
-    results, late = columns(readings, events)
+    results, late = columns(readings, events, pace)
     results.sink_to(_into(f"{output}/columns"))
     late.sink_to(_into(f"{output}/late"))
-    elements(readings, visits).sink_to(_into(f"{output}/elements"))
-    notes = events.key_by(lambda e: e["key"], Types.STRING()).process(Notes(), _NOTE).name("notes")
+    elements(readings, visits, pace).sink_to(_into(f"{output}/elements"))
+    notes = events.key_by(lambda e: e["key"], Types.STRING()).process(Notes(pace.ms(15)), _NOTE).name("notes")
     notes.sink_to(_topic(servers))
 
 
@@ -132,17 +157,17 @@ def topics(servers: str) -> KafkaSource:
     return source.set_value_only_deserializer(schema).build()
 
 
-def columns(readings: DataStream, events: DataStream) -> tuple[DataStream, DataStream]:
+def columns(readings: DataStream, events: DataStream, pace: Pace) -> tuple[DataStream, DataStream]:
     """Windows of three kinds and a join, on columns; and what is late."""
     by_key = readings.key_by("key")
     kinds = {
-        "tumbling": TumblingEventTimeWindows.of(Time.seconds(5)),
-        "sliding": SlidingEventTimeWindows.of(Time.seconds(20), Time.seconds(5)),
-        "sessions": EventTimeSessionWindows.with_gap(Time.seconds(5)),
+        "tumbling": TumblingEventTimeWindows.of(pace.time(5)),
+        "sliding": SlidingEventTimeWindows.of(pace.time(20), pace.time(5)),
+        "sessions": EventTimeSessionWindows.with_gap(pace.time(5)),
     }
     windowed = [
         by_key.window(windows)
-        .allowed_lateness(Duration.of_seconds(5))
+        .allowed_lateness(pace.duration(5))
         .side_output_late_data(_LATE)
         .aggregate(count().alias("count"), sum_("value"), max_("ts"))
         .name(name)
@@ -150,7 +175,7 @@ def columns(readings: DataStream, events: DataStream) -> tuple[DataStream, DataS
     ]
     pairs = (
         by_key.interval_join(events.key_by("key"))
-        .between(Time.seconds(-2), Time.seconds(2))
+        .between(pace.time(-2), pace.time(2))
         .select(left("key"), left("ts"), right("value").alias("other"))
         .name("pairs")
     )
@@ -160,18 +185,18 @@ def columns(readings: DataStream, events: DataStream) -> tuple[DataStream, DataS
     return counts.union(pairs.map(lambda row: Row(key=row["key"], at=row["ts"], n=row["other"]), _COUNT)), late
 
 
-def elements(readings: DataStream, visits: DataStream) -> DataStream:
+def elements(readings: DataStream, visits: DataStream, pace: Pace) -> DataStream:
     """Sessions with a function, and windows after them."""
     sessions = (
         readings.union(visits)
         .key_by(lambda e: e["key"], Types.STRING())
-        .window(EventTimeSessionWindows.with_gap(Time.seconds(5)))
+        .window(EventTimeSessionWindows.with_gap(pace.time(5)))
         .process(Visit(), _VISIT)
         .name("visits")
     )
     return (
         sessions.key_by(lambda s: s[0][-1], Types.STRING())
-        .window(TumblingEventTimeWindows.of(Time.seconds(10)))
+        .window(TumblingEventTimeWindows.of(pace.time(10)))
         .reduce(lambda a, b: (a[0], min(a[1], b[1]), a[2] + b[2]))
         .name("by last digit")
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 import time
 import urllib.request
@@ -18,6 +19,8 @@ from soak.life import DASHBOARD, PROGRESS
 
 SAMPLES = "samples.jsonl"
 _EACH_S = 5.0
+_COLLECTED_EACH = 12
+"""Once in so many samples, all garbage of the JVM is collected: only then its heap is what lives."""
 _PAGE = ("metrics", "api/jobs/1/batches")
 """Requests of the job's page and of monitoring systems."""
 _BY_MINUTE_LEAST = ("jvm: heap after a collection, MB",)
@@ -50,10 +53,14 @@ class Sampler:
 
     def _run(self) -> None:
         with (self._place / SAMPLES).open("a") as lines:
+            number = 0
             while not self._over.wait(_EACH_S) and self._driver.is_running():
+                number += 1
                 try:
+                    if number % _COLLECTED_EACH == 0:
+                        heap.collect(processes.jvm(self._driver))
                     lines.write(json.dumps(self._sample()) + "\n")
-                except (psutil.Error, OSError):  # the job has ended, or keeps its page waiting
+                except (psutil.Error, OSError, subprocess.TimeoutExpired):  # the job has ended, or keeps its page waiting
                     continue
                 lines.flush()
 

@@ -12,14 +12,14 @@ import psutil
 import pytest
 
 from soak import disk, heap, page, processes
-from soak.findings import GROUPS, Finding, Measure, findings, settled_minute
+from soak.findings import GROUPS, SPEED, Finding, Measure, findings, settled_minute
 from soak.life import PROGRESS
 from soak.samples import SAMPLES, by_minute
 
 
 def table(minutes: int, **changed: np.ndarray) -> pd.DataFrame:
     columns = {measure.column: np.full(minutes, 50.0) for measures in GROUPS.values() for measure in measures}
-    columns |= {"micro-batches": np.full(minutes, 20.0)} | changed
+    columns |= {"micro-batches": np.full(minutes, 20.0), SPEED: np.full(minutes, 1.0)} | changed
     return pd.DataFrame(columns, index=pd.RangeIndex(minutes, name="minute"))
 
 
@@ -46,6 +46,34 @@ def test_what_happens_before_the_tenth_minute_does_not_count_nor_does_one_minute
 def test_times_and_memory_are_shown_and_not_held() -> None:
     assert not finding(table(60, **{"jvm: MB": np.arange(60.0) * 100}), "JVM, resident").grown
     assert [settled_minute(minutes) for minutes in (60, 10)] == [10, 6]
+
+
+def test_what_rises_by_more_than_a_megabyte_in_a_simulated_hour_has_grown() -> None:
+    rising = {"jvm: heap after a collection, MB": 100 + np.arange(60.0) / 2, SPEED: np.full(60, 24.0)}  # 30 MB
+    found = finding(table(60, **rising), "JVM, heap after a collection")
+    assert (round(found.slope, 6), found.grown) == (1.25, True)
+    slower = finding(table(60, **rising | {SPEED: np.full(60, 40.0)}), "JVM, heap after a collection")
+    assert (round(slower.slope, 6), slower.grown) == (0.75, False)
+    bursts = np.where(np.arange(60) % 9 == 0, 500.0, 100.0)
+    assert not finding(table(60, **{"workers: MB": bursts}), "Python workers, resident, together").grown
+
+
+def test_the_slopes_of_memory_files_threads_and_checkpoint_are_held() -> None:
+    held = {one.name for measures in GROUPS.values() for one in measures if one.most_an_hour is not None}
+    assert held == {
+        "driver, resident",
+        "JVM, heap after a collection",
+        "Python workers, resident, together",
+        "their daemons",
+        "planners of sources",
+        "threads of the driver",
+        "threads of the JVM",
+        "open files of the driver",
+        "open files of the JVM",
+        "open files of Python workers",
+        "open files of planners",
+        "size",
+    }
 
 
 def test_samples_and_micro_batches_of_a_minute_become_a_row(tmp_path: Path) -> None:
@@ -89,10 +117,11 @@ def test_the_log_of_a_jvm_tells_what_lives(tmp_path: Path) -> None:
         "[1.9s][gc,metaspace] GC(1) Metaspace: 44000K(44504K)->44000K(44504K) NonClass: 1K(2K)->1K(2K)\n"
         "[1.9s][gc          ] GC(1) Pause Young (Concurrent Start) (Metadata GC Threshold) 96M->31M(256M) 12.1ms\n"
         "[2.0s][gc          ] GC(2) Concurrent Mark Cycle 20.1ms\n"
+        "[2.1s][gc          ] GC(3) Pause Full (Diagnostic Command) 90M->29M(256M) 30.0ms\n"
     )
     assert heap.taken(tmp_path, 7) == {
-        "jvm: collections": 2,
-        "jvm: heap after a collection, MB": 31,
+        "jvm: collections": 3,
+        "jvm: heap after a collection, MB": 29,
         "jvm: heap that it has, MB": 256 * 2**20 / 1e6,
         "jvm: classes, MB": 44,
     }
