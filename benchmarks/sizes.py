@@ -29,6 +29,10 @@ class Sizes:
     """For how many seconds elements are produced."""
     growth: tuple[int, ...]
     """How many keys there is state of, where a micro-batch touches few of them."""
+    splits: tuple[int, ...]
+    """How many splits a source has."""
+    finished_files: tuple[int, ...]
+    """How many files of a directory have been read."""
     nexmark_events: int
     """In all micro-batches together."""
     nexmark_batches: int
@@ -47,6 +51,8 @@ FULL = Sizes(
     kafka_rows=1_000_000,
     latency_s=45,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
+    splits=(1, 100, 1_000, 10_000),
+    finished_files=(1, 1_000, 10_000, 100_000),
     nexmark_events=10_000_000,
     nexmark_batches=5,
 )
@@ -62,6 +68,8 @@ QUICK = Sizes(
     kafka_rows=50_000,
     latency_s=15,
     growth=(1_000, 10_000),
+    splits=(1, 100, 1_000),
+    finished_files=(1, 1_000),
     nexmark_events=100_000,
     nexmark_batches=2,
 )

@@ -136,7 +136,7 @@ def _measured(
     query.stop()
     if last not in spent:
         raise RuntimeError(f"{what}: the query ended in micro-batch {max(spent, default=-1)}: {query.exception()}")
-    written = _written(place / "checkpoint")
+    written = written_by_batch(place / "checkpoint")
     shutil.rmtree(place)
     costs = {}
     firsts = {kind: before + place_of_kind * _BATCHES for place_of_kind, kind in enumerate(kinds)}
@@ -169,7 +169,7 @@ def _cpu_seconds() -> float:
     return total
 
 
-def _written(checkpoint: Path) -> dict[int, int]:
+def written_by_batch(checkpoint: Path) -> dict[int, int]:
     """Bytes of state that were logged, by the version that they lead to, over all partitions."""
     sizes: dict[int, int] = {}
     for path in (checkpoint / "state").rglob("*.changelog"):
