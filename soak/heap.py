@@ -1,4 +1,4 @@
-"""Contents of the JVM's heap, from its own log of garbage collections; and a full one, after which it has what lives."""
+"""Contents of the JVM's heap, from its own log of collections; and a full one, after which what lives is left."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Sampler:
                     if number % _COLLECTED_EACH == 0:
                         heap.collect(processes.jvm(self._driver))
                     lines.write(json.dumps(self._sample()) + "\n")
-                except (psutil.Error, OSError, subprocess.TimeoutExpired):  # the job has ended, or keeps its page waiting
+                except (psutil.Error, OSError, subprocess.TimeoutExpired):  # it has ended, or does not answer
                     continue
                 lines.flush()
 

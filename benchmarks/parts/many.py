@@ -75,7 +75,7 @@ def _with_files(bench: Bench, count: int) -> Kept:
     source = FileSource.text(str(folder)).monitor_continuously(Duration(0)).build()
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda line, _: int(line))
     lines = env.from_source(source, strategy, "lines").key_by(lambda line: line, Types.STRING())
-    windows = lines.window(TumblingEventTimeWindows.of(_EACH_MS)).reduce(lambda one, other: max(one, other))
+    windows = lines.window(TumblingEventTimeWindows.of(_EACH_MS)).reduce(max)
     windows.sink_to(FormatSink("noop", {}))
     query = query_of(env)
     took: list[float] = []

@@ -16,6 +16,7 @@ from eventide import __version__
 from eventide.cli.advise import advise
 from eventide.cli.answers import NO_ANSWER, complain
 from eventide.cli.checkpoint import checkpoint
+from eventide.cli.compact import compact
 from eventide.cli.dashboard import dashboard
 from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
@@ -47,6 +48,7 @@ app = typer.Typer(
 
 app.command()(advise)
 app.command()(checkpoint)
+app.command()(compact)
 app.command()(dashboard)
 app.command()(demo)
 app.command()(doctor)

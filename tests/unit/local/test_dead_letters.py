@@ -674,7 +674,7 @@ def test_a_job_stops_above_so_many_letters_whether_they_are_put_out_or_not(strea
     letters = stream().name("parse").side_output_dead_letters(BAD)
     assert values(run(limited(plan_of(letters), stop_above=3)))
     for given in (None, 0, 2):
-        with pytest.raises(DataError, match=r"'parse' had 3 dead letters .* stop above 2; the last one: ValueError: .*"):
+        with pytest.raises(DataError, match=r"'parse' had 3 dead letters .* above 2; the last one: ValueError: .*"):
             run(limited(plan_of(letters), given, stop_above=2))
 
 

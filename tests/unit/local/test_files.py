@@ -176,7 +176,7 @@ def test_files_may_be_moved_and_are_forgotten_in_the_checkpoint(tmp_path):
     events(tmp_path / "in" / "new", ("a", 100))
     assert sum(1 for _ in runner(plan, checkpoint=checkpoint).batches()) == 1
     assert list(checkpoint.offsets["files"]) == [str(tmp_path / "in" / "new.parquet")]
-    with pytest.raises(ProgramError, match="cannot be moved to .*read: it is below .*in, where they would be found"):
+    with pytest.raises(ProgramError, match=r"cannot be moved to .*read: it is below .*in, where they would be found"):
         builder.move_when_read(str(tmp_path / "in" / "read"))
 
 

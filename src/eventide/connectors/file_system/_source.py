@@ -126,7 +126,7 @@ class FileSourceBuilder:
         """Delete each file when a micro-batch is committed that has read it to its end. Not in PyFlink.
 
         So the directory and the checkpoint stay small, however long the job runs. The source then expects that most
-        files of a path go at once, as with `set_may_lose_most`. Where two jobs read a directory, let none of them delete.
+        files of a path go at once, as with `set_may_lose_most`. Of two jobs that read a directory, neither may delete.
         """
         self.removal = FileRemoval()
         return self

@@ -280,4 +280,3 @@ def _beginnings(source: Source, parts: Sequence[str]) -> Offsets:
         known = {"stop": at.stop, "identity": at.identity}
         found[part] |= {name: value for name, value in known.items() if value is not None}
     return found
-

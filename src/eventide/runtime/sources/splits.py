@@ -52,8 +52,8 @@ class SplitReader:
         output: the output of its split.
         type_info: the declared type of the elements.
         side_types: the declared types of the source's side outputs, by tag.
-        unreadable: says what becomes of what the source cannot read, None if nothing; with ``sorts_out``, also of elements of another
-            type.
+        unreadable: says what becomes of what the source cannot read, None if nothing; with ``sorts_out``, also of
+            elements of another type.
         count: takes what the source has counted.
         may_be_idle: whether the first item of all ends an idleness.
         sorts_out: whether elements of another type are put aside.

@@ -85,7 +85,7 @@ def whole(backend: Backend, name: str) -> bytes:
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Json:
-    """Return the changes that make one value of another: by name, the new value in a list, or an empty list if it is gone.
+    """Return what makes one value of another: by name, the new value in a list, or an empty list if it is gone.
 
     Of objects, and of lists of one length that have objects in them, it is the changes within.
 
@@ -123,7 +123,9 @@ def changed(before: Any, changes: Mapping[str, Any]) -> Any:
     """
     if isinstance(before, list):
         return [_changed_entry(entry, changes.get(str(i))) for i, entry in enumerate(before)]
-    value = {name: _changed_entry(entry, changes.get(name)) for name, entry in before.items() if changes.get(name) != []}
+    value = {
+        name: _changed_entry(entry, changes.get(name)) for name, entry in before.items() if changes.get(name) != []
+    }
     return value | {name: change[0] for name, change in changes.items() if name not in before}
 
 

@@ -77,7 +77,7 @@ class TaskSpec(ABC):
     speed: str = ""
     in_batch: bool = False
     job_parameters: Mapping[str, str] = field(default_factory=dict)
-    dead_letter_limits: DeadLetterLimits = DeadLetterLimits()
+    dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits())
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False)
 
     @property

@@ -75,7 +75,9 @@ class CheckpointFiles:
 
     def plan_bytes(self) -> int:
         """The size of the log of the micro-batch that was planned last; 0 if there is none."""
-        plans = {int(entry.base_name): entry.size or 0 for entry in self._entries(_PLANNED) if entry.base_name.isdigit()}
+        plans = {
+            int(entry.base_name): entry.size or 0 for entry in self._entries(_PLANNED) if entry.base_name.isdigit()
+        }
         return plans[max(plans)] if plans else 0
 
     def plan_of(self, number: int) -> Planned:

@@ -1,0 +1,205 @@
+"""Part files of a file sink put together: few large ones in place of one for each task and micro-batch.
+
+A job writes files of its present micro-batch alone. So those of earlier ones can be put together while it runs, and what
+makes it exactly once stays as it is: a micro-batch that is repeated replaces its own files, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eventide.connectors.file_system.sink import PartFiles
+from eventide.errors import DataError, ProgramError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HIDDEN = "_compacting"
+_PLAN, _MERGED = f"{_HIDDEN}/plan.json", f"{_HIDDEN}/merged"
+_PART = re.compile(r"(?P<bucket>(?:.*/)?)part-(?P<batch>\d+)-\d+\.(?P<ending>.+)")
+_PIECE = 8 * 2**20
+_ROW_GROUP_BYTES = 64 * 2**20
+_LINES = {"json", "txt", "csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """Outcome of a compaction: how many part files there were, and how many there are now."""
+
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """Puts the part files of a directory together, in each of its folders in the order of micro-batches.
+
+    The files of the newest micro-batch are left alone, as it may not be committed yet: all before it are. A merged file
+    takes the place of the first one that is in it, in one step; the others are deleted after that. What a killed
+    compaction has begun is finished by the next one.
+
+    Args:
+        parts: the directory.
+        target_bytes: the size at which a file is large enough.
+        header: whether CSV files begin with a line of names; None if that is not known, and CSV is refused.
+    """
+
+    parts: PartFiles
+    target_bytes: int
+    header: bool | None = None
+
+    def run(self) -> Compacted:
+        """Put the files together.
+
+        Raises:
+            ProgramError: if files are of a format that cannot be put together.
+            DataError: if files that belong together differ in their columns.
+        """
+        self._finish()
+        names = [name for name in self.parts.names() if _PART.fullmatch(name)]
+        groups = list(self._groups(names))
+        for group in groups:
+            self._check(group[0])
+        for group in groups:
+            self._merge(group)
+        return Compacted(len(names), len(names) - sum(len(group) - 1 for group in groups))
+
+    def _groups(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """Files that become one: neighbours in one folder and of one format, which are not large enough."""
+        newest = max((_batch_of(name) for name in names), default=0)
+        by_kind: dict[tuple[str, str], list[str]] = {}
+        for name in names:
+            found = _PART.fullmatch(name)
+            if found is not None and int(found["batch"]) < newest:
+                by_kind.setdefault((found["bucket"], found["ending"]), []).append(name)
+        for of_kind in by_kind.values():
+            group: list[str] = []
+            size = 0
+            for name in sorted(of_kind, key=lambda name: (_batch_of(name), name)):
+                bytes_ = self._size(name)
+                if size + bytes_ > self.target_bytes:
+                    yield from [group] if len(group) > 1 else []
+                    group, size = [], 0
+                group.append(name)
+                size += bytes_
+            yield from [group] if len(group) > 1 else []
+
+    def _check(self, name: str) -> None:
+        """Check that files of a format can be put together.
+
+        Raises:
+            ProgramError: if they cannot.
+        """
+        *_, last = kinds = _ending_of(name).split(".")
+        if last == "parquet" or (kinds[0] in _LINES - {"csv"} and kinds[1:] in ([], ["gz"])):
+            return
+        if kinds != ["csv"]:
+            raise ProgramError(
+                f"{name} is of a format whose files cannot be put together here; those of Parquet, and JSON, text and "
+                "CSV without compression or, but for CSV, with gzip can"
+            )
+        if self.header is None:
+            raise ProgramError("say with --header or --no-header whether the CSV files begin with a line of names")
+
+    def _merge(self, group: Sequence[str]) -> None:
+        file_system, path = self.parts.file_system, self.parts.path
+        file_system.create_dir(f"{path}/{_HIDDEN}", recursive=True)
+        with file_system.open_output_stream(f"{path}/{_MERGED}") as stream:
+            if group[0].endswith(".parquet"):
+                self._merge_tables(group, stream)
+            else:
+                self._merge_lines(group, stream)
+        with file_system.open_output_stream(f"{path}/{_PLAN}") as stream:
+            stream.write(json.dumps(group).encode())
+        self._finish()
+
+    def _finish(self) -> None:
+        """Finish what is planned; what was not completely written counts for nothing."""
+        if _HIDDEN not in self.parts.folders():
+            return
+        hidden = self.parts.names(_HIDDEN)
+        if _PLAN.rpartition("/")[2] in hidden:
+            with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
+                first, *others = json.loads(stream.read())
+            if _MERGED.rpartition("/")[2] in hidden:
+                self.parts.move(_MERGED, first, may_replace=True)
+            there = {*self.parts.names()}
+            for name in others:
+                if name in there:
+                    self.parts.delete(name)
+        self.parts.delete_folder(_HIDDEN)
+
+    def _merge_lines(self, group: Sequence[str], stream: pa.NativeFile) -> None:
+        is_csv = group[0].endswith(".csv")
+        for number, name in enumerate(group):
+            last = b"\n"
+            with self.parts.file_system.open_input_stream(f"{self.parts.path}/{name}", compression=None) as source:
+                skips = is_csv and self.header and number > 0
+                while piece := source.read(_PIECE):
+                    if skips:
+                        _, found, piece = piece.partition(b"\n")
+                        skips = not found
+                    stream.write(piece)
+                    last = piece[-1:] or last
+            if last != b"\n" and not name.endswith(".gz"):
+                stream.write(b"\n")
+
+    def _merge_tables(self, group: Sequence[str], stream: pa.NativeFile) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with self._open_table(group[0]) as file:
+            layout, schema, compression = _layout(file), file.schema_arrow, _compression(file)
+        has_int96 = "INT96" in {physical for *_, physical in layout}
+        waiting: list[pa.Table] = []
+        with pq.ParquetWriter(
+            stream, schema, compression=compression, use_deprecated_int96_timestamps=has_int96
+        ) as writer:
+            for name in group:
+                with self._open_table(name) as file:
+                    if _layout(file) != layout:
+                        raise DataError(f"the columns of {name} are not those of {group[0]}, so both stay as they are")
+                    for number in range(file.num_row_groups):
+                        waiting.append(file.read_row_group(number))
+                        if sum(table.nbytes for table in waiting) >= _ROW_GROUP_BYTES:
+                            writer.write_table(pa.concat_tables(waiting))
+                            waiting = []
+            if waiting:
+                writer.write_table(pa.concat_tables(waiting))
+
+    @contextmanager
+    def _open_table(self, name: str) -> Iterator[Any]:
+        import pyarrow.parquet as pq
+
+        with self.parts.file_system.open_input_file(f"{self.parts.path}/{name}") as source:
+            yield pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+
+    def _size(self, name: str) -> int:
+        return int(self.parts.file_system.get_file_info(f"{self.parts.path}/{name}").size or 0)
+
+
+def _layout(file: Any) -> list[tuple[str, str, str]]:
+    """The columns of a Parquet file: path, logical and physical type."""
+    columns = (file.schema.column(i) for i in range(len(file.schema)))
+    return [(column.path, str(column.logical_type), column.physical_type) for column in columns]
+
+
+def _compression(file: Any) -> str:
+    has_some = file.num_row_groups and file.metadata.row_group(0).num_columns
+    found = file.metadata.row_group(0).column(0).compression if has_some else "SNAPPY"
+    return "NONE" if found == "UNCOMPRESSED" else str(found)
+
+
+def _batch_of(name: str) -> int:
+    found = _PART.fullmatch(name)
+    return -1 if found is None else int(found["batch"])
+
+
+def _ending_of(name: str) -> str:
+    found = _PART.fullmatch(name)
+    return "" if found is None else found["ending"]
