@@ -16,7 +16,7 @@ _TELLING = 20
 SPEED = "speed"
 """The column that says how many hours of event time go by in an hour of the clock."""
 _MB = 1.0
-"""So much memory, and so much of a checkpoint, may be added in a simulated hour."""
+"""Growth of memory, or of the checkpoint, that is allowed in a simulated hour, in megabytes."""
 
 
 @dataclass(frozen=True)

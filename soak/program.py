@@ -103,15 +103,15 @@ class Pace:
     speed: int
 
     def ms(self, seconds: int) -> int:
-        """So many seconds of the clock, in milliseconds of event time."""
+        """Seconds of the clock as milliseconds of event time."""
         return seconds * 1_000 * self.speed
 
     def time(self, seconds: int) -> Time:
-        """So many seconds of the clock, for windows and joins."""
+        """Seconds of the clock as event time, for windows and joins."""
         return Time.milliseconds(self.ms(seconds))
 
     def duration(self, seconds: int) -> Duration:
-        """So many seconds of the clock, for strategies and lateness."""
+        """Seconds of the clock as event time, for strategies and lateness."""
         return Duration.of_millis(self.ms(seconds))
 
 

@@ -20,7 +20,7 @@ from soak.life import DASHBOARD, PROGRESS
 SAMPLES = "samples.jsonl"
 _EACH_S = 5.0
 _COLLECTED_EACH = 12
-"""Once in so many samples, all garbage of the JVM is collected: only then its heap is what lives."""
+"""Number of samples between two collections of all garbage of the JVM, after which its heap is what lives."""
 _PAGE = ("metrics", "api/jobs/1/batches")
 """Requests of the job's page and of monitoring systems."""
 _BY_MINUTE_LEAST = ("jvm: heap after a collection, MB",)

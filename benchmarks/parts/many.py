@@ -40,7 +40,7 @@ class Kept:
 
 
 def many_splits(bench: Bench) -> list[Figure]:
-    """The same rows, born in Python, in 1 to 10,000 splits that all have some in each micro-batch."""
+    """Rows that are born in Python, in 1 to 10,000 splits that all have some in each micro-batch."""
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(2)).with_timestamp_assigner("ts")
 
     def cost(splits: int) -> Kept:

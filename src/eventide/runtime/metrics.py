@@ -81,7 +81,7 @@ class Metrics:
         self._counters[operator, counter] += by
 
     def count_dead_letters(self, operator: str, letters: Sequence[Any]) -> int:
-        """Count more dead letters of an operator; return how many of them, the first ones, are to be put out."""
+        """Count dead letters of an operator; return how many of them, the first ones, are to be put out."""
         before = self._counters[operator, DEAD_LETTERS]
         self.count(operator, DEAD_LETTERS, len(letters))
         given, stop_above = self._limits

@@ -1,7 +1,7 @@
 """Part files of a file sink put together: few large ones in place of one for each task and micro-batch.
 
-A job writes files of its present micro-batch alone. So those of earlier ones can be put together while it runs, and what
-makes it exactly once stays as it is: a micro-batch that is repeated replaces its own files, and no others.
+A job writes files of its present micro-batch alone. So those of earlier ones can be put together while it runs, and
+what makes it exactly once stays as it is: a micro-batch that is repeated replaces its own files, and no others.
 """
 
 from __future__ import annotations
