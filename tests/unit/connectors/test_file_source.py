@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Duration
+from eventide.connectors.file_system import _planning
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.connectors.file_system import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
@@ -632,3 +633,112 @@ def test_files_that_tell_no_time_say_so(tmp_path):
     lines(tmp_path / "text" / "a.txt", "1")
     text = FileSource.text(tmp_path / "text").build()
     assert text.positions_at(5, dict.fromkeys(text.parts({}), 0), "value") is None
+
+
+class Committed(Runs):
+    """A job that can be started again, and that tells its source of each micro-batch that is committed."""
+
+    def batch(self):
+        before = {part: at["position"] for part, at in self.offsets.items()}
+        found = super().batch()
+        if found is not None:
+            self.source.commit(before)  # as Spark does, when the next one is planned
+        return found
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(_planning, "_FEW", 2)
+
+
+def segments(tmp_path):
+    return sorted((tmp_path / "storage" / "finished").glob("*"))
+
+
+def test_of_many_files_that_were_read_the_offsets_have_the_last_ones_alone(tmp_path, few):
+    (tmp_path / "in").mkdir()
+    run, read = Committed(monitored(tmp_path / "in"), tmp_path / "storage", [0.0]), []
+    for n in range(40):
+        lines(tmp_path / "in" / f"{n:02}", f"{n}")
+        read += [name for name, (rows, ended) in by_name(run.batch()).items()]
+        assert len(run.offsets) <= 7
+        if n % 7 == 3:
+            run.again()
+    assert read == [f"{n:02}" for n in range(40)]
+    assert run.batch() is None
+    assert 1 <= len(segments(tmp_path)) <= 5
+    run.again()
+    assert run.batch() is None
+    lines(tmp_path / "in" / "new", "new")
+    assert by_name(run.batch()) == {"new": (["new"], True)}
+
+
+def test_no_file_is_taken_out_of_the_offsets_before_its_micro_batch_is_committed(tmp_path, few):
+    (tmp_path / "in").mkdir()
+    run = Runs(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    for n in range(10):
+        lines(tmp_path / "in" / f"{n}", f"{n}")
+        run.batch()
+    assert (len(run.offsets), segments(tmp_path)) == (10, [])
+
+
+def test_the_list_of_files_forgets_those_that_are_gone_for_long_enough(tmp_path, few):
+    (tmp_path / "in").mkdir()
+    now = [0.0]
+    builder = monitored(tmp_path / "in").set_known_for(Duration.of_seconds(60)).set_may_lose_most(True)
+    run = Committed(builder, tmp_path / "storage", now)
+    for n in range(10):
+        lines(tmp_path / "in" / f"{n}", f"{n}")
+        run.batch()
+    for n in range(10):
+        os.remove(tmp_path / "in" / f"{n}")
+    assert run.batch() is None
+    now[0] = 59.0
+    lines(tmp_path / "in" / "0", "0")
+    assert run.batch() is None, "it is back in time, and was read"
+    os.remove(tmp_path / "in" / "0")
+    assert run.batch() is None
+    now[0] = 130.0
+    assert run.batch() is None
+    run.again()
+    lines(tmp_path / "in" / "0", "0")
+    assert by_name(run.batch()) == {"0": (["0"], True)}
+
+
+def test_a_path_that_is_empty_at_the_start_of_a_run_is_found_though_offsets_do_not_name_its_files(tmp_path, few, ten):
+    run = Committed(monitored(tmp_path / "in").set_max_files_per_batch(1), tmp_path / "storage", [0.0])
+    run.all()
+    lines(tmp_path / "in" / "more", "more")
+    run.batch()
+    for file in (tmp_path / "in").iterdir():
+        file.unlink()
+    run.again()
+    with pytest.raises(DataError, match="files below .* are gone since the last look"):
+        run.batch()
+
+
+def test_files_of_named_splits_stay_in_the_offsets_and_those_of_the_list_are_not_read_again(tmp_path, few):
+    (tmp_path / "in" / "a").mkdir(parents=True)
+    run = Committed(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    for n in range(10):
+        lines(tmp_path / "in" / "a" / f"{n}", f"{n}")
+        run.batch()
+    known = len(run.offsets)
+    run.builder = monitored(tmp_path / "in").set_split_by(lambda path: path.split("/")[-2])
+    run.again()
+    for n in range(10, 20):
+        lines(tmp_path / "in" / "a" / f"{n}", f"{n}")
+        assert [rows for rows, _ in run.batch().values()] == [[f"{n}"]]
+    assert len(run.offsets) == known + 10
+
+
+def test_a_list_that_cannot_be_read_is_an_error_and_no_reason_to_read_all_again(tmp_path, few):
+    (tmp_path / "in").mkdir()
+    run = Committed(monitored(tmp_path / "in"), tmp_path / "storage", [0.0])
+    for n in range(10):
+        lines(tmp_path / "in" / f"{n}", f"{n}")
+        run.batch()
+    segments(tmp_path)[0].write_bytes(b"half")
+    run.again()
+    with pytest.raises(StateError, match="files that have been read, below the job's checkpoint, cannot be read"):
+        run.batch()

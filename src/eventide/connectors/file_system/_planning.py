@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+import uuid
 import warnings
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,11 +17,14 @@ from eventide.api.source import shared_out
 from eventide.connectors.file_system.columns import ColumnTimes
 from eventide.connectors.file_system.files import FileInfo, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
 from eventide.storage import Folder
 
 _FOLDER = "files"
 _FILE = "gone"
+_FINISHED = "finished"
+_FEW = 1_000
+"""Number of files that have been read, and not been taken out of the offsets yet, that offsets are left with."""
 
 
 class WaitingFiles(Protocol):
@@ -305,6 +310,90 @@ class GoneFiles:
                 with self._or_not_at_all():
                     self._folder.write(_FILE, json.dumps({"paths": self._paths, "since": since}).encode())
         return since
+
+
+class FinishedFiles:
+    """The names of files that have been read and committed, of which a source has many: offsets no longer have them.
+
+    They lie below the job's checkpoint in some files, of which the newest are merged as long as the one before them is
+    no more than twice as large: so a name is written again a logarithmic number of times. What is forgotten goes from
+    there when it is as much as the rest.
+
+    Args:
+        location: a folder below the job's checkpoint; None if it is not known, and no file is taken.
+        takes: whether more files may be taken.
+
+    Raises:
+        StateError: if what is there cannot be read.
+    """
+
+    def __init__(self, location: str | None, *, takes: bool = True) -> None:
+        self._folder: Folder | None = None
+        self._takes = takes
+        self._names: set[str] = set()
+        self._segments: list[tuple[str, int]] = []
+        self._forgotten = 0
+        if location is not None:
+            with suppress(ProgramError):  # Arrow does not reach the checkpoint, and nothing was ever taken
+                self._folder = Folder(f"{location}/{_FINISHED}")
+        if self._folder is not None:
+            for segment in self._folder.names():
+                names = self._read(segment)
+                self._names.update(names)
+                self._segments.append((segment, len(names)))
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def take(self, paths: Iterable[str]) -> None:
+        """Remember files that have been read in micro-batches that are committed, if there are many of them."""
+        new = [path for path in paths if path not in self._names]
+        if self._folder is None or not self._takes or len(new) <= _FEW:
+            return
+        merged: list[str] = []
+        names = new
+        while self._segments and self._segments[-1][1] <= 2 * len(names):
+            segment, _ = self._segments.pop()
+            merged.append(segment)
+            names = [*self._read(segment), *names]
+        self._write(names, merged)
+        self._names.update(new)
+
+    def forget(self, paths: Collection[str]) -> None:
+        """Forget files that are gone, and have been for long enough."""
+        self._names.difference_update(paths)
+        self._forgotten += len(paths)
+        if paths and self._forgotten >= len(self._names):
+            merged, self._segments = [segment for segment, _ in self._segments], []
+            self._forgotten = 0
+            self._write(sorted(self._names), merged)
+
+    def _write(self, names: Sequence[str], merged: Iterable[str]) -> None:
+        """Write names; then what they were merged from can go."""
+        if self._folder is None:
+            return
+        number = 1 + max((int(segment.partition("-")[0]) for segment in (*merged, *self._last())), default=0)
+        segment = f"{number:010}-{uuid.uuid4().hex[:8]}"  # a run that was thought dead may be at work, too
+        self._folder.write(segment, zlib.compress(json.dumps(names).encode(), 1))
+        self._segments.append((segment, len(names)))
+        for old in merged:
+            self._folder.delete(old)
+
+    def _last(self) -> list[str]:
+        return [segment for segment, _ in self._segments[-1:]]
+
+    def _read(self, segment: str) -> list[str]:
+        try:
+            names: list[str] = json.loads(zlib.decompress(self._folder.read(segment))) if self._folder else []
+        except (OSError, ValueError, zlib.error) as error:
+            raise StateError(
+                f"the list {segment} of files that have been read, below the job's checkpoint, cannot be read: {error}; "
+                "put it back, or start with a new checkpoint location, which reads all files again"
+            ) from error
+        return names
 
 
 def _rows_of(queue: Sequence[str], files: WaitingFiles, enough: int) -> int:

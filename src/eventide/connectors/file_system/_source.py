@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
@@ -15,6 +16,7 @@ from eventide.api.source import Source, Unreadable
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system._planning import (
+    FinishedFiles,
     GoneFiles,
     KnownFiles,
     Unread,
@@ -191,6 +193,11 @@ class FileSource(Source):
         self._tree = FileTree(settings.paths, settings.path_filter, nested=settings.nested)
         self._known: KnownFiles | None = None
         self._storage: str | None = None
+        self._finished: FinishedFiles | None = None
+        self._committed: Collection[str] = ()
+        self._looked: object = None
+        self._unread: list[str] = []
+        self._gone: list[str] = []
         self._sorts_out = False
 
     @staticmethod
@@ -272,11 +279,22 @@ class FileSource(Source):
         """The files: those of the start, or those that are there now. A directory without any is one empty part."""
         if self.is_bounded():
             return list(known) or list(self._files().look()) or [_NO_FILE]
-        files = self._files()
-        there = self._as_known(files.look(known), known)
+        files, finished = self._files(), self._finished_files()
+        looked = files.look(chain(known, finished))
+        there = self._as_known(looked, known)
+        if looked is not self._looked:
+            self._looked = looked
+            self._unread = [path for path in there if path not in finished]
+            self._gone = [path for path in finished if path not in there]
         begun = (path for path, position in known.items() if position)
-        gone = files.still_known(path for path, position in known.items() if position is None and path not in there)
-        return list(dict.fromkeys([*begun, *gone, *there]))
+        gone = [path for path, position in known.items() if position is None and path not in there]
+        kept = files.still_known(chain(gone, self._gone))
+        finished.take(path for path, position in known.items() if position is None and path in self._committed)
+        if self._gone and len(forgotten := {*self._gone} - {*kept}):
+            finished.forget(forgotten)
+            self._gone = [path for path in self._gone if path not in forgotten]
+        named = chain(begun, kept, (path for path in self._unread if path in there))
+        return list(dict.fromkeys(path for path in named if path not in finished))
 
     def _as_known(self, found: Collection[str], known: Iterable[str]) -> Collection[str]:
         """Files under the names that a checkpoint has: an earlier version kept the passwords of paths in them."""
@@ -310,7 +328,8 @@ class FileSource(Source):
         return position >= self.latest_position(split)
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Delete or move the files that have been read to their end, if that is wanted."""
+        """Take note of what is committed; delete or move the files that have been read to their end, if wanted."""
+        self._committed = positions.keys()
         removal = self._settings.removal
         if removal is None:
             return
@@ -348,7 +367,8 @@ class FileSource(Source):
     def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
         """The files in the order in which they are read, for each split that has a name; those begun come first."""
         if self._settings.split_by is None:
-            changed = {path: info.modified_ns for path, info in self._files().listing().items()}
+            listing = self._files().listing()
+            changed = {path: listing[path].modified_ns for path in positions if path in listing}
             return [sorted(positions, key=lambda path: (not positions[path], changed.get(path, 0), path))]
         queues: dict[str, list[str]] = {}
         for path in sorted(positions, key=lambda path: (not positions[path], path)):
@@ -372,7 +392,7 @@ class FileSource(Source):
     ) -> FileSource:
         """Return a copy of this source that keeps its memory of files that disappeared in ``storage``."""
         source = copy(self)
-        source._storage, source._known = storage, None
+        source._storage, source._known, source._finished, source._looked = storage, None, None, None
         return source
 
     def holds_when_new(self) -> bool:
@@ -406,8 +426,15 @@ class FileSource(Source):
             )
         return self._known
 
+    def _finished_files(self) -> FinishedFiles:
+        """The files that offsets no longer have. A split of several files ends with the last that offsets have."""
+        if self._finished is None:
+            self._finished = FinishedFiles(self._storage, takes=self._settings.split_by is None)
+        return self._finished
+
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_known": None}
+        passing = {"_known": None, "_finished": None, "_committed": (), "_looked": None, "_unread": [], "_gone": []}
+        return {**vars(self), **passing}
 
     def __repr__(self) -> str:
         return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"
