@@ -177,7 +177,7 @@ class JobPlan:
         )
 
     def with_dead_letter_limits(self, limits: DeadLetterLimits) -> JobPlan:
-        """Return a copy of the job whose operators have so many dead letters at most."""
+        """Return a copy of the job whose operators have these limits of dead letters."""
         return replace(
             self,
             sources=tuple(replace(source, dead_letter_limits=limits) for source in self.sources),

@@ -46,7 +46,7 @@ class Stage:
         return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
 
     def with_dead_letter_limits(self, limits: DeadLetterLimits) -> Stage:
-        """Return a copy whose operators have so many dead letters at most."""
+        """Return a copy whose operators have these limits of dead letters."""
         return replace(self, tasks=tuple(replace(task, dead_letter_limits=limits) for task in self.tasks))
 
     def with_storage(self, location: str | None) -> Stage:
