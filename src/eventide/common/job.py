@@ -129,7 +129,7 @@ class LastBatches(Generic[T]):
         self._splits = 0
 
     def append(self, of_batch: T, splits: int) -> None:
-        """Take a thing of one more micro-batch, which has the watermarks of `splits` splits; the last one always stays."""
+        """Take the thing of one more micro-batch, which has watermarks of `splits` splits; the last always stays."""
         self._kept.append((of_batch, splits))
         self._splits += splits
         while len(self._kept) > KEPT or (self._splits > KEPT_SPLITS and len(self._kept) > 1):

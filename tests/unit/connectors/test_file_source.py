@@ -713,7 +713,7 @@ def test_a_path_that_is_empty_at_the_start_of_a_run_is_found_though_offsets_do_n
     for file in (tmp_path / "in").iterdir():
         file.unlink()
     run.again()
-    with pytest.raises(DataError, match="files below .* are gone since the last look"):
+    with pytest.raises(DataError, match=r"files below .* are gone since the last look"):
         run.batch()
 
 

@@ -45,6 +45,13 @@ def test_the_slowest_splits_have_their_whole_way():
     assert slow == {"source": "script", "split": "a", "watermarks": [T - 1, T + 24, T + 25, T + 25]}
 
 
+def test_of_a_job_with_many_splits_fewer_micro_batches_have_their_whole_way():
+    splits = {"s": {str(n): n for n in range(10_000)}}
+    job = finished([BatchProgress(batch, {"w": {}}, {"w": 5}, splits) for batch in range(40)])
+    assert [one["batch"] for one in job.batches()] == [*range(20, 40)]
+    assert [len(one["watermarks"]) for one in job.slowest(2)] == [20, 20]
+
+
 def test_what_was_said_stands_until_something_else_is_said():
     """A micro-batch in which nothing came for an operator has nothing of it."""
     job = finished(

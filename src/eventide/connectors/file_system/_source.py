@@ -290,7 +290,7 @@ class FileSource(Source):
         gone = [path for path, position in known.items() if position is None and path not in there]
         kept = files.still_known(chain(gone, self._gone))
         finished.take(path for path, position in known.items() if position is None and path in self._committed)
-        if self._gone and len(forgotten := {*self._gone} - {*kept}):
+        if forgotten := {*self._gone} - {*kept}:
             finished.forget(forgotten)
             self._gone = [path for path in self._gone if path not in forgotten]
         named = chain(begun, kept, (path for path in self._unread if path in there))
