@@ -103,8 +103,8 @@ class Metrics:
             if most is not None and number > most:
                 raise DataError(
                     f"{operator!r} had {number} dead letters in one task of a micro-batch, and the job is to stop "
-                    f"above {most}; the last one: {letter.error_type}: {letter.error} ({letter.during}). Correct the data "
-                    "or the program, or allow more with get_config().set_dead_letter_limits(...)"
+                    f"above {most}; the last one: {letter.error_type}: {letter.error} ({letter.during}). Correct the "
+                    "data or the program, or allow more with get_config().set_dead_letter_limits(...)"
                 )
 
     def count_late(self, operator: str, counter: str, times: Any, watermark: int, counts: Any = None) -> None:

@@ -390,8 +390,8 @@ class FinishedFiles:
             names: list[str] = json.loads(zlib.decompress(self._folder.read(segment))) if self._folder else []
         except (OSError, ValueError, zlib.error) as error:
             raise StateError(
-                f"the list {segment} of files that have been read, below the job's checkpoint, cannot be read: {error}; put "
-                "it back, or start with a new checkpoint location, which reads all files again"
+                f"the list {segment} of files that have been read, below the checkpoint, cannot be read: {error}; "
+                "put it back, or start with a new checkpoint location, which reads all files again"
             ) from error
         return names
 

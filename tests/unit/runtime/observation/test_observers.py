@@ -118,3 +118,11 @@ def test_batch_execution_keeps_late_elements_alone():
     subtask.micro_batch(report(), *observed(edge(1)), late=[1])
     assert subtask.kept(LATE) is not None
     assert subtask.kept(EVENT_TIME) is subtask.kept(NUMBERS) is None
+
+
+def test_the_log_of_an_earlier_version_which_had_a_list_of_splits_is_read():
+    row = [5, 50, 3, 30, [3, 15, [15], [1]], 0, 1.0]
+    log = EventTimeLog.of({"splits": [["clicks", "a", *row]], "ended": [], "moves": [], "holder": None})
+    assert log.splits["clicks", "a"].snapshot() == row
+    log.end_batch([("clicks", "a"), ("clicks", "b")], [("clicks", "b")], [], 60, 0)
+    assert EventTimeLog.of(log.snapshot()).snapshot()["splits"]["clicks"].keys() == {"a", "b"}

@@ -69,3 +69,11 @@ def test_what_is_small_again_has_no_base():
     written_by(backend, {"splits": LARGE})
     written_by(backend, {"splits": {"a": [1]}})
     assert backend.values == {"gate": b'{"splits": {"a": [1]}}'}
+
+
+def test_a_large_value_of_an_earlier_version_lies_there_as_a_whole_and_is_read():
+    backend = MemoryBackend({"gate": json.dumps({"splits": LARGE}).encode()})
+    journal = Journal(backend, "gate")
+    assert journal.content == {"splits": LARGE}
+    journal.write({"splits": LARGE})
+    assert (has_base(backend.values["gate"]), Journal(backend, "gate").content) == (True, {"splits": LARGE})
