@@ -150,3 +150,22 @@ def test_a_bad_file_comes_back_as_a_data_error(env: StreamExecutionEnvironment, 
     counts(env, FileSource.parquet(folder, type_info=EVENT)).print()
     with pytest.raises(DataError, match=r"the file .*/in/2 cannot be read"):
         env.execute()
+
+
+@in_steps
+def test_files_are_deleted_when_a_micro_batch_is_committed_that_has_read_them(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    for n in range(6):
+        events(tmp_path / "in" / f"{n}", 10 * n, 10 * n + 1)
+    env.set_available_now()
+    source = FileSource.parquet(str(tmp_path / "in")).monitor_continuously(Duration(0)).set_max_files_per_batch(2)
+    results = counts(env, source.delete_when_read())
+    out = tmp_path / "out"
+    results.sink_to(FileSink.for_bulk_format(str(out), ParquetBulkWriters.for_row_type(COUNT)).build())
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "checkpoint"))
+    env.execute("files that go")
+    left = sorted(path.name for path in (tmp_path / "in").iterdir())
+    assert len(left) <= 2, "the last micro-batch is told of as committed when the next one is planned"
+    found = pq.read_table(out).sort_by("start").to_pylist()
+    assert [row["start"] for row in found] == [start for start in range(0, 50, 10) for _ in "ab"]
