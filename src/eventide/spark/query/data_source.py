@@ -223,7 +223,8 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def commit(self, end: dict[str, Any]) -> None:
         """Take note that the data before an offset have been handled."""
-        self._source.commit({part: at["position"] for part, at in unpacked(end).items()})
+        with self._planning():
+            self._source.commit({part: at["position"] for part, at in unpacked(end).items()})
 
     def stop(self) -> None:
         """The query has ended."""
