@@ -144,7 +144,9 @@ class JobPlan:
 
     @property
     def num_splits(self) -> int:
-        """How many splits its operators expect, of all sources together."""
+        """How many splits its operators expect, of all sources together; without operators, how many there are."""
+        if not self.stages:
+            return sum(len(source.source.splits()) for source in self.sources if isinstance(source, SourceSpec))
         channels = {edge.name: edge.channels for task in self.operators for edge in task.edges if edge.is_source}
         return sum(map(len, channels.values()))
 

@@ -164,6 +164,7 @@ def test_the_watermarks_of_many_splits_are_told_in_few_bytes_and_come_back():
     first = next(iter(runner(plan).batches())).progress
     assert first.splits == {name: n - 1 for n, name in enumerate(names)}
     assert plan.num_splits == 2_000
+    assert plan_of(script(steps, names, "orders")).num_splits == 2_000
     assert len(told_splits(first.splits_of)) < 10 * len(names)
 
 
