@@ -140,7 +140,8 @@ class LastBatches(Generic[T]):
         return self._kept[-1][0] if self._kept else None
 
     def __iter__(self) -> Iterator[T]:
-        return (of_batch for of_batch, _ in self._kept)
+        kept = [*self._kept]  # at once: another thread may take one more meanwhile
+        return iter([of_batch for of_batch, _ in kept])
 
 
 @dataclass(frozen=True, slots=True)
