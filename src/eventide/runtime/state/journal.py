@@ -55,7 +55,8 @@ class Journal:
             raise KeyError(f"the base of {self._name!r} is missing in the state")
         base = decompressed(stored)
         self._base, self._base_bytes = json.loads(base), len(base)
-        return changed(self._base, json.loads(small)[_CHANGES])
+        content: Json = changed(self._base, json.loads(small)[_CHANGES])
+        return content
 
     def write(self, content: Json) -> None:
         """Store the value as it is after the micro-batch."""
