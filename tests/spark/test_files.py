@@ -156,6 +156,7 @@ def test_a_bad_file_comes_back_as_a_data_error(env: StreamExecutionEnvironment, 
 def test_files_are_deleted_when_a_micro_batch_is_committed_that_has_read_them(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
+    (tmp_path / "in").mkdir()
     for n in range(6):
         events(tmp_path / "in" / f"{n}", 10 * n, 10 * n + 1)
     env.set_available_now()

@@ -433,8 +433,8 @@ class FileSource(Source):
         return self._finished
 
     def __getstate__(self) -> dict[str, Any]:
-        passing = {"_known": None, "_finished": None, "_committed": (), "_looked": None, "_unread": [], "_gone": []}
-        return {**vars(self), **passing}
+        passing: dict[str, Any] = {"_known": None, "_finished": None, "_looked": None}
+        return {**vars(self), **passing, "_committed": (), "_unread": [], "_gone": []}
 
     def __repr__(self) -> str:
         return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"

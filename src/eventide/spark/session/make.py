@@ -260,7 +260,7 @@ def settings_for_start(
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
         wanted[ARROW_BYTES] = str(2**31 - 1)
     reports = max(_FEWEST_REPORTS, _BYTES_OF_REPORTS // (_COPIES * max(1, offsets_bytes)))
-    if offsets_bytes and reports < int(spark.conf.get(REPORTS, "1000")):
+    if offsets_bytes and reports < int(spark.conf.get(REPORTS, "1000") or 0):
         wanted[REPORTS] = str(reports)
     if not CAN_LIMIT:
         # Else a run that takes what is there is over with its first micro-batch, be that a repetition of one before it.
