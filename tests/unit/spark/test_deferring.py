@@ -55,7 +55,9 @@ class Checkpoint:
 
     def state(self) -> list[str]:
         return sorted(
-            str(path.relative_to(self.place / "state" / "0")) for path in self.place.rglob("state/**/*") if path.is_file()
+            str(path.relative_to(self.place / "state" / "0"))
+            for path in self.place.rglob("state/**/*")
+            if path.is_file()
         )
 
     def line(self, number: int, source: int = 0) -> dict[str, Any]:
@@ -71,7 +73,9 @@ def job(tmp_path: Path) -> Checkpoint:
     job.planned(7, json.dumps(packed({"a": at(10)}, 1_000)))
     job.committed(7)
     job.planned(8, json.dumps(packed({"a": at(15), "b": at(9, ended=True, stop=9)}, 2_000)))
-    job.stored("0/8.changelog", "1/8.changelog", "0/9.changelog", "0/.9.changelog.crc", "0/9.zip", "0/SSTs/000009-x.sst")
+    job.stored(
+        "0/8.changelog", "1/8.changelog", "0/9.changelog", "0/.9.changelog.crc", "0/9.zip", "0/SSTs/000009-x.sst"
+    )
     return job
 
 
@@ -90,7 +94,7 @@ def test_what_tasks_have_stored_of_it_is_deleted_and_nothing_else(job: Checkpoin
 
 def test_a_second_time_there_is_nothing_to_defer(job: Checkpoint) -> None:
     defer(str(job.place))
-    with pytest.raises(StateError, match="micro-batch 8 .* reads nothing, so that it is not too large"):
+    with pytest.raises(StateError, match=r"micro-batch 8 .* reads nothing, so that it is not too large"):
         defer(str(job.place))
 
 
