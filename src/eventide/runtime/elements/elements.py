@@ -121,6 +121,13 @@ class Elements:
             self._sequence = self._of_columns().sequence.to_numpy().tolist()
         return self._sequence
 
+    def numbers(self) -> Numbers:
+        """The number of each element, as an array."""
+        if self._sequence is None:
+            numbers: Numbers = self._of_columns().sequence.to_numpy()
+            return numbers
+        return np.array(self._sequence, np.int64)
+
     @property
     def first(self) -> int:
         """The number of the first element."""

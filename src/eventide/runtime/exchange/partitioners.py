@@ -14,7 +14,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, frame_slices
+from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, Numbers, frame_slices
 from eventide.runtime.elements.keys import has_nan, owners
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, key_parts, keys_in, selectors
@@ -34,8 +34,15 @@ class Payload(Protocol):
     def first(self) -> int:
         """The number of its first element in its channel."""
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether there is no Python object yet for what it holds."""
+
     def __len__(self) -> int:
         """How many elements it stands for."""
+
+    def numbers(self) -> Numbers | None:
+        """The number of each element in its channel; None where what it holds has none any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Any, int | None]:
         """Return the elements from an index on up to a point of the channel, and the index of the rest.

@@ -353,6 +353,14 @@ class Partials:
         """How many elements are counted here."""
         return sum(number for _, number in self.counts)
 
+    @property
+    def is_unread(self) -> bool:
+        """False: it is Python objects."""
+        return False
+
+    def numbers(self) -> None:
+        """None: what is reduced has no numbers any more."""
+
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
         """All of it: what is reduced has no numbers any more."""
         return self, None
