@@ -68,7 +68,7 @@ class Checkpoint:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Checkpoint:
-    """One that was to read 5 elements of `a` and all of the new `b` next, whose first task has stored its state."""
+    """A job that was to read 5 elements of `a` and all of the new `b`, and whose first task has stored its state."""
     job = Checkpoint(tmp_path / "c")
     job.planned(7, json.dumps(packed({"a": at(10)}, 1_000)))
     job.committed(7)

@@ -1,4 +1,4 @@
-"""What a subtask gets, gives and stores on Spark where that is large: it lies in a file, or is refused with advice."""
+"""Large input, results and state of a subtask on Spark lie in a file, or are refused with advice."""
 
 from types import SimpleNamespace
 

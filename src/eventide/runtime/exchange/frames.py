@@ -184,6 +184,7 @@ class _Waiting:
     number: int | None = None
     weight: int = 0
     begin: int = 0
+    is_done: bool = False
 
     def is_due(self, point: int) -> bool:
         """Whether some of it may take effect up to a point."""
@@ -201,16 +202,10 @@ class _Waiting:
         rest: int | None = None
         if limit is not None or self.begin:
             taken, rest = payload.cut(self.begin, _LAST if limit is None else limit)
-        self.begin = len(payload) if rest is None else rest
-        self.payload = None if rest is None else payload
+        self.begin, self.payload, self.is_done = rest or 0, payload, rest is None
         if self.number is not None and limit is not None:
             self.number = max(self.number, limit + 1)
         return taken
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all of it was taken."""
-        return self.begin > 0 and self.payload is None
 
 
 class Inbox:

@@ -93,3 +93,12 @@ def test_what_is_reduced_comes_in_runs_of_its_order():
     pieces = list(Inbox(frames, {1: codec}, 2_000).pieces_until(END_OF_BATCH, [1]))
     assert len(pieces) > 1
     assert [part.keys[0] for piece in pieces for part in piece] == [f"k{i}" for i in range(6)]
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_what_is_reduced_comes_once_although_only_one_frame_counts_its_elements(size):
+    codec = PartialsCodec(Types.LONG(), Types.STRING())
+    frames = [frame(codec, Partials(["k"], [i], [0], [(0, 2)] if i == 0 else [], i), "s") for i in range(2)]
+    inbox = Inbox(frames, {1: codec}, size)
+    assert [part.values for piece in inbox.pieces_until(0, [1]) for part in piece] == [[0], [1]]
+    assert list(inbox.pieces_until(END_OF_BATCH, [1])) == []

@@ -80,7 +80,7 @@ PROGRAMS = {
 
 
 class Contents2(Contents):
-    """Those of windows that have no times."""
+    """Numbers of the elements, for windows without times."""
 
     def process(self, key, context, elements):
         yield key, [row.n for row in elements]
