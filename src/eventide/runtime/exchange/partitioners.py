@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, Numbers, frame_slices
+from eventide.runtime.elements.codec import ElementCodec, encoded
+from eventide.runtime.elements.elements import Columns, Elements, Numbers
 from eventide.runtime.elements.keys import has_nan, owners
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, key_parts, keys_in, selectors
@@ -23,7 +23,6 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
 from eventide.runtime.tracing.kernels import Guard
 
-_MOST_OF_A_FRAME = 4 * FRAME_BYTES
 _NO_FIELDS = Types.ROW_NAMED([""], [Types.BOOLEAN()])
 
 
@@ -207,55 +206,6 @@ class ToAll:
     def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
         """An empty writer of the task with a slot."""
         return _ToAll(_Together(self.codec, 0), subtasks)
-
-
-def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
-    """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
-    kinds = [batch.columns.type_info for batch in batches if batch.columns is not None]
-    if len(kinds) == len(batches):
-        codec = codec.for_columns(kinds)
-    if not codec.columnar or not kinds:
-        together = Elements()
-        for batch in batches:
-            together.extend(batch)
-        batches = [together]
-    if not codec.columnar:
-        together.keys = keys
-        count = len(together)
-        rows = max(1, FRAME_BYTES * count // max(1, together.nbytes))
-        for start in range(0, count, rows):
-            end = min(start + rows, count)
-            yield from bounded(lambda begin, end: codec.encode(together.between(begin, end)), start, end)
-        return
-    columns = Columns.joined([batch.as_columns(codec.value_type) for batch in batches])
-    values = None
-    if codec.value_type.has_exponents and any(batch.columns is None for batch in batches):
-        values = list(chain.from_iterable(batch.values for batch in batches))
-
-    def encode(begin: int, end: int) -> bytes:
-        there = slice(begin, end)
-        part = columns.slice(begin, end - begin)
-        return codec.encode_columns(part, keys[there], None if values is None else values[there])
-
-    for start, rows in frame_slices(columns.values):
-        yield from bounded(encode, start, start + rows)
-
-
-def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterator[bytes]:
-    """Give the content of a frame for a range of elements, or of several frames where one would be too large.
-
-    Args:
-        encode: makes the content of the elements from one index up to another, which is exclusive.
-        begin: the index of the first.
-        end: the index after the last.
-    """
-    content = encode(begin, end)
-    if len(content) <= _MOST_OF_A_FRAME or end - begin <= 1:
-        yield content
-        return
-    middle = (begin + end) // 2
-    yield from bounded(encode, begin, middle)
-    yield from bounded(encode, middle, end)
 
 
 @dataclass(frozen=True, slots=True)

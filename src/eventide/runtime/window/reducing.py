@@ -23,10 +23,9 @@ from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
+from eventide.runtime.elements.codec import bounded, column_of_keys, decode_table, encode_table
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, own_unless
-from eventide.runtime.exchange.partitioners import bounded
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable

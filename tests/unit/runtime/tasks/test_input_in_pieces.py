@@ -97,8 +97,8 @@ def test_pieces_change_nothing(name, monkeypatch):
             yield piece
 
     monkeypatch.setattr(Inbox, "pieces_until", counting)
-    monkeypatch.setattr("eventide.runtime.exchange.partitioners.FRAME_BYTES", 500)
-    monkeypatch.setattr("eventide.runtime.exchange.partitioners._MOST_OF_A_FRAME", 2_000)
+    monkeypatch.setattr("eventide.runtime.elements.codec.FRAME_BYTES", 500)
+    monkeypatch.setattr("eventide.runtime.elements.codec._MOST_OF_A_FRAME", 2_000)
     at_once = run(plan_of(PROGRAMS[name]()))
     handled_at_once = len(asked)
     asked.clear()
