@@ -87,7 +87,8 @@ def _line(found: Inspection, before: str, planned: str) -> tuple[str, int]:
     """
     if planned in (before, "-"):
         return planned, 0
-    start, end = (None if line == "-" else json.loads(line) for line in (before, planned))
+    start: Any = None if before == "-" else json.loads(before)
+    end: Any = json.loads(planned)
     if is_ours((_offsets(start), _offsets(end))):
         old, new = _offsets(start) or {}, _offsets(end)
         nothing = deferred(old, new)
