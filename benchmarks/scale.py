@@ -228,7 +228,7 @@ def costs_of(results: Mapping[str, Any], known: Costs) -> Costs:
     return replace(known, **found)
 
 
-PUBLISHED = Costs(batch_ms=272, task_ms=60, row_us=0.17, key_us=1.9, split_ms=0.12)
+PUBLISHED = Costs(batch_ms=613, task_ms=128, row_us=0.28, key_us=2.5, split_ms=0.28)
 """Costs by the figures of docs/benchmarks.md, of two cores, and by docs/scale.md, which says how each was found."""
 
 LARGE = Load(rows_per_s=10_000_000, keys=1_000_000_000, subtasks=1_000, splits=10_000)

@@ -7,7 +7,8 @@ import pytest
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
 from eventide.spark.query import stage_processor
-from eventide.spark.query.frame_rows import FRAME_ROW, HeldFrames, frame_batches
+from eventide.spark.query.frame_rows import FRAME_ROW, frame_batches
+from eventide.spark.query.held_frames import HeldFrames
 from eventide.spark.query.stage_processor import MapStateBackend
 
 

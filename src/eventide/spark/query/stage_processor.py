@@ -11,7 +11,8 @@ from pyspark.sql.types import BinaryType, StringType, StructType
 
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
-from eventide.spark.query.frame_rows import FRAME_ROW, HeldFrames
+from eventide.spark.query.frame_rows import FRAME_ROW
+from eventide.spark.query.held_frames import HeldFrames
 from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.worker import settled
 
