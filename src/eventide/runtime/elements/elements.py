@@ -144,7 +144,7 @@ class Elements:
         values = self.values[:: max(1, len(self) // _SAMPLE)]
         try:
             return len(dumps(values)) * len(self) // len(values) if values else 0
-        except Exception:  # whatever a user's class raises: who sends them on says so
+        except Exception:  # whatever a user's class raises; it is told where they are sent
             return 0
 
     def as_columns(self, type_info: TypeInformation) -> Columns:
