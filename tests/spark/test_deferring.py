@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 
 NUMBER = Types.ROW_NAMED(["n"], [Types.LONG()])
 COUNTED = Types.TUPLE([Types.LONG(), Types.LONG()])
-FEW, MANY, KEYS = 20, 190, 7
+FEW, MANY, KEYS = 20, 340, 7
 LIMIT, ROOM = 40, 60
 
 
