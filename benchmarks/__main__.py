@@ -35,6 +35,7 @@ from benchmarks.parts import (
     remembering,
     small,
     state,
+    subtasks,
     throughput,
     watermarks,
 )
@@ -71,6 +72,7 @@ PARTS: dict[str, Callable[[Bench], Sequence[Line]]] = {
     "chained": chained.chained,
     "almost-empty": small.almost_empty,
     "side-by-side": small.side_by_side,
+    "subtasks": subtasks.subtasks,
     "growth": growth.growth,
     "state-calls": state.state_calls,
     "advise": advise.advise,

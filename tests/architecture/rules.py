@@ -108,6 +108,7 @@ ON_THIS_MACHINE = (
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.spark.demo",
+    "eventide.spark.query.held_frames",
     "eventide.spark.session.java",
     "eventide.spark.session.locations",
     "eventide.spark.session.python_files",

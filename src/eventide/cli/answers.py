@@ -20,6 +20,7 @@ from eventide._secrets import without_secrets
 
 if TYPE_CHECKING:
     from eventide.savepoint import Outline
+    from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection
 
 FINE = 0
@@ -119,6 +120,24 @@ def found_in(location: str) -> Inspection:
     from eventide.spark.checkpoint.state_reader import inspected
 
     return inspected(spark, location)
+
+
+def deferred_in(location: str) -> Deferred:
+    """Defer the unfinished micro-batch of a checkpoint, which may be where a server of Spark Connect is.
+
+    Raises:
+        ProgramError, StateError: as `eventide.spark.checkpoint.deferring.defer`.
+    """
+    from eventide.spark.checkpoint.deferring import Deferred, defer
+
+    if "SPARK_REMOTE" not in os.environ:
+        return defer(location)
+    spark = started_spark()
+    from eventide.pickling.pickles import register
+    from eventide.spark.connect.server import there
+
+    register([Deferred])
+    return there(spark, partial(defer, location))
 
 
 def savepoint_at(location: str) -> Outline | None:

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide._secrets import without_secrets
-from eventide.cli.answers import AsJson, answer, found_in, savepoint_at, started_spark, working
+from eventide.cli.answers import AsJson, answer, deferred_in, found_in, savepoint_at, started_spark, working
 from eventide.cli.savepoint import say
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
+    from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
     from eventide.spark.checkpoint.state_reader import StateSize
 
@@ -29,20 +30,33 @@ def checkpoint(
     state: Annotated[
         bool, typer.Option("--state", help="Count the values and bytes of each operator's state, too: with Spark.")
     ] = False,
+    defer: Annotated[
+        bool,
+        typer.Option(
+            "--defer",
+            help="Have the unfinished micro-batch read nothing; those after it read what it would have. The job must "
+            "have ended.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what is in a checkpoint, or a savepoint: the program, its sources, the last micro-batches, and sizes.
 
-    The job may be running or not; nothing is written. The files are enough, so neither the program nor Spark is needed:
-    Spark is started for `--state` alone. On other stores than local disks, the location is a URI that Arrow can open,
-    such as `s3://bucket/jobs/orders`.
+    The job may be running or not; nothing is written, but with `--defer`: that is for a job whose next micro-batch is
+    too large for its memory at each start, and whose program gets a lower `set_max_rows_per_batch(...)`. The files are
+    enough, so neither the program nor Spark is needed: Spark is started for `--state` alone. On other stores than local
+    disks, the location is a URI that Arrow can open, such as `s3://bucket/jobs/orders`.
 
     For example:
 
         eventide checkpoint /data/jobs/orders
         eventide checkpoint /data/jobs/orders --state
         eventide checkpoint /data/jobs/orders --json | jq .unfinished
+        eventide checkpoint /data/jobs/orders --defer
     """
+    if defer:
+        done = deferred_in(location)
+        answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
     saved = savepoint_at(location)
     if saved is not None:
         say(saved, as_json=as_json)
@@ -63,6 +77,13 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
         parts += [Text("\nState", "bold"), _table(["stage", "operator", "values", "size"], _state(found, sizes))]
     parts += [Text("\nSinks", "bold"), *(Text(f"  {line}") for line in _sinks(found))]
     return Group(*parts)
+
+
+def _of_deferred(done: Deferred) -> str:
+    return (
+        f"Micro-batch {done.number} reads nothing now; it would have read from {count(done.parts, 'part')} of sources. "
+        "Lower env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read it"
+    )
 
 
 def _sizes(found: Inspection) -> list[StateSize]:

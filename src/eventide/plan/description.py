@@ -58,7 +58,8 @@ def describe(plan: JobPlan) -> Json:
           source; "alignment" for the operator that tells sources where the others are), ``speed``, ``says`` (topics and
           texts of ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``,
           ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` that they have.
-        - ``sinks``: ``name``, ``number``, ``kind``, ``text``.
+        - ``sinks``: ``name``, ``number``, ``kind``, ``text``, and ``is_exactly_once``, whether it is written in one
+          transaction for each micro-batch.
         - ``edges``: ``from`` and ``to`` (names), ``number``, ``input`` and ``name`` (what its state is kept under; None
           to a sink), ``through`` (the functions on the way, and the tags of side outputs in brackets), ``in_python``
           (those of the functions that are called with each element, and why), ``travels``, ``takes_elements``,
@@ -177,7 +178,13 @@ def _lengths(assigner: WindowAssigner[Any, Any]) -> dict[str, int]:
 
 
 def _sink(sink: SinkSpec) -> Json:
-    return {"name": sink.name, "number": sink.number, "kind": type(sink.sink).__name__, "text": described(sink.sink)}
+    return {
+        "name": sink.name,
+        "number": sink.number,
+        "kind": type(sink.sink).__name__,
+        "text": described(sink.sink),
+        "is_exactly_once": bool(getattr(sink.sink, "is_exactly_once", False)),
+    }
 
 
 def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: list[ChainNode]) -> Json:

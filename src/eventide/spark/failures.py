@@ -39,6 +39,17 @@ _GONE = (
     "a new checkpoint, or from a savepoint"
 )
 
+_MEMORY = {
+    r"Python worker exited unexpectedly": "a Python worker of Spark's has ended without a word, most often because the "
+    "system had no memory left for it",
+    r"java\.lang\.OutOfMemoryError|OversizedAllocationException": "the memory of Spark's JVM was not enough",
+}
+_LESS_AT_ONCE = (
+    "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
+    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is planned already: 'eventide "
+    "checkpoint PATH --defer' takes that back"
+)
+
 _NO_SESSION = re.compile(r"INVALID_HANDLE\.SESSION_|\[NO_ACTIVE_SESSION\]")
 _NO_ANSWER = "StatusCode.UNAVAILABLE"
 _OF_CONNECT = "SparkConnectGrpcException"
@@ -54,7 +65,8 @@ def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
     That another run uses the checkpoint, that it was moved, that state is not where an executor looks, that a process
-    lacks what the program needs, or that the server of Spark Connect is gone, is said in words of ours.
+    lacks what the program needs, that memory was short, or that the server of Spark Connect is gone, is said in words
+    of ours.
     """
     found = _OURS.findall(str(error))
     if not found and _SECOND_RUN in str(error):
@@ -65,6 +77,8 @@ def original(error: BaseException) -> BaseException:
         found = [("StateError", gone)]
     if not found and (missing := what_is_missing(str(error))) is not None:
         found = [("ProgramError", missing)]
+    if not found and (memory := _short_of_memory(str(error))) is not None:
+        found = [("EventideError", memory)]
     if not found and _NO_SESSION.search(str(error)):
         found = [("StateError", _SESSION_GONE)]
     if not found and _is_without_answer(error):
@@ -90,6 +104,12 @@ def _gone_from(said: str) -> str | None:
     """Return the message for an executor that does not find a file of the state."""
     path = _STATE_FILE.search(said)
     return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
+
+
+def _short_of_memory(said: str) -> str | None:
+    """Return the message where memory was short, as far as Spark's words tell; None for another failure."""
+    short = next((lack for says, lack in _MEMORY.items() if re.search(says, said)), None)
+    return None if short is None else f"{short}; {_LESS_AT_ONCE}"
 
 
 def _is_without_answer(error: BaseException) -> bool:

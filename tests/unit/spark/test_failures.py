@@ -15,6 +15,12 @@ MOVED = (
     "env.from_savepoint(...)"
 )
 
+MEMORY = (
+    "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
+    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is planned already: 'eventide "
+    "checkpoint PATH --defer' takes that back"
+)
+
 GO_ON = "when the program is started again, it goes on from its checkpoint, and gets the results that it had not read"
 
 
@@ -49,6 +55,17 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             " lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on the disk of a single"
             " one; and only the job may delete files in it. What is lost cannot be recovered: start with a new "
             "checkpoint, or from a savepoint",
+        ),
+        (
+            "Job aborted: Lost task 0.0: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
+            EventideError,
+            "a Python worker of Spark's has ended without a word, most often because the system had no memory left for "
+            f"it; {MEMORY}",
+        ),
+        (
+            "Job aborted due to stage failure: java.lang.OutOfMemoryError: Java heap space",
+            EventideError,
+            f"the memory of Spark's JVM was not enough; {MEMORY}",
         ),
         (
             "[RESPONSE_ALREADY_RECEIVED] INVALID_HANDLE.SESSION_NOT_FOUND on the server but responses were received.",

@@ -20,6 +20,8 @@ from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metri
 from eventide.runtime.observation.observers import SplitObserver
 from eventide.runtime.tracing.kernels import Guard
 
+_REPORTS_OF_A_FRAME = 2_048
+_MOST_BYTES = 1 << 30
 _KEYS_TYPED = "when the keys of its elements were brought to their declared type"
 
 
@@ -133,6 +135,8 @@ class ChannelOutput:
         self._own = [edge for edge in root.all_edges() if edge.address not in shared]
         self._writers = dict(shared)
         self._writers |= {edge.address: edge.partitioner.open(edge.producer, slot, edge.subtasks) for edge in self._own}
+        self.waiting_bytes = 0
+        """About how many bytes its elements in all writers take."""
 
     @property
     def waiting(self) -> int:
@@ -155,6 +159,7 @@ class ChannelOutput:
         Raises:
             DataError: if an element or its key is not of the type that was declared for it, or cannot be sent.
         """
+        self.waiting_bytes = 0
         for edge in self._own:
             at = BY_ELEMENT if edge.by_element else point
             yield from packed(edge, self._writers[edge.address], self._channel, at, self._task)
@@ -235,6 +240,7 @@ class ChannelOutput:
             self._run(child, batch.copy() if shared else batch)
 
     def _write(self, edge: Edge, batch: Elements) -> None:
+        self.waiting_bytes += batch.nbytes
         try:
             guarded = self._writers[edge.address].add(batch)
             if guarded is not None:
@@ -246,7 +252,8 @@ class ChannelOutput:
 def report_frames(edge: Edge, reports: list[WatermarkReport]) -> Iterator[Frame]:
     """Tell every subtask after an edge what channels say; sinks have no clock."""
     said = [report for report in reports if report.says_something]
-    return _to_all(edge, Signal.REPORTS, END_OF_BATCH, said) if said else iter(())
+    for start in range(0, len(said), _REPORTS_OF_A_FRAME):
+        yield from _to_all(edge, Signal.REPORTS, END_OF_BATCH, said[start : start + _REPORTS_OF_A_FRAME])
 
 
 def end_frames(edge: Edge) -> Iterator[Frame]:
@@ -262,6 +269,11 @@ def packed(edge: Edge, writer: RecordWriter, channel: str, point: int, task: int
     """
     try:
         for subtask, content in writer.take():
+            if len(content) > _MOST_BYTES:
+                raise DataError(
+                    f"an element of {len(content):,} bytes is too large: Spark's rows end at 2 GB, and an element may "
+                    f"have {_MOST_BYTES:,} bytes. Keep large objects in files or a store, and send their names"
+                )
             yield Frame(edge.target, subtask, Signal.ELEMENTS, point, edge.number, channel, content, task)
     except DataError as error:
         _refuse(edge, error)

@@ -68,6 +68,15 @@ class TablePayload:
             return int(pc.sum(self.table.column(ROWS)).as_py() or 0)
         return len(self.table)
 
+    @property
+    def is_unread(self) -> bool:
+        """True: there are columns alone."""
+        return True
+
+    def numbers(self) -> Array | None:
+        """The number of each row in its split; None for partial aggregates."""
+        return self.table.column(SEQUENCE).to_numpy() if SEQUENCE in self.table.column_names else None
+
     def cut(self, begin: int, point: int) -> tuple[TablePayload | None, int | None]:
         """Return the rows from one on up to a point, and the row where the rest begins (None: there is none)."""
         if SEQUENCE not in self.table.column_names:

@@ -507,7 +507,7 @@ class _RecordWriter:
         if partitioner.first is not None and len(waiting) > 1:
             table = partitioner.first.merge(table)
         for subtask, part in self._dealt_out(table):
-            for start, rows in frame_slices(len(part), part.nbytes):
+            for start, rows in frame_slices(part):
                 self._sent += 1
                 yield subtask, partitioner.codec.encode(part.slice(start, rows), self._sent)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -13,10 +14,11 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.elements.ownership import all_fixed
 
+_MOST_OF_A_FRAME = 4 * FRAME_BYTES
 _KEYS = b"keys"
 _VALUES = b"values"
 _TYPE = b"type"
@@ -110,6 +112,55 @@ class ElementCodec:
             return Elements(loads(beside[_VALUES]), timestamps.to_pylist(), sequence.to_pylist(), keys)
         timed = None if timestamps.null_count == len(timestamps) else timestamps
         return Elements(keys=keys, columns=Columns(value_type, _one(table, "value"), timed, sequence))
+
+
+def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
+    """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
+    kinds = [batch.columns.type_info for batch in batches if batch.columns is not None]
+    if len(kinds) == len(batches):
+        codec = codec.for_columns(kinds)
+    if not codec.columnar or not kinds:
+        together = Elements()
+        for batch in batches:
+            together.extend(batch)
+        batches = [together]
+    if not codec.columnar:
+        together.keys = keys
+        count = len(together)
+        rows = max(1, FRAME_BYTES * count // max(1, together.nbytes))
+        for start in range(0, count, rows):
+            end = min(start + rows, count)
+            yield from bounded(lambda begin, end: codec.encode(together.between(begin, end)), start, end)
+        return
+    columns = Columns.joined([batch.as_columns(codec.value_type) for batch in batches])
+    values = None
+    if codec.value_type.has_exponents and any(batch.columns is None for batch in batches):
+        values = list(chain.from_iterable(batch.values for batch in batches))
+
+    def encode(begin: int, end: int) -> bytes:
+        there = slice(begin, end)
+        part = columns.slice(begin, end - begin)
+        return codec.encode_columns(part, keys[there], None if values is None else values[there])
+
+    for start, rows in frame_slices(columns.values):
+        yield from bounded(encode, start, start + rows)
+
+
+def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterator[bytes]:
+    """Give the content of a frame for a range of elements, or of several frames where one would be too large.
+
+    Args:
+        encode: makes the content of the elements from one index up to another, which is exclusive.
+        begin: the index of the first.
+        end: the index after the last.
+    """
+    content = encode(begin, end)
+    if len(content) <= _MOST_OF_A_FRAME or end - begin <= 1:
+        yield content
+        return
+    middle = (begin + end) // 2
+    yield from bounded(encode, begin, middle)
+    yield from bounded(encode, middle, end)
 
 
 @lru_cache

@@ -16,9 +16,15 @@ import pyarrow.compute as pc
 
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
+from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.ownership import own_each
 
+FRAME_BYTES = 1 << 18
+"""The size of a frame of many elements, in bytes, before what Arrow or a pickle adds."""
+
 _HANDY = 8_192
+_SAMPLE = 8
+"""How many objects are looked at to find the size of all."""
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """Integers, one for each of some elements."""
@@ -115,10 +121,31 @@ class Elements:
             self._sequence = self._of_columns().sequence.to_numpy().tolist()
         return self._sequence
 
+    def numbers(self) -> Numbers:
+        """The number of each element, as an array."""
+        if self._sequence is None:
+            numbers: Numbers = self._of_columns().sequence.to_numpy()
+            return numbers
+        return np.array(self._sequence, np.int64)
+
     @property
     def first(self) -> int:
         """The number of the first element."""
         return self._of_columns().first if self._sequence is None else self._sequence[0]
+
+    @property
+    def nbytes(self) -> int:
+        """About how many bytes the elements take on their way, without keys and timestamps.
+
+        Of Python objects, a few are looked at; those that cannot be pickled count for nothing.
+        """
+        if self._columns is not None:
+            return int(self._columns.values.nbytes)
+        values = self.values[:: max(1, len(self) // _SAMPLE)]
+        try:
+            return len(dumps(values)) * len(self) // len(values) if values else 0
+        except Exception:  # whatever a user's class raises; it is told where they are sent
+            return 0
 
     def as_columns(self, type_info: TypeInformation) -> Columns:
         """The elements without their keys as columns, also where they have none yet.
@@ -330,7 +357,6 @@ def _turns(keys: Sequence[Any], input_of: Numbers, order: Numbers) -> Numbers:
     return turns
 
 
-_FRAME_BYTES = 1 << 18
 _SMALL_BYTES = 1 << 30
 
 
@@ -404,15 +430,21 @@ class Columns:
         return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
 
 
-def frame_slices(rows: int, size: int, at_most: int = _FRAME_BYTES) -> Iterator[tuple[int, int]]:
-    """Cut `rows` rows of `size` bytes into parts of `at_most` bytes: where each starts, and how many rows it has.
+def frame_slices(content: Any, at_most: int = FRAME_BYTES) -> Iterator[tuple[int, int]]:
+    """Cut an array, record batch or table into parts of about `at_most` bytes: where each starts, and its rows.
 
     A frame is a row for Spark, which copies it whole, several times: half a MB is what Java's garbage collector still
-    takes for an ordinary object, in a heap of the usual size.
+    takes for an ordinary object, in a heap of the usual size. A part has more than twice as many bytes only where it
+    is a single row, however unequal the rows are.
     """
-    at_once = max(1, at_most * rows // max(1, size))
+    rows = len(content)
+    at_once = max(1, at_most * rows // max(1, content.nbytes))
     for start in range(0, rows, at_once):
-        yield start, min(at_once, rows - start)
+        part = content.slice(start, at_once)
+        if at_once < rows and len(part) > 1 and part.nbytes > 2 * at_most:
+            yield from ((start + within, count) for within, count in frame_slices(part, at_most))
+        else:
+            yield start, len(part)
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from eventide.runtime.exchange.partitioners import Codec, Payload
@@ -44,6 +45,8 @@ END_OF_BATCH = 1 << 30
 
 END_OF_INPUT = (1 << 31) - 1
 """The point at which the input as a whole ends."""
+
+_LAST = (1 << 63) - 1
 
 BY_ELEMENT = -2
 """Stands for a point where each element has its own: its number in its channel."""
@@ -82,10 +85,10 @@ class Frame:
         return b"".join((head, channel, padding, _content_to_bytes(self.signal, self.content)))
 
     @classmethod
-    def from_bytes(cls, target: int, subtask: int, data: bytes) -> Frame:
+    def from_bytes(cls, target: int, subtask: int, data: bytes | memoryview) -> Frame:
         """The inverse of :meth:`to_bytes`."""
         signal, point, edge, task, length = _HEADER.unpack_from(data)
-        channel = data[_HEADER.size : _HEADER.size + length].decode()
+        channel = bytes(data[_HEADER.size : _HEADER.size + length]).decode()
         content = _content_from(Signal(signal), memoryview(data)[_content_start(length) :])
         return cls(target, subtask, Signal(signal), point, edge, channel, content, task)
 
@@ -159,33 +162,72 @@ def _content_from(signal: Signal, data: memoryview) -> Any:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+PIECE_BYTES = 256 << 20
+"""How many bytes of the input of a subtask are handled at once, about; Python objects count four times their pickle."""
+
+_OBJECTS = 4
+
+
+@dataclass(slots=True)
 class _Waiting:
-    """A payload whose elements from index ``begin`` on have not taken effect yet."""
+    """A frame of elements, of which those from index ``begin`` on have not taken effect yet.
+
+    ``payload`` is what it holds; None where that is decoded when it is asked for, and then ``number`` is the number of
+    its next element in its channel, or None where its elements have no numbers any more.
+    """
 
     edge: int
     point: int
-    payload: Payload
+    content: Any
+    codec: Codec
+    payload: Payload | None
+    number: int | None = None
+    weight: int = 0
     begin: int = 0
+    is_done: bool = False
+
+    def is_due(self, point: int) -> bool:
+        """Whether some of it may take effect up to a point."""
+        if self.point == BY_ELEMENT:
+            return self.number is None or self.number <= point
+        return self.point <= point
+
+    def take(self, point: int, until: int | None) -> Payload | None:
+        """Return what takes effect up to a point, of elements with numbers up to another; None if there is nothing."""
+        payload = self.codec.decode(self.content) if self.payload is None else self.payload
+        limit = until
+        if self.point == BY_ELEMENT:
+            limit = point if until is None else min(point, until)
+        taken: Payload | None = payload
+        rest: int | None = None
+        if limit is not None or self.begin:
+            taken, rest = payload.cut(self.begin, _LAST if limit is None else limit)
+        self.begin, self.payload, self.is_done = rest or 0, payload, rest is None
+        if self.number is not None and limit is not None:
+            self.number = max(self.number, limit + 1)
+        return taken
 
 
 class Inbox:
     """The frames of a micro-batch: elements by the point at which they take effect, and what is reported at each.
 
     The order of elements is defined: by edge, channel, task and number, whatever the order in which frames came.
+
+    Args:
+        frames: the frames.
+        codecs: how the elements of each edge are read.
+        piece_bytes: how many bytes are taken at once; all of fewer.
     """
 
-    def __init__(self, frames: Iterable[Frame], codecs: Mapping[int, Codec]) -> None:
-        waiting = []
+    def __init__(self, frames: Iterable[Frame], codecs: Mapping[int, Codec], piece_bytes: int = PIECE_BYTES) -> None:
         self._reports: dict[int, list[tuple[int, WatermarkReport]]] = {}
         self.ended_sources: list[int] = []
         self.observed: list[Frame] = []
         """Frames for the observer of the task."""
+        elements = []
         for frame in frames:
             if frame.signal is Signal.ELEMENTS:
-                payload = codecs[frame.edge].decode(frame.content)
-                order = (frame.edge, frame.channel, frame.task, payload.first)
-                waiting.append((order, _Waiting(frame.edge, frame.point, payload)))
+                elements.append(frame)
             elif frame.signal is Signal.END_OF_SOURCE:
                 self.ended_sources.append(frame.edge)
             elif frame.signal is Signal.OBSERVED:
@@ -193,7 +235,24 @@ class Inbox:
             else:
                 for report in frame.content:
                     self._reports.setdefault(report.point, []).append((frame.edge, report))
+        self._piece_bytes = piece_bytes
+        self._is_whole = sum(len(frame.content) for frame in elements) * _OBJECTS <= piece_bytes
+        waiting = [self._read(frame, codecs[frame.edge]) for frame in elements]
         self._waiting = [one for _, one in sorted(waiting, key=lambda entry: entry[0])]
+
+    def _read(self, frame: Frame, codec: Codec) -> tuple[tuple[int, str, int, int], _Waiting]:
+        """A frame with its place in the order; of much input, its Python objects are made again when they are taken."""
+        payload = codec.decode(frame.content)
+        order = (frame.edge, frame.channel, frame.task, payload.first)
+        one = _Waiting(frame.edge, frame.point, frame.content, codec, payload)
+        if not self._is_whole:
+            numbers = payload.numbers()
+            one.number = None if numbers is None else int(numbers[0])
+            one.weight = len(frame.content) * (1 if payload.is_unread else _OBJECTS)
+            one.payload = payload if payload.is_unread else None
+            # A frame whose elements are not in the order of their numbers cannot be cut by them.
+            self._is_whole = numbers is not None and bool((numbers[1:] < numbers[:-1]).any())
+        return order, one
 
     def points(self) -> list[int]:
         """The points at which something is reported, and the end of the micro-batch in any case."""
@@ -210,18 +269,41 @@ class Inbox:
 
     def elements_until(self, point: int) -> list[tuple[int, Payload]]:
         """The elements that take effect up to a point, and have not been asked for before, each with its edge."""
-        taken: list[tuple[int, Payload]] = []
-        left: list[_Waiting] = []
-        for waiting in self._waiting:
-            if waiting.point == BY_ELEMENT:
-                payload, rest = waiting.payload.cut(waiting.begin, point)
-                if payload is not None:
-                    taken.append((waiting.edge, payload))
-                if rest is not None:
-                    left.append(replace(waiting, begin=rest))
-            elif waiting.point <= point:
-                taken.append((waiting.edge, waiting.payload))
-            else:
-                left.append(waiting)
-        self._waiting = left
+        return self._take(self._due(point), point, None)
+
+    def pieces_until(self, point: int, edges: Collection[int]) -> Iterator[list[Payload]]:
+        """Give the elements of some edges that take effect up to a point, some at a time where there are many.
+
+        One piece after the other, they are in the order in which an operator brings all of them: elements of several
+        channels by their numbers, and then by channel. So not all of them have to be Python objects at once.
+        """
+        while due := [one for one in self._due(point) if one.edge in edges]:
+            some, until = (due, None) if self._is_whole else _piece(due, self._piece_bytes)
+            payloads = [payload for _, payload in self._take(some, point, until)]
+            if payloads:
+                yield payloads
+            if until is None and some is due:
+                return
+
+    def _due(self, point: int) -> list[_Waiting]:
+        return [one for one in self._waiting if one.is_due(point)]
+
+    def _take(self, some: list[_Waiting], point: int, until: int | None) -> list[tuple[int, Payload]]:
+        taken = [(one.edge, payload) for one in some if (payload := one.take(point, until)) is not None]
+        self._waiting = [one for one in self._waiting if not one.is_done]
         return taken
+
+
+def _piece(due: list[_Waiting], size: int) -> tuple[list[_Waiting], int | None]:
+    """The frames of one piece, and the number up to which elements are taken of them; None: all are."""
+    if any(one.number is None for one in due):
+        count = sum(1 for total in accumulate(one.weight for one in due) if total <= size)
+        return (due, None) if count >= len(due) else (due[: max(1, count)], None)
+    by_number = sorted(due, key=lambda one: one.number or 0)
+    total = 0
+    for at, one in enumerate(by_number):
+        total += one.weight
+        if total > size and (one.number or 0) > (by_number[0].number or 0):
+            first = {id(each) for each in by_number[:at]}
+            return [each for each in due if id(each) in first], (one.number or 0) - 1
+    return due, None

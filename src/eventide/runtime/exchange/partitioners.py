@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.elements import Columns, Elements, frame_slices
+from eventide.runtime.elements.codec import ElementCodec, encoded
+from eventide.runtime.elements.elements import Columns, Elements, Numbers
 from eventide.runtime.elements.keys import has_nan, owners
 from eventide.runtime.elements.ownership import own_each
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, key_parts, keys_in, selectors
@@ -33,8 +33,15 @@ class Payload(Protocol):
     def first(self) -> int:
         """The number of its first element in its channel."""
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether there is no Python object yet for what it holds."""
+
     def __len__(self) -> int:
         """How many elements it stands for."""
+
+    def numbers(self) -> Numbers | None:
+        """The number of each element in its channel; None where what it holds has none any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Any, int | None]:
         """Return the elements from an index on up to a point of the channel, and the index of the rest.
@@ -199,29 +206,6 @@ class ToAll:
     def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
         """An empty writer of the task with a slot."""
         return _ToAll(_Together(self.codec, 0), subtasks)
-
-
-def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
-    """Give batches, one after the other, as the contents of frames: from their columns where they have them."""
-    kinds = [batch.columns.type_info for batch in batches if batch.columns is not None]
-    if len(kinds) == len(batches):
-        codec = codec.for_columns(kinds)
-    if not codec.columnar or not kinds:
-        together = Elements()
-        for batch in batches:
-            together.extend(batch)
-        batches = [together]
-    if not codec.columnar:
-        together.keys = keys
-        yield codec.encode(together)
-        return
-    columns = Columns.joined([batch.as_columns(codec.value_type) for batch in batches])
-    values = None
-    if codec.value_type.has_exponents and any(batch.columns is None for batch in batches):
-        values = list(chain.from_iterable(batch.values for batch in batches))
-    for start, rows in frame_slices(len(columns), columns.values.nbytes):
-        there = slice(start, start + rows)
-        yield codec.encode_columns(columns.slice(start, rows), keys[there], None if values is None else values[there])
 
 
 @dataclass(frozen=True, slots=True)

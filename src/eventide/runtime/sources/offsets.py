@@ -120,6 +120,27 @@ def next_offsets(
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
 
 
+def deferred(start: Offsets, end: Offsets) -> Offsets:
+    """Return the end of a micro-batch that reads nothing, in place of one that was planned up to ``end``.
+
+    All that was found out when it was planned stays known, such as where new parts begin, so that the micro-batches
+    after it read exactly what it would have read.
+
+    >>> new = {"start": 3, "position": 9, "ended": True, "audience": "", "stop": 9}
+    >>> deferred({}, {"a": new}) == {"a": {**new, "position": 3, "ended": False}}
+    True
+    """
+    nothing: Offsets = {}
+    for part, at in end.items():
+        before = start.get(part, {"position": at["start"]})
+        nothing[part] = at
+        if at["position"] != before["position"]:
+            kept = {name: value for name, value in at.items() if name != "rest"}
+            rest = {"rest": before["rest"]} if "rest" in before else {}
+            nothing[part] = {**kept, **rest, "position": before["position"], "ended": False}
+    return nothing
+
+
 def everything(source: Source, audience: str = "") -> Offsets:
     """Return the offsets of a source after all that it has now."""
     end: Offsets = {}

@@ -34,12 +34,17 @@ from eventide.runtime.observation.observers import ReaderObserver
 from eventide.runtime.sources.offsets import SplitRange
 
 _CHUNK = 8_192
+_CHUNK_BYTES = 8 << 20
+_FIRST_LOOK = 128
+"""The number of elements of a chunk at which its size is looked at first, and then at twice as many each time."""
 _LIST_ITERATOR: type = type(iter([]))
 _BATCHES = {pa.RecordBatch, TimestampedBatch}
 _ASIDE = {Counted, SideOutput, Unreadable}
 _SPECIAL = {type(IDLE), TimestampedValue, Watermark, *_BATCHES}
 
-_FRAME = 65_536
+_WAITING = 65_536
+WAITING_BYTES = 64 << 20
+"""How many elements and bytes of a split, or bytes of a task, wait for more before they are sent."""
 
 
 class SplitReader:
@@ -99,6 +104,7 @@ class SplitReader:
         # No code of a source's runs between the elements of a list: they are looked at together, which is quicker.
         items = [*items] if type(items) is _LIST_ITERATOR else items
         are_fixed = type(items) is list and all_fixed(items)
+        enough = min(_CHUNK, max(_FIRST_LOOK, len(values) + 1))
         for item in items:
             kind = type(item)
             if kind in _ASIDE:
@@ -129,7 +135,11 @@ class SplitReader:
             numbers.append(self._sequence)
             output.idle = False
             self._sequence += 1
-            if len(values) >= _CHUNK:
+            if len(values) >= enough:
+                if len(values) < _CHUNK and chunk.nbytes < _CHUNK_BYTES:
+                    enough = min(_CHUNK, len(values) * 2)
+                    continue
+                enough = min(_CHUNK, _FIRST_LOOK)
                 yield from self.rest()
                 chunk = self._chunk
                 values, timestamps, numbers = chunk.values, chunk.timestamps, chunk.sequence
@@ -288,7 +298,7 @@ class SourceOutput(ChannelOutput):
         except Exception as error:
             during = "after the source"
             raise user_function_error(self._task_output.name, error, during=during, split=self._split) from error
-        if self.waiting >= _FRAME:
+        if self.waiting >= _WAITING or self.waiting_bytes >= WAITING_BYTES:
             yield from self.element_frames()
 
     def finish(

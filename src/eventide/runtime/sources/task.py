@@ -20,7 +20,7 @@ from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
-from eventide.runtime.sources.splits import ReaderOutput, SourceOutput, SplitReader
+from eventide.runtime.sources.splits import WAITING_BYTES, ReaderOutput, SourceOutput, SplitReader
 
 _WAITING = 262_144
 READING = "while it read its source"
@@ -119,7 +119,7 @@ class SourceTask:
         for reader, tag, batch in self._batches(source, readers):
             yield from self._send(reader.output, batch, tag)
             waiting += len(batch)
-            if waiting >= _WAITING:
+            if waiting >= _WAITING or sum(one.output.waiting_bytes for one in readers) >= WAITING_BYTES:
                 for one in readers:
                     yield from one.output.element_frames()
                 waiting = 0

@@ -14,7 +14,15 @@ from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, Hig
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.combiner import Progress
 from eventide.runtime.eventtime.valve import WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, END_OF_INPUT, START_OF_BATCH, Frame, Inbox, WatermarkReport
+from eventide.runtime.exchange.frames import (
+    END_OF_BATCH,
+    END_OF_INPUT,
+    PIECE_BYTES,
+    START_OF_BATCH,
+    Frame,
+    Inbox,
+    WatermarkReport,
+)
 from eventide.runtime.exchange.partitioners import Codec
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, TIMERS_LEFT, Metrics
@@ -119,7 +127,7 @@ class OperatorTask:
 
         There are none where only the clock has gone on.
         """
-        inbox = Inbox(frames, self._spec.codecs)
+        inbox = Inbox(frames, self._spec.codecs, PIECE_BYTES)
         if not self._spec.in_batch:
             self._operator.advance_clock(add_ms(self._clock_ms, -1))
         yield from self._send_outputs(START_OF_BATCH)
@@ -205,7 +213,7 @@ class OperatorTask:
             self._reports.append(WatermarkReport(self._channel, point, progress.watermark, progress.idle))
 
     def _run_to(self, point: int, inbox: Inbox, progress: Progress) -> Iterator[Frame]:
-        self._receive(inbox, point)
+        yield from self._receive(inbox, point)
         if progress.watermark is not None:
             self._operator.advance(progress.watermark)
         if point == END_OF_BATCH:
@@ -221,29 +229,36 @@ class OperatorTask:
                 watermarks.end_batch(is_asked=True)
             self._sent = END_OF_BATCH + 1
 
-    def _receive(self, inbox: Inbox, point: int) -> None:
-        """Hand the elements up to a point to the operator, input by input."""
-        payloads: dict[int, list[Any]] = {}
-        for edge, payload in inbox.elements_until(point):
-            payloads.setdefault(self._spec.input_of[edge], []).append(payload)
-        for number, parts in self._in_turn(payloads):
+    def _receive(self, inbox: Inbox, point: int) -> Iterator[Frame]:
+        """Hand the elements up to a point to the operator, input by input; give what comes out between their pieces.
+
+        The broadcast input comes first. In batch execution the others follow in the order of timestamps, where the
+        operator has keys or windows; else those of an input come in pieces, where there are many.
+        """
+        inputs: dict[int, list[int]] = {number: [] for number in sorted({*self._spec.input_of.values()})}
+        for edge, number in self._spec.input_of.items():
+            inputs[number].append(edge)
+        before = None
+        for number, parts in self._in_turn(inbox, point, inputs):
+            if number == before and not self._spec.in_batch:
+                yield from self._send_outputs(point)
+            before = number
             self._metrics.count(self._spec.name, RECORDS_IN, sum(map(len, parts)))
             self._operator.inputs[number](parts)
 
-    def _in_turn(self, payloads: dict[int, list[Any]]) -> Iterator[tuple[int, list[Any]]]:
-        """The inputs' payloads in the order in which they are handled: the broadcast input comes first.
-
-        In batch execution the others follow in the order of timestamps, where the operator has keys or windows.
-        """
-        first = self._spec.broadcast_input
-        if first is not None and first in payloads:
-            yield first, payloads.pop(first)
-        others = {number: payloads[number] for number in sorted(payloads)}
-        sort = self._spec.operator.sort_inputs
-        if not self._spec.in_batch or sort is None:
-            yield from others.items()
-        else:
-            yield from ((number, [payload]) for number, payload in sort(others))
+    def _in_turn(self, inbox: Inbox, point: int, inputs: dict[int, list[int]]) -> Iterator[tuple[int, list[Any]]]:
+        """Payloads in the order in which they are handled, each with the number of its input."""
+        first, sort = self._spec.broadcast_input, self._spec.operator.sort_inputs
+        if first is not None:
+            yield from ((first, parts) for parts in inbox.pieces_until(point, inputs.pop(first)))
+        if self._spec.in_batch and sort is not None:
+            payloads: dict[int, list[Any]] = {}
+            for edge, payload in inbox.elements_until(point):
+                payloads.setdefault(self._spec.input_of[edge], []).append(payload)
+            yield from ((number, [payload]) for number, payload in sort({n: payloads[n] for n in sorted(payloads)}))
+            return
+        for number, edges in inputs.items():
+            yield from ((number, parts) for parts in inbox.pieces_until(point, edges))
 
     def _send_outputs(self, point: int) -> Iterator[Frame]:
         outputs = self._operator.take_outputs()

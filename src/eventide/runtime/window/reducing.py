@@ -10,6 +10,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.codec import column_of_keys, decode_table, encode_table
+from eventide.runtime.elements.codec import bounded, column_of_keys, decode_table, encode_table
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, own_unless
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, selectors
@@ -199,12 +200,19 @@ class _RecordWriter:
             all_of_it = range(len(keys)) if indices is None else indices.tolist()
             for start in range(0, len(all_of_it), _VALUES_OF_A_FRAME):
                 some = all_of_it[start : start + _VALUES_OF_A_FRAME]
-                self._sent += 1
-                part = Partials(
-                    [keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, self._sent
-                )
+                part = Partials([keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, 0)
                 counts = []  # the first frame tells them
-                yield subtask, self._partitioner.codec.encode(part)
+                for content in bounded(partial(self._encoded, part), 0, len(some)):
+                    yield subtask, content
+
+    def _encoded(self, part: Partials, begin: int, end: int) -> bytes:
+        """Some values of a part as the content of a frame, with a number of its own."""
+        self._sent += 1
+        there = slice(begin, end)
+        counts = [] if begin else part.counts
+        return self._partitioner.codec.encode(
+            Partials(part.keys[there], part.values[there], part.panes[there], counts, self._sent)
+        )
 
     def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
         if self._partitioner.select is None or not keys:
@@ -343,6 +351,14 @@ class Partials:
     def __len__(self) -> int:
         """How many elements are counted here."""
         return sum(number for _, number in self.counts)
+
+    @property
+    def is_unread(self) -> bool:
+        """False: it is Python objects."""
+        return False
+
+    def numbers(self) -> None:
+        """None: what is reduced has no numbers any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
         """All of it: what is reduced has no numbers any more."""

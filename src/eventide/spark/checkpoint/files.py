@@ -1,4 +1,4 @@
-"""The files of a checkpoint: Spark's logs, eventide's records, and how large all of it is. Nothing is written.
+"""The files of a checkpoint: Spark's logs, eventide's records, and how large all of it is.
 
 There is a record for each program that was started on it; the first micro-batch that the program commits makes the
 record count. Records can be read by Spark or from the files themselves.
@@ -7,6 +7,7 @@ record count. Records can be read by Spark or from the files themselves.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,13 @@ from typing import Any, TypeAlias
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import unpacked
 from eventide.runtime.state.operators import check_format
-from eventide.storage import opened
+from eventide.storage import Folder, opened
 
 _PLANNED = "offsets"
 _COMMITTED = "commits"
 _KNOWN_LOG = "v1"
+_STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]*)?\.(?:changelog|zip|delta|snapshot)(?:\.crc)?")
+"""A file of the state after a micro-batch, whose version is the number of the micro-batch after it; or its checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,15 @@ class CheckpointFiles:
         Raises:
             StateError: if it is in a form that is not known here.
         """
+        head, *lines = self.lines_of_plan(number)
+        return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+
+    def lines_of_plan(self, number: int) -> list[str]:
+        """Read the lines of a planned micro-batch in the log: what holds for all of it, and one for each source.
+
+        Raises:
+            StateError: if it is in a form that is not known here.
+        """
         version, _, content = self._text(f"{_PLANNED}/{number}").partition("\n")
         lines = content.splitlines()
         if not lines:
@@ -95,8 +107,31 @@ class CheckpointFiles:
                 f"Spark's log in {self.location}/{_PLANNED}/{number} has the form {version!r}, and {_KNOWN_LOG!r} is "
                 "read here; use the version of eventide that goes with the job's version of Spark"
             )
-        at_ms = int(json.loads(lines[0])["batchTimestampMs"])
-        return Planned(number, at_ms, tuple(_offset(line) for line in lines[1:]))
+        return lines
+
+    def replace_plan(self, number: int, lines: Sequence[str]) -> None:
+        """Write a planned micro-batch into the log in place of what is there. Its job must not be running."""
+        log = Folder(f"{self.location.rstrip('/')}/{_PLANNED}")
+        log.delete(f".{number}.crc")  # Spark's sum of the bytes that were there; it does without one
+        log.write(str(number), "\n".join([_KNOWN_LOG, *lines]).encode())
+
+    def state_of(self, number: int) -> dict[str, list[str]]:
+        """The files that tasks have stored of a micro-batch, by the folder of their operator and partition."""
+        from pyarrow.fs import FileType
+
+        found: dict[str, list[str]] = {}
+        for entry in self._entries("state", recursive=True):
+            version = _STATE_FILE.fullmatch(entry.base_name)
+            if entry.type == FileType.File and version is not None:
+                of_folder = found.setdefault(entry.path.rpartition("/")[0][len(self._root) + 1 :], [])
+                if int(version[1]) == number + 1:
+                    of_folder.append(entry.path)
+        return found
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files of the store, as :meth:`state_of` names them."""
+        for path in paths:
+            self._store.delete_file(path)
 
     def query(self) -> tuple[str, int] | None:
         """The id that Spark has given the query, and when; None if it has not started yet."""

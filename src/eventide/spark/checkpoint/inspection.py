@@ -244,8 +244,8 @@ def _dealt_out(named: Sequence[Mapping[str, str]], lines: Sequence[tuple[Any, An
     """
     if len(lines) == len(named):
         return [[line] for line in lines]
-    ours = [line for line in lines if _is_ours(line)]
-    others = [line for line in lines if not _is_ours(line)]
+    ours = [line for line in lines if is_ours(line)]
+    others = [line for line in lines if not is_ours(line)]
     dealt: list[list[tuple[Any, Any]]] = []
     for source in named:
         if source["kind"] != _DATA_FRAME:
@@ -256,7 +256,8 @@ def _dealt_out(named: Sequence[Mapping[str, str]], lines: Sequence[tuple[Any, An
     return dealt
 
 
-def _is_ours(line: tuple[Any, Any]) -> bool:
+def is_ours(line: tuple[Any, Any]) -> bool:
+    """Whether a line of the log, before and after a micro-batch, is that of an eventide source."""
     return all(
         offset is None or (isinstance(offset, dict) and all(_is_position(at) for at in offset.values()))
         for offset in line
@@ -269,7 +270,7 @@ def _is_position(at: Any) -> bool:
 
 def _parts(committed: Any, planned: Any) -> Iterator[Part]:
     """The parts that one line of the log tells of."""
-    if _is_ours((committed, planned)):
+    if is_ours((committed, planned)):
         before, behind = committed or {}, planned or {}
         for name in {**before, **behind}:
             is_now = before.get(name) or behind[name]

@@ -43,11 +43,14 @@ _SEED = 42
 def frame_batches(frames: Iterable[Frame], ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """Frames as Arrow record batches of a few rows each: frames are large."""
     waiting: list[tuple[int, int, bytes]] = []
+    size = 0
     for frame in frames:
-        waiting.append((frame.target, ids[frame.subtask], frame.to_bytes()))
-        if len(waiting) == _ROWS_PER_BATCH:
+        content = frame.to_bytes()
+        if waiting and (len(waiting) == _ROWS_PER_BATCH or size + len(content) > _BATCH_BYTES):
             yield _batch(waiting)
-            waiting = []
+            waiting, size = [], 0
+        waiting.append((frame.target, ids[frame.subtask], content))
+        size += len(content)
     if waiting:
         yield _batch(waiting)
 
@@ -116,7 +119,7 @@ class RowsOfSink:
 
     def _rows_of(self, values: pa.Array) -> Iterator[pa.RecordBatch]:
         rows = _rows(values)
-        for start, count in frame_slices(len(rows), rows.nbytes, _BATCH_BYTES):
+        for start, count in frame_slices(rows, _BATCH_BYTES):
             part = rows.slice(start, count)
             target = pa.repeat(pa.scalar(self.number, pa.int32()), count)
             others = [pa.nulls(count, field.type) for field in _ARROW][1:]

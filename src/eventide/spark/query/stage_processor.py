@@ -9,10 +9,14 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StringType, StructType
 
+from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
-from eventide.spark.query.frame_rows import FRAME_ROW, frame_of
+from eventide.spark.query.frame_rows import FRAME_ROW
+from eventide.spark.query.held_frames import HeldFrames
 from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.worker import settled
+
+_MOST_BYTES = (1 << 31) - (1 << 20)
 
 
 class StageProcessor(StatefulProcessor):
@@ -58,7 +62,7 @@ class StageProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
         """Called by Spark once per subtask and micro-batch, with all rows for it."""
-        return settled(self._sorted_out(self._ids.index(key[0]), rows))
+        return settled(_of_one_subtask(self._sorted_out(self._ids.index(key[0]), rows)))
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
@@ -67,19 +71,20 @@ class StageProcessor(StatefulProcessor):
         expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
         """Called by Spark, after all rows, for a subtask whose time has come and that had no rows."""
-        return self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs())
+        return _of_one_subtask(self._run(self._ids.index(key[0]), [], timerValues.getCurrentProcessingTimeInMs()))
 
     def _sorted_out(self, subtask: int, rows: Iterator[Row]) -> Iterator[Row]:
-        mine: list[Frame] = []
+        mine: HeldFrames | None = None
         clock_ms = 0
         for row in rows:
             if row.target in self._targets:
-                mine.append(frame_of(row))
+                mine = mine or HeldFrames()
+                mine.add(row)
                 clock_ms = row.clock
             else:
                 yield FRAME_ROW(row.target, row.subtask, row.frame)
-        if mine:
-            yield from self._run(subtask, mine, clock_ms)
+        if mine is not None:
+            yield from self._run(subtask, mine.all(), clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
         from eventide.spark.query.worker import opened_stage
@@ -120,6 +125,24 @@ class StageProcessor(StatefulProcessor):
         """Called by Spark at the end of a task; functions stay open for the next micro-batch."""
 
 
+def _of_one_subtask(rows: Iterator[Row]) -> Iterator[Row]:
+    """Pass on what a subtask gives in a micro-batch, which Spark makes one batch of Arrow of.
+
+    Raises:
+        ProgramError: if it is more than such a batch can have.
+    """
+    size = 0
+    for row in rows:
+        size += len(row.frame)
+        if size > _MOST_BYTES:
+            raise ProgramError(
+                "a subtask gives more than 2 GB in one micro-batch, and Spark takes no more of it at once; let "
+                "micro-batches read less, with env.set_max_rows_per_batch(...), or raise the parallelism. The "
+                "micro-batch at hand is planned already, and 'eventide checkpoint PATH --defer' takes that back"
+            )
+        yield row
+
+
 class MapStateBackend:
     """A :class:`~eventide.runtime.state.backend.Backend` over a ``MapState`` of Spark.
 
@@ -142,7 +165,17 @@ class MapStateBackend:
         return bytes(row[0])
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value under a name."""
+        """Store a value under a name.
+
+        Raises:
+            StateError: if it is too large.
+        """
+        if len(value) > _MOST_BYTES:
+            raise StateError(
+                f"the state {name!r} has {len(value):,} bytes, and Spark's store takes 2 GB at most: one key, or one "
+                "window, holds too many elements. Have a reduce or aggregate function take them in one by one, give "
+                "state a time to live, or let the key tell more apart"
+            )
         self._absent.discard(name)
         self._map_state.updateValue((name,), (value,))
 

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 
 from eventide.common.typeinfo import DictTypeInfo, Types
 from eventide.datastream.functions import in_python
-from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.codec import ElementCodec, encoded
 from eventide.runtime.elements.elements import Columns, Elements
-from eventide.runtime.exchange.partitioners import encoded
 from eventide.testing import local_environment
 
 UNDECLARED = Types.PICKLED_BYTE_ARRAY()
