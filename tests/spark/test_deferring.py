@@ -119,7 +119,14 @@ class LittleRoom(KeyedProcessFunction):
         yield value.n, count
 
 
-@pytest.mark.parametrize("kind", ["own", ".parquet", ".jsonl", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        ".parquet",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("own", ".jsonl")),
+        pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.long]),
+    ],
+)
 def test_what_a_micro_batch_was_too_large_for_comes_once_in_smaller_ones(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
