@@ -176,3 +176,25 @@ def test_a_data_frame_and_its_late_rows_go_through_columns(
     }
     assert len(found) > 40  # all but the windows that no watermark has closed: the input goes on
     assert {(r.user, r.window.start): (r.n, sorted(r.amounts)) for r in found}.items() <= by_window.items()
+
+
+@pytest.mark.parametrize("reads", ["files", "data frame"])
+def test_functions_of_which_it_is_known_what_they_read_get_that_from_files_and_data_frames(
+    spark: SparkSession, env: StreamExecutionEnvironment, orders: str, reads: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if reads == "files":
+        stream = env.from_source(FileSource.parquet(orders).build(), STRATEGY, "orders")
+    else:
+        rows = spark.readStream.schema(spark.read.parquet(orders).schema).parquet(orders)
+        stream = env.from_data_frame(rows, STRATEGY, split_by=["country"], splits=["de", "us"])
+        env.set_available_now()
+    # Whole numbers beyond 64 bits send each batch to the function itself.
+    spent = stream.filter(lambda order: order.amount is not None).map(
+        lambda order: (order["user"], order.amount * 2**62 % 1_000_003)
+    )
+    spent.explain()
+    named = "user, at, amount" if reads == "files" else "user, amount"  # Spark finds the times of a data frame
+    assert f"reads      {named}\n" in capsys.readouterr().out
+    rows_of_all = spark.read.parquet(orders).where("amount IS NOT NULL").collect()
+    expected = Counter((row.user, row.amount * 2**62 % 1_000_003) for row in rows_of_all)
+    assert Counter(spent.execute_and_collect()) == expected

@@ -89,10 +89,13 @@ def test_what_a_killed_compaction_has_begun_is_finished(written, monkeypatch, st
     assert not (written / "_compacting").exists()
 
 
-def test_what_was_not_written_to_its_end_counts_for_nothing(written):
+@pytest.mark.parametrize("plan", [None, "", '["part-00000000-00000.json", "part-0000'])
+def test_what_was_not_written_to_its_end_counts_for_nothing(written, plan):
     before = content(written)
     (written / "_compacting").mkdir()
     (written / "_compacting" / "merged").write_text("half a li")
+    if plan is not None:
+        (written / "_compacting" / "plan.json").write_text(plan)
     compaction(written).run()
     assert content(written) == before
 

@@ -123,9 +123,9 @@ class Compaction:
         if _HIDDEN not in self.parts.folders():
             return
         hidden = self.parts.names(_HIDDEN)
-        if _PLAN.rpartition("/")[2] in hidden:
-            with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
-                first, *others = json.loads(stream.read())
+        planned = self._planned() if _PLAN.rpartition("/")[2] in hidden else []
+        if planned:
+            first, *others = planned
             if _MERGED.rpartition("/")[2] in hidden:
                 self.parts.move(_MERGED, first, may_replace=True)
             there = {*self.parts.names()}
@@ -133,6 +133,16 @@ class Compaction:
                 if name in there:
                     self.parts.delete(name)
         self.parts.delete_folder(_HIDDEN)
+
+    def _planned(self) -> list[str]:
+        """The files that are to become one; none if the plan was not written to its end: nothing was moved then."""
+        with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
+            content = stream.read()
+        try:
+            planned: list[str] = json.loads(content)
+        except ValueError:
+            return []
+        return planned
 
     def _merge_lines(self, group: Sequence[str], stream: pa.NativeFile) -> None:
         is_csv = group[0].endswith(".csv")

@@ -41,7 +41,7 @@ _SHALLOW_COPY: dict[type, Callable[[Any], Any]] = {Row: Row.__copy__, list: list
 
 _COUNTS_EVERY_REFERENCE = sys.implementation.name == "cpython" and sys.version_info < (3, 14)
 UNSHARED: int = next(getrefcount(value) for value in map(str.split, ("",))) if _COUNTS_EVERY_REFERENCE else -1
-"""What `getrefcount` says of an object that nothing refers to but the one variable of a loop: it has no other owner.
+"""The count of `getrefcount` for an object that has no other owner than the variable of a loop.
 
 Later versions of Python leave out references of variables, now and then, and others count in another way. There, no
 object has this number.

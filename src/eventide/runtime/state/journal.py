@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.runs import compressed, decompressed
+from eventide.runtime.state.runs import compressed, content_of, decompressed
 
 Json: TypeAlias = dict[str, Any]
 
@@ -26,6 +26,9 @@ class Journal:
     Args:
         backend: the state of the operator.
         name: the name of the value.
+
+    Raises:
+        StateError: if the base is not there.
 
     >>> from eventide.runtime.state.backend import MemoryBackend
     >>> backend = MemoryBackend()
@@ -50,10 +53,7 @@ class Journal:
             self.content = self._read_with_base(small) if has_base(small) else json.loads(small)
 
     def _read_with_base(self, small: bytes) -> Json:
-        stored = self._backend.get(self._base_name)
-        if stored is None:
-            raise KeyError(f"the base of {self._name!r} is missing in the state")
-        base = decompressed(stored)
+        base = decompressed(content_of(self._backend, self._base_name))
         self._base, self._base_bytes = json.loads(base), len(base)
         content: Json = changed(self._base, json.loads(small)[_CHANGES])
         return content

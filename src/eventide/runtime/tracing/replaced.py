@@ -325,7 +325,7 @@ class _Operator:
 
 
 _CONVERSIONS: list[Callable[[Any], Any]] = [lambda value: value, _text, repr, ascii]
-"""What an f-string does with a value before it formats it, by number: nothing, ``!s``, ``!r`` and ``!a``."""
+"""Conversions of values before an f-string formats them, by number: none, ``!s``, ``!r`` and ``!a``."""
 
 
 def _of_values(flags: int) -> _Operator:

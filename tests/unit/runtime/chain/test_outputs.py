@@ -1,4 +1,4 @@
-"""What a function gives comes out at its output, in its place, with its time, and with no other owner."""
+"""Results of functions come out at their output, in their order, with their time, and with no other owner."""
 
 import pytest
 

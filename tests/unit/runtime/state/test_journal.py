@@ -2,9 +2,11 @@
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide.errors import StateError
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.journal import Journal, has_base, whole
 
@@ -77,3 +79,11 @@ def test_a_large_value_of_an_earlier_version_lies_there_as_a_whole_and_is_read()
     assert journal.content == {"splits": LARGE}
     journal.write({"splits": LARGE})
     assert (has_base(backend.values["gate"]), Journal(backend, "gate").content) == (True, {"splits": LARGE})
+
+
+def test_a_base_that_is_gone_is_an_error_that_says_so():
+    backend = MemoryBackend()
+    Journal(backend, "gate").write({"splits": LARGE})
+    backend.delete("gate/base")
+    with pytest.raises(StateError, match="'gate/base' is named by the head of the state, and is not there"):
+        Journal(backend, "gate")
