@@ -1,6 +1,6 @@
 """Draws the pictures of the page on event time: `python examples/event_time/pictures.py`, into `docs/images`.
 
-They are drawn with matplotlib, which comes with `eventide[demo]`, on white, so that they can be read on any page.
+They are drawn with matplotlib, which comes with `eventide-spark[demo]`, on white, so that they can be read on any page.
 """
 
 from __future__ import annotations

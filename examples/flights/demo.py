@@ -32,7 +32,9 @@ def main() -> int:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         extras = ",".join(sorted(set(needed.values())))
-        print(f"The demo needs {' and '.join(missing)}. To install what it needs: pip install 'eventide[{extras}]'")
+        print(
+            f"The demo needs {' and '.join(missing)}. To install what it needs: pip install 'eventide-spark[{extras}]'"
+        )
         return 2
     with tempfile.TemporaryDirectory(prefix="flights-", ignore_cleanup_errors=True) as folder:
         if options.kafka:

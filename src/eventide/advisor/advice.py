@@ -213,7 +213,7 @@ class Advice:
         """Draw completeness against the bound; the ending of the path says the format (.png, .svg, …).
 
         Raises:
-            ProgramError: matplotlib, which comes with ``eventide[plot]``, is not installed.
+            ProgramError: matplotlib, which comes with the extra ``plot``, is not installed.
         """
         draw(self.disorder, self.recommended.bound_ms, Path(path))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from eventide._distribution import getting
 from eventide.advisor.disorder import Disorder
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
@@ -38,7 +39,7 @@ def draw(found: Disorder, bound_ms: int, path: Path) -> None:
         ProgramError: matplotlib is not installed, or does not know the ending of the path.
     """
     if find_spec("matplotlib") is None:
-        raise ProgramError("pictures need the library matplotlib, which is not installed: pip install 'eventide[plot]'")
+        raise ProgramError(f"pictures need the library matplotlib, which is not installed: {getting('plot')}")
     import matplotlib as mpl
     from matplotlib.figure import Figure
 

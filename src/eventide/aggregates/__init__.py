@@ -238,7 +238,7 @@ def approx_count_distinct(column: str, rsd: float = 0.05) -> ColumnAggregate:
             group; a tenth of it keeps a hundred times as much.
 
     Raises:
-        ProgramError: `column` is no name, `rsd` is out of its range, or `eventide[sketches]` is not installed.
+        ProgramError: `column` is no name, `rsd` is out of its range, or the extra `sketches` is not installed.
 
     >>> approx_count_distinct("user")
     approx_count_distinct('user', rsd=0.05)
@@ -263,7 +263,7 @@ def approx_quantiles(column: str, probabilities: Sequence[float], rank_error: fl
             confidence; 0.0002 to 0.25. 0.005 keeps up to about 16 KB a group.
 
     Raises:
-        ProgramError: `column` is no name, another argument is out of its range, or `eventide[sketches]` is not
+        ProgramError: `column` is no name, another argument is out of its range, or the extra `sketches` is not
             installed.
 
     >>> approx_quantiles("delay", [0.5, 0.99])
@@ -293,7 +293,7 @@ def approx_top_k(column: str, k: int = 5, max_items_tracked: int = 10_000) -> Co
         max_items_tracked: How many different values are kept in the state, `k` to 1,000,000.
 
     Raises:
-        ProgramError: `column` is no name, another argument is out of its range, or `eventide[sketches]` is not
+        ProgramError: `column` is no name, another argument is out of its range, or the extra `sketches` is not
             installed.
 
     >>> from eventide.common import Types

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from eventide._distribution import getting
 from eventide.errors import ProgramError
 
 
@@ -18,5 +19,5 @@ def check_sketches_are_installed(function: str) -> None:
     if find_spec("datasketches") is None:
         raise ProgramError(
             f"{function} needs the library datasketches, which is not installed here: "
-            "pip install 'eventide[sketches]', also where Spark's workers run"
+            f"{getting('sketches')}, also where Spark's workers run"
         )

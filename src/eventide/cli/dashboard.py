@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from eventide._distribution import getting
 from eventide.cli.answers import AsJson, answer, console, found_in, started_spark
 from eventide.errors import ProgramError
 
@@ -70,7 +71,7 @@ def _page_on(location: str, host: str, port: int) -> str:
     try:
         from eventide.dashboard.server import Dashboard
     except ImportError as error:
-        raise ProgramError(f"a page needs {error.name!r}; install it: pip install 'eventide[dashboard]'") from error
+        raise ProgramError(f"a page needs {error.name!r}; install it: {getting('dashboard')}") from error
     try:
         page = Dashboard(host, port)
     except OSError as error:

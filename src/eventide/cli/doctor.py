@@ -23,12 +23,14 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide import __version__
+from eventide._distribution import NAME, getting
 from eventide.cli.answers import AsJson, answer, started_spark
 from eventide.errors import ProgramError
 from eventide.spark.session.java import check_java, java_version
 
-_PACKAGE = "eventide"
-_OF_DEVELOPERS = {"bench", "dev", "docs", "lint", "test"}
+_ANOTHER_PROJECT = "eventide"
+"""A distribution on the public index that has modules of this name, too."""
+_OF_DEVELOPERS = {"bench", "build", "dev", "docs", "lint", "test"}
 _LEAST_FREE_GB = 1
 _LEAST_MEMORY_GB = 2
 _LOCAL_ADDRESS = "127.0.0.1"
@@ -86,6 +88,7 @@ def findings() -> list[Check]:
     """All that can be seen without starting Spark. Nothing heavy is imported: versions are those of the packages."""
     return [
         Check("eventide", f"{__version__}, {os.path.dirname(os.path.dirname(os.path.abspath(__file__)))}"),
+        *another_project(),
         Check("Python", f"{platform.python_version()}, {sys.executable}"),
         java(),
         *libraries(),
@@ -93,6 +96,14 @@ def findings() -> list[Check]:
         local_address(),
         machine(),
     ]
+
+
+def another_project() -> Iterator[Check]:
+    """The project that has this name on the public index, if it is installed beside eventide."""
+    for other in metadata.distributions(name=_ANOTHER_PROJECT):
+        found = f"{_ANOTHER_PROJECT} {other.version} is another project, whose modules have the same names"
+        advice = f"pip uninstall {_ANOTHER_PROJECT}, and then pip install --force-reinstall --no-deps {NAME}"
+        yield Check("another eventide", found, Health.WRONG, advice)
 
 
 def java() -> Check:
@@ -107,7 +118,7 @@ def java() -> Check:
 def libraries() -> Iterator[Check]:
     """The libraries that eventide's package asks for, and those of each extra that is for users."""
     try:
-        package = metadata.distribution(_PACKAGE)
+        package = metadata.distribution(NAME)
     except metadata.PackageNotFoundError:
         advice = "so the versions that it needs are not known here; install it, for instance with: pip install -e ."
         yield Check("libraries", "eventide runs from its source and is not installed", Health.ABSENT, advice)
@@ -122,7 +133,7 @@ def libraries() -> Iterator[Check]:
 def library(requirement: Requirement, extra: str = "") -> Check:
     """One library: whether it is there, in a version that fits."""
     what = f"{requirement.name} ({extra})" if extra else requirement.name
-    get = f"pip install '{_PACKAGE}[{extra}]'" if extra else f"pip install '{requirement.name}{requirement.specifier}'"
+    get = getting(extra) if extra else f"pip install '{requirement.name}{requirement.specifier}'"
     try:
         version = metadata.version(requirement.name)
     except metadata.PackageNotFoundError:
@@ -211,12 +222,12 @@ def _table(found: list[Check]) -> Table:
 
 def _asked_for(extra: str) -> Iterator[Requirement]:
     """Requirements of the package itself, or of an extra; an extra that is made of others is taken apart."""
-    for text in metadata.requires(_PACKAGE) or ():
+    for text in metadata.requires(NAME) or ():
         one = Requirement(text)
         of_the_extra = one.marker is not None and "extra" in str(one.marker)
         if of_the_extra != bool(extra) or (one.marker is not None and not one.marker.evaluate({"extra": extra})):
             continue
-        if one.name == _PACKAGE:
+        if one.name == NAME:
             for part in sorted(one.extras):
                 yield from _asked_for(part)
         else:

@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
+from eventide._distribution import getting
 from eventide.errors import ProgramError
 
 BatchForm: TypeAlias = Literal["arrow", "pandas", "polars"]
@@ -30,7 +31,7 @@ def on_arrow(where: str, function: Any, form: BatchForm) -> Callable[[Any], Any]
             importlib.import_module("polars")
         except ImportError:
             raise ProgramError(
-                f"{where}: form='polars' needs Polars here and on the workers: pip install 'eventide[polars]'"
+                f"{where}: form='polars' needs Polars here and on the workers: {getting('polars')}"
             ) from None
     return function if form == "arrow" else OtherForm(function, form)
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import hand_out_names, says_what_is_absent
+from eventide._distribution import getting
 from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import SourceFunction, in_python
 from eventide.api.source import Source
@@ -233,7 +234,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """Show the jobs of this environment on a page, and tell Prometheus of them at ``/metrics``.
 
         The page is there as long as the process is; environments with one address share it. It needs
-        ``pip install eventide[dashboard]``. Without that, or if the port is taken, a
+        the extra ``dashboard``. Without that, or if the port is taken, a
         :class:`~eventide.errors.DashboardWarning` says so, and jobs run without a page.
 
         Args:
@@ -254,7 +255,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
             dashboard = Dashboard.at(host, port, hosts)
         except ImportError as error:
-            _warn(f"no dashboard: it needs {error.name!r}; install it with: pip install 'eventide[dashboard]'")
+            _warn(f"no dashboard: it needs {error.name!r}; install it with: {getting('dashboard')}")
         except (OSError, OverflowError) as error:
             _warn(f"no dashboard: {host}:{port} cannot be used ({error}); choose another with set_dashboard(port=...)")
         else:
@@ -269,7 +270,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_meter_provider(self, meter_provider: MeterProvider | None = None) -> Self:
         """Tell OpenTelemetry of the jobs of this environment, under the names of :meth:`set_dashboard`'s metrics.
 
-        It needs ``pip install eventide[opentelemetry]``, and warns without that. Where metrics go, and how often, is
+        It needs the extra ``opentelemetry``, and warns without that. Where metrics go, and how often, is
         what the provider has been told.
 
         Args:
@@ -280,7 +281,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
             self._watchers.append(Telemetry.of(meter_provider))
         except ImportError as error:
-            _warn(f"no metrics: that needs {error.name!r}; install it with: pip install 'eventide[opentelemetry]'")
+            _warn(f"no metrics: that needs {error.name!r}; install it with: {getting('opentelemetry')}")
         return self
 
     def add_python_file(self, file_path: str) -> None:

@@ -15,10 +15,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from eventide._distribution import NAME
 from eventide.errors import ProgramError
 
 _LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
-_OURS = "eventide"
 _OF_SPARK = ("pyspark", "py4j")
 """Packages that executors have in any case: those of their own Spark."""
 
@@ -80,7 +80,8 @@ class PythonFolder:
             pip += [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
             pip += [] if for_this_process else [eventide]
             ran = subprocess.run(pip, capture_output=True, text=True, check=False)
-            if ran.returncode != 0 or f"{_OURS} {metadata.version(_OURS)} does not provide the extra" in ran.stderr:
+            no_such_extra = f"{NAME} {metadata.version(NAME)} does not provide the extra"
+            if ran.returncode != 0 or no_such_extra in ran.stderr:
                 raise ProgramError(
                     f"set_python_requirements({requirements!r}): pip could not install them. It said: "
                     f"{ran.stderr.strip()[-2000:]}"
@@ -103,22 +104,23 @@ def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
     Returns:
         What pip is asked for.
     """
-    version = metadata.version(_OURS)
-    extras = metadata.metadata(_OURS).get_all("Provides-Extra") or []
-    lines = ["Metadata-Version: 2.1", f"Name: {_OURS}", f"Version: {version}"]
+    version = metadata.version(NAME)
+    extras = metadata.metadata(NAME).get_all("Provides-Extra") or []
+    lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version}"]
     lines += [f"Provides-Extra: {extra}" for extra in extras]
     lines += [f"Requires-Dist: {needed}" for needed in _needs(for_this_process)]
-    with zipfile.ZipFile(folder / f"{_OURS}-{version}-1-py3-none-any.whl", "w") as wheel:
-        info = f"{_OURS}-{version}.dist-info"
+    stem = f"{NAME.replace('-', '_')}-{version}"
+    with zipfile.ZipFile(folder / f"{stem}-1-py3-none-any.whl", "w") as wheel:
+        info = f"{stem}.dist-info"
         wheel.writestr(f"{info}/METADATA", "\n".join([*lines, ""]))
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
-    return f"{_OURS}=={version}"
+    return f"{NAME}=={version}"
 
 
 def _needs(for_this_process: bool) -> Iterator[Requirement]:
     """The requirements of eventide and its extras, in the versions of this process, or in any that will do."""
-    for needed in map(Requirement, metadata.requires(_OURS) or ()):
+    for needed in map(Requirement, metadata.requires(NAME) or ()):
         here = next((found.version for found in metadata.distributions(name=needed.name)), None)
         if needed.name in _OF_SPARK or (for_this_process and here is not None):
             continue

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from eventide._distribution import getting
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
         from eventide.storage.hdfs import opened_hdfs
     except ImportError as error:
         raise ProgramError(
-            "HDFS needs the library hdfs-native, which is not installed here: pip install 'eventide[hdfs]', also where "
+            f"HDFS needs the library hdfs-native, which is not installed here: {getting('hdfs')}, also where "
             "Spark's workers run"
         ) from error
     return opened_hdfs

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import quoteattr
 
+from eventide._distribution import getting
 from eventide.errors import EventideError, ProgramError
 from eventide.spark.session.java import check_java
 from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
@@ -244,7 +245,7 @@ class KafkaBroker:
             try:
                 from confluent_kafka.admin import AdminClient
             except ImportError as error:
-                raise ProgramError("topics are made with confluent-kafka: pip install 'eventide[kafka]'") from error
+                raise ProgramError(f"topics are made with confluent-kafka: {getting('kafka')}") from error
             self._admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         return self._admin
 

@@ -23,15 +23,15 @@ def package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "nowhere-to-be-found>=2,<3",
         "never-on-this-system; sys_platform == 'amiga'",
         'hypothesis<1; extra == "sketches"',
-        'eventide[sketches]; extra == "both"',
+        'eventide-spark[sketches]; extra == "both"',
         'absent-one; extra == "both"',
-        'eventide[both]; extra == "dev"',
+        'eventide-spark[both]; extra == "dev"',
     ]
-    folder = tmp_path / "eventide-1.dist-info"
+    folder = tmp_path / "eventide_spark-1.dist-info"
     folder.mkdir()
     extras = "".join(f"Provides-Extra: {extra}\n" for extra in ("sketches", "both", "dev"))
     lines = "".join(f"Requires-Dist: {one}\n" for one in asked)
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: eventide\nVersion: 1\n{lines}{extras}")
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.4\nName: eventide-spark\nVersion: 1\n{lines}{extras}")
     monkeypatch.syspath_prepend(tmp_path)
 
 
@@ -42,14 +42,25 @@ def test_libraries_are_those_that_the_package_asks_for_and_those_of_its_extras()
     assert list(doctor.libraries()) == [
         Check("pytest", here),
         Check("nowhere-to-be-found", "not installed", Health.WRONG, "pip install 'nowhere-to-be-found<3,>=2'"),
-        Check("hypothesis (both)", newer, Health.WRONG, "pip install 'eventide[both]'"),
-        Check("absent-one (both)", "not installed", Health.ABSENT, "pip install 'eventide[both]'"),
-        Check("hypothesis (sketches)", newer, Health.WRONG, "pip install 'eventide[sketches]'"),
+        Check("hypothesis (both)", newer, Health.WRONG, "pip install 'eventide-spark[both]'"),
+        Check("absent-one (both)", "not installed", Health.ABSENT, "pip install 'eventide-spark[both]'"),
+        Check("hypothesis (sketches)", newer, Health.WRONG, "pip install 'eventide-spark[sketches]'"),
     ]
 
 
 def test_a_library_that_fits_is_fine() -> None:
     assert doctor.library(Requirement("pytest>=1")) == Check("pytest", metadata.version("pytest"))
+
+
+def test_another_project_of_the_same_name_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert list(doctor.another_project()) == []
+    folder = tmp_path / "eventide-0.0.0a16.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.4\nName: eventide\nVersion: 0.0.0a16\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    [found] = doctor.another_project()
+    assert (found.state, found.found.split(" is ")[0]) == (Health.WRONG, "eventide 0.0.0a16")
+    assert found.advice.startswith("pip uninstall eventide, and then pip install --force-reinstall")
 
 
 def test_a_java_that_is_missing_is_wrong_and_the_advice_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,21 +6,22 @@ from importlib import metadata
 import pytest
 from packaging.metadata import Metadata
 
+from eventide._distribution import NAME
 from eventide.errors import ProgramError
 from eventide.runtime.python_folder import PythonFolder, write_wheel_without_modules
 
-VERSION = metadata.version("eventide")
+VERSION = metadata.version(NAME)
 
 
 def needs(tmp_path, extra="", *, for_this_process=False):
     """The requirements that pip reads in the wheel of eventide, with an extra."""
-    assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"eventide=={VERSION}"
+    assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"{NAME}=={VERSION}"
     [file] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(file) as wheel:
-        assert {name.partition("/")[0] for name in wheel.namelist()} == {f"eventide-{VERSION}.dist-info"}
-        found = Metadata.from_email(wheel.read(f"eventide-{VERSION}.dist-info/METADATA"))
-    assert (found.name, str(found.version)) == ("eventide", VERSION)
-    assert found.provides_extra == metadata.metadata("eventide").get_all("Provides-Extra")
+        assert {name.partition("/")[0] for name in wheel.namelist()} == {f"eventide_spark-{VERSION}.dist-info"}
+        found = Metadata.from_email(wheel.read(f"eventide_spark-{VERSION}.dist-info/METADATA"))
+    assert (found.name, str(found.version)) == (NAME, VERSION)
+    assert found.provides_extra == metadata.metadata(NAME).get_all("Provides-Extra")
     needed = [one for one in found.requires_dist or [] if one.marker is None or one.marker.evaluate({"extra": extra})]
     return {f"{one.name}[{','.join(one.extras)}]" if one.extras else one.name: one for one in needed}
 
@@ -47,7 +48,7 @@ def installed(tmp_path, *lines):
 def test_what_eventide_needs_comes_in_the_versions_of_this_process(tmp_path):
     needed = needs(tmp_path)
     assert str(needed["pyarrow"].specifier) == f"=={metadata.version('pyarrow')}"
-    assert not {"pyspark", "py4j", "eventide", "confluent-kafka[schemaregistry]"} & {*needed}
+    assert not {"pyspark", "py4j", NAME, "confluent-kafka[schemaregistry]"} & {*needed}
 
 
 def test_an_extra_needs_what_it_stands_for(tmp_path):
@@ -64,12 +65,12 @@ def test_what_this_process_has_is_not_needed_again(tmp_path):
 def test_lines_are_read_as_by_pip_and_the_eventide_of_an_index_is_left_there(tmp_path):
     for name in ("eventide_test_one", "eventide_test_two"):
         write_wheel(tmp_path, name, name)
-    write_wheel(tmp_path, "eventide", "eventide_of_an_index", VERSION)
+    write_wheel(tmp_path, "eventide_spark", "eventide_of_an_index", VERSION)
     (tmp_path / "more.txt").write_text("eventide-test-two\n")
-    lines = ("-r more.txt", "Eventide[kafka] >= 0.1  # the source", "eventide-test-one")
+    lines = ("-r more.txt", "Eventide_Spark[kafka] >= 0.1  # the source", "eventide-test-one")
     assert installed(tmp_path, *lines) == ["eventide_test_one", "eventide_test_two"]
 
 
 def test_an_extra_that_there_is_not_is_refused(tmp_path):
-    with pytest.raises(ProgramError, match=r"eventide \S+ does not provide the extra 'kafak'"):
-        installed(tmp_path, "eventide[kafak]")
+    with pytest.raises(ProgramError, match=r"eventide-spark \S+ does not provide the extra 'kafak'"):
+        installed(tmp_path, "eventide-spark[kafak]")

@@ -1,4 +1,4 @@
-"""Messages of Avro, each a record without its schema; read and written by fastavro, which ``eventide[avro]`` brings."""
+"""Messages of Avro, each a record without its schema; read and written by fastavro, which the extra ``avro`` brings."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+from eventide._distribution import getting
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of, said
 from eventide.errors import DataError, ProgramError
@@ -46,7 +47,7 @@ def library() -> Any:
         return import_module("fastavro")
     except ImportError as error:
         raise ProgramError(
-            "Avro needs the library fastavro, which is not installed here: pip install 'eventide[avro]', also where "
+            f"Avro needs the library fastavro, which is not installed here: {getting('avro')}, also where "
             "Spark's workers run"
         ) from error
 
@@ -55,7 +56,7 @@ def library() -> Any:
 class AvroSchema:
     """A schema of Avro; made by :meth:`parse_string` or :meth:`parse_file`. PyFlink: ``AvroSchema``.
 
-    It needs the package fastavro, which comes with ``eventide[avro]``.
+    It needs the package fastavro, which comes with the extra ``avro``.
     """
 
     text: str

@@ -37,7 +37,7 @@ class KafkaSource(Source[T_co]):
     as their event time unless the strategy has an assigner. Offsets are kept in the job's checkpoint; those that are
     committed to the group are for monitoring.
 
-    It needs the package confluent-kafka, which comes with ``eventide[kafka]``.
+    It needs the package confluent-kafka, which comes with the extra ``kafka``.
 
     >>> from eventide.common import SimpleStringSchema
     >>> source = (

@@ -1,4 +1,4 @@
-"""The client library, confluent-kafka, which ``eventide[kafka]`` brings, and the meaning of its errors.
+"""The client library, confluent-kafka, which the extra ``kafka`` brings, and the meaning of its errors.
 
 It is loaded where a client is made.
 """
@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from eventide._distribution import getting
 from eventide.errors import DataError, EventideError, ProgramError
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def library(part: str = "") -> Any:
         return import_module(f"confluent_kafka.{part}" if part else "confluent_kafka")
     except ImportError as error:
         raise ProgramError(
-            "Kafka needs the library confluent-kafka, which is not installed here: pip install 'eventide[kafka]', also "
+            f"Kafka needs the library confluent-kafka, which is not installed here: {getting('kafka')}, also "
             "where Spark's workers run"
         ) from error
 

@@ -1,4 +1,4 @@
-"""Kafka as source and as sink (PyFlink: ``pyflink.datastream.connectors.kafka``), with ``eventide[kafka]``.
+"""Kafka as source and as sink (PyFlink: ``pyflink.datastream.connectors.kafka``), with the extra ``kafka``.
 
 Names are imported when they are first used: a worker that writes does not load what reads.
 """

@@ -1,4 +1,4 @@
-"""Messages of Avro, each a record without its schema; read and written by fastavro, which ``eventide[avro]`` brings."""
+"""Messages of Avro, each a record without its schema; read and written by fastavro, which the extra ``avro`` brings."""
 
 from eventide._absent import hand_out_names
 from eventide.connectors.formats.avro import *

@@ -1,4 +1,4 @@
-"""Messages of Avro that name their schema in a registry, in Confluent's wire format; with ``eventide[kafka]``."""
+"""Messages of Avro that name their schema in a registry, in Confluent's wire format; with the extra ``kafka``."""
 
 from eventide._absent import hand_out_names
 from eventide.connectors.formats.avro_confluent import *

@@ -20,6 +20,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide._distribution import getting
 from eventide.common.configuration import Configuration
 from eventide.errors import ProgramError
 from eventide.runtime.python_folder import new_folder
@@ -166,7 +167,7 @@ def _remote_session(configuration: Configuration | None) -> SparkSession:
         settings: dict[str, bool | float | int | str | None] = {**configuration.to_dict()} if configuration else {}
         return SparkSession.builder.config(map=settings).getOrCreate()
     except ImportError as error:
-        raise ProgramError(f"{error}; what Spark Connect needs comes with: pip install 'eventide[connect]'") from error
+        raise ProgramError(f"{error}; what Spark Connect needs comes with: {getting('connect')}") from error
 
 
 @contextmanager
