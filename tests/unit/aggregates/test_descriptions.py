@@ -191,5 +191,5 @@ def test_options_out_of_their_range_are_refused(make, message):
 @pytest.mark.parametrize("make", [approx_count_distinct, lambda column: approx_quantiles(column, [0.5]), approx_top_k])
 def test_a_sketch_without_its_library_is_refused_when_it_is_made(make, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasketches", None)
-    with pytest.raises(ProgramError, match=r"approx_\w+ needs the library datasketches.*pip install 'eventide\[sketc"):
+    with pytest.raises(ProgramError, match=r"approx_\w+ needs the library datasketches.*'eventide-spark\[sketc"):
         make("x")

@@ -399,7 +399,7 @@ class TestManyAtOnce:
 
 def test_avro_without_its_library_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(ProgramError, match=r"pip install 'eventide\[avro\]'"):
+    with pytest.raises(ProgramError, match=r"pip install 'eventide-spark\[avro\]'"):
         AvroSchema.parse_string('"string"')
 
 

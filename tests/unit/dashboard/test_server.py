@@ -214,7 +214,7 @@ def test_a_library_that_is_missing_is_a_warning(monkeypatch, setting, missing, e
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", imported)
     with pytest.warns(
-        DashboardWarning, match=rf"needs '{missing}'; install it with: pip install 'eventide\[{extra}\]'"
+        DashboardWarning, match=rf"needs '{missing}'; install it with: pip install 'eventide-spark\[{extra}\]'"
     ):
         getattr(local_environment(), setting)()
 

@@ -59,7 +59,9 @@ def test_what_arrow_does_not_know_is_refused():
 def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hdfs_native.fsspec", None)
     monkeypatch.delitem(sys.modules, "eventide.storage.hdfs", raising=False)
-    with pytest.raises(ProgramError, match=r"HDFS needs the library hdfs-native.* pip install 'eventide\[hdfs\]'"):
+    with pytest.raises(
+        ProgramError, match=r"HDFS needs the library hdfs-native.* pip install 'eventide-spark\[hdfs\]'"
+    ):
         opened("hdfs://namenode:8020/without-library")
 
 
