@@ -188,6 +188,7 @@ def views(spark: Any, read: Callable[[Kind], Any]) -> Iterator[None]:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_every_query_gives_what_batch_sql_gives(spark: Any, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     files.write(RECIPE, tmp_path / "events", chunks=2, splits=2)
     on_spark = OF_EVENT_TIME if pytestconfig.getoption("all_scenarios") else ON_SPARK

@@ -101,7 +101,9 @@ def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(br
     assert (values(broker, topic), marks(sink)) == ([b"whole"], [Mark(1, "id")])
 
 
-@pytest.mark.parametrize(("strategy", "patience_ms"), [("none", "60000"), ("rebootstrap", "25000")])
+@pytest.mark.parametrize(
+    ("strategy", "patience_ms"), [("none", "60000"), pytest.param("rebootstrap", "25000", marks=pytest.mark.long)]
+)
 def test_a_transaction_lives_through_the_death_of_the_broker(
     broker: KafkaBroker, strategy: str, patience_ms: str
 ) -> None:

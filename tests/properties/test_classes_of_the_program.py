@@ -26,6 +26,7 @@ def run(host, checkpoint, events, until, bound=3):
     return json.loads(ran.stdout.decode().splitlines()[-1])
 
 
+@pytest.mark.long
 @settings(max_examples=6)
 @given(st.sampled_from(["twin", "worker"]), BATCHES, st.data())
 def test_elements_keys_windows_and_state_are_one_across_a_restart(tmp_path_factory, host, batches, data):

@@ -44,6 +44,7 @@ def _killed_before_its_last_commit(checkpoint: Path) -> int:
     return last
 
 
+@pytest.mark.long
 @in_steps
 def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, tmp_path: Path) -> None:
     one = tmp_path / "one"
