@@ -282,10 +282,6 @@ _DYNAMIC = (
     "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
 _INTERNAL = "it is a part that PyFlink makes for itself, and programs have no use for it"
-_SAVEPOINT = (
-    "a savepoint is written of a job that has stopped: cancel() it, or let it end with set_available_now(), and call "
-    "`eventide savepoint CHECKPOINT TARGET`"
-)
 _ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
 _LISTING = (
     "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
@@ -393,8 +389,6 @@ MEMBERS = {
     },
     "JobClient": {
         "get_accumulators": _ACCUMULATORS,
-        "stop_with_savepoint": _SAVEPOINT,
-        "trigger_savepoint": _SAVEPOINT,
     },
     "JobExecutionResult": {"get_accumulator_result": _ACCUMULATORS, "get_all_accumulator_results": _ACCUMULATORS},
     "TypeInformation": {

@@ -77,6 +77,7 @@ DIFFERENCES = {
     f"{_ENVIRONMENT}.add_python_archive": "takes `.tar`, `.tar.gz` and `.tgz` files too",
     f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",
     f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
+    "common.job_client.JobClient.stop_with_savepoint": "closes no windows first; open ones are in the savepoint",
     f"{_CHECKPOINTS}.set_checkpointing_mode": "without effect: exactly once, whatever was set; a warning says so",
     **_members(
         _CHECKPOINTS,

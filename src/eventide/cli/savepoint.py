@@ -1,4 +1,4 @@
-"""``eventide savepoint``: from the checkpoint of a stopped job to where another begins."""
+"""``eventide savepoint``: from the checkpoint of a job to where another begins."""
 
 from __future__ import annotations
 
@@ -29,26 +29,34 @@ def savepoint(
             help="Read a micro-batch again that was not finished and may be in sinks; it may come twice then.",
         ),
     ] = False,
+    running: Annotated[
+        bool,
+        typer.Option(
+            "--running",
+            help="The job may be running, and go on. What it does after its last finished micro-batch is left out.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a savepoint of a stopped job: its state as rows in Parquet, and the positions of its sources.
+    """Write a savepoint of a job: its state as rows in Parquet, and the positions of its sources.
 
     A program begins with it by `env.from_savepoint(TARGET)`, with a new checkpoint: under another parallelism, with
     other operators, on another machine. The program is not needed here: Spark reads the checkpoint, and writes nothing
-    there. The job must have ended, and have finished what it began, unless no sink has anything of that; a run with
-    `env.set_available_now()` does both.
+    there. Unless --running is given, the job must have ended, and have finished what it began, if a sink may have
+    anything of that; a run with `env.set_available_now()` does both.
 
     For example:
 
         eventide savepoint /data/jobs/orders /data/savepoints/orders-1
         eventide savepoint /data/jobs/orders s3://bucket/orders-1 --parallelism 8
+        eventide savepoint /data/jobs/orders /data/savepoints/on-trial --running
     """
     found_in(checkpoint)  # what is not a checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):
         from eventide.spark.checkpoint.savepoint import take_savepoint
 
-        taken = take_savepoint(spark, checkpoint, target, parallelism=parallelism, repeat=repeat)
+        taken = take_savepoint(spark, checkpoint, target, parallelism=parallelism, repeat=repeat, running=running)
     say(taken, as_json=as_json)
 
 

@@ -203,6 +203,12 @@ class BatchProgress:
         return self.began_ms + self.took_ms
 
 
+_NO_SAVEPOINT = (
+    "there is no running job to take a savepoint of: jobs have savepoints while they run on Spark as streams; that of "
+    "one that has ended is written by `eventide savepoint CHECKPOINT TARGET`"
+)
+
+
 @says_what_is_absent
 class JobClient(ABC):
     """A running job. What PyFlink gives as a future is one here too: call its ``result()``."""
@@ -218,6 +224,45 @@ class JobClient(ABC):
     @abstractmethod
     def cancel(self) -> Future[None]:
         """Stop the job; it can go on later from its checkpoint, which repeats a micro-batch that was interrupted."""
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
+        """Begin to write a savepoint of what the last finished micro-batch has left; the job goes on meanwhile.
+
+        A job that begins with it by ``env.from_savepoint(...)`` reads again what this one reads after that micro-batch.
+        It is for a copy of the job with output of its own, such as a new version on trial, or for a backup.
+
+        Args:
+            savepoint_directory: Where the savepoint gets a directory of its own; by default what
+                ``env.set_default_savepoint_directory(...)`` said.
+
+        Returns:
+            The directory of the savepoint, when it is complete. Its ``result()`` raises a StateError if no micro-batch
+            is finished yet, or the job removes old state faster than it can be copied.
+
+        Raises:
+            ProgramError: No directory is known, or the job does not run on Spark as a stream.
+        """
+        raise ProgramError(_NO_SAVEPOINT)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> Future[str]:
+        """Stop the job after the micro-batch that it is in, and write a savepoint of what that has left.
+
+        The job has ended then, as one whose sources have: its result says so. Nothing is read or written twice by a
+        job that begins with the savepoint.
+
+        Args:
+            advance_to_end_of_event_time: Has to be False: no watermark is sent that closes all windows.
+            savepoint_directory: As with :meth:`trigger_savepoint`.
+
+        Returns:
+            The directory of the savepoint, when it is complete. Its ``result()`` raises what made the job fail.
+
+        Raises:
+            ProgramError: As with :meth:`trigger_savepoint`, or the end of event time is asked for.
+        """
+        raise ProgramError(_NO_SAVEPOINT)
 
     @abstractmethod
     def get_job_execution_result(self) -> Future[JobExecutionResult]:

@@ -64,6 +64,9 @@ class Configurable(Protocol):
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> object:
         """Choose between streaming and batch execution."""
 
+    def set_default_savepoint_directory(self, directory: str) -> object:
+        """Set where savepoints of running jobs are written."""
+
     def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
         """Take the restart strategy that options describe."""
 
@@ -199,6 +202,8 @@ OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "pipeline.global-job-parameters": lambda env, value: env.get_config().set_global_job_parameters(mapping(value)),
     "execution.runtime-mode": lambda env, value: env.set_runtime_mode(RuntimeExecutionMode[value.upper()]),
     "execution.checkpointing.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),
+    "execution.checkpointing.savepoint-dir": lambda env, value: env.set_default_savepoint_directory(value),
+    "state.savepoints.dir": lambda env, value: env.set_default_savepoint_directory(value),
     "state.checkpoints.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),
 }
 """Flink's options by name, and the setting of each. Those of restart strategies belong together."""

@@ -75,6 +75,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._savepoint: str | None = None
         self._allow_non_restored_state = False
         self._placed: set[str] = set()
+        self._default_savepoint_directory: str | None = None
         self._dashboard_url: str | None = None
         self._watchers: list[_Watcher] = []
         self.next_job = NextJob()
@@ -354,6 +355,18 @@ class StreamExecutionEnvironment(EnvironmentHints):
                 there. It must have the minor version of the running interpreter.
         """
         self._host.set_python_executable(python_exec)
+
+    def set_default_savepoint_directory(self, directory: str) -> Self:
+        """Set where savepoints of running jobs are written, each into a directory of its own below this one.
+
+        It counts for :meth:`JobClient.trigger_savepoint` and ``stop_with_savepoint`` that name no directory.
+        """
+        self._default_savepoint_directory = directory
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        """The directory that was set; None if none was."""
+        return self._default_savepoint_directory
 
     def from_savepoint(self, location: str, allow_non_restored_state: bool = False) -> Self:
         """Have the job begin with a savepoint: its state, and the positions of its sources.
@@ -671,6 +684,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             dashboard_url=self.get_dashboard_url(),
             restart_strategy=self._strategy_in_force(),
             beginning=self._beginning(),
+            default_savepoint_directory=self._default_savepoint_directory,
         )
 
     def _strategy_in_force(self) -> RestartStrategyConfiguration:

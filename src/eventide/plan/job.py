@@ -235,7 +235,8 @@ class JobSettings:
     ``trigger_interval_ms`` is the time from one micro-batch to the next (0: no pause). ``available_now`` ends the job
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
     ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
-    ``beginning`` is where a job begins that has no checkpoint yet; None if it begins with nothing.
+    ``beginning`` is where a job begins that has no checkpoint yet; None if it begins with nothing. Its
+    savepoints that name no directory are written below ``default_savepoint_directory``.
     """
 
     job_name: str
@@ -247,6 +248,7 @@ class JobSettings:
     dashboard_url: str | None = None
     restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
     beginning: SavepointRestoreSettings | None = None
+    default_savepoint_directory: str | None = None
 
 
 def refuse_savepoint(settings: JobSettings, why: str) -> None:

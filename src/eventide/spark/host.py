@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +19,7 @@ from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobI
 from eventide.common.restart_strategy import RestartStrategies
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.kafka.sink_writer import temporary
-from eventide.errors import StateError, TemporaryCheckpointWarning
+from eventide.errors import TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, SinkSpec, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics, gathered
@@ -36,6 +34,7 @@ from eventide.spark.checkpoint.record import (
     restore_sources,
     savepoint_of,
 )
+from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.connect.results import ResultConsumer, ResultSpool
 from eventide.spark.connect.server import check_server, over_connect, refuse_over_connect, there
@@ -48,7 +47,7 @@ from eventide.spark.query.data_source import SourceNames
 from eventide.spark.query.frame_rows import typed_rows
 from eventide.spark.query.shared_files import begun
 from eventide.spark.query.worker import archives_are_here
-from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
+from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
     ROCKSDB,
     SHUFFLE_PARTITIONS,
@@ -71,10 +70,9 @@ from eventide.spark.sinks.routing import (
 )
 from eventide.why import Why, why
 
+_ONE_MICRO_BATCH = "1000000 hours"
+"""The trigger of a query that is stopped after its first micro-batch: the next one is further away than its end."""
 _TICK_MS = 200  # the interval at which Flink asks for watermarks, if no other is set
-_in_use: set[str] = set()
-"""The checkpoints of the jobs that run in this process."""
-_taking = threading.Lock()
 
 
 class SparkHost(Host):
@@ -138,7 +136,7 @@ class SparkHost(Host):
         collected = Collected()
         chosen = settings.checkpoint_location
         location = made_temporary(self.spark) if chosen is None else resolved(self.spark, chosen)
-        _take(location, settings)
+        take(location, settings.job_name)
         at_end = partial(_leave, self.spark, location, settings)
         hand_over = HandOver(collected.put)
         start = partial(self._start, plan.with_storage(location), settings, location, hand_over, collected)
@@ -151,7 +149,10 @@ class SparkHost(Host):
             raise
         restarts = Restarts(settings.job_name, settings.restart_strategy)
         view = ProgressView(settings.job_name, settings.dashboard_url)
-        return StreamingJob(run, start, restarts, collected, view, at_end, partial(_why, self.spark, location))
+        explain, save = partial(_why, self.spark, location), partial(_save, self.spark, location)
+        return StreamingJob(
+            run, start, restarts, collected, view, at_end, explain, save, settings.default_savepoint_directory
+        )
 
     def _start(
         self,
@@ -165,7 +166,7 @@ class SparkHost(Host):
     ) -> QueryRun:
         """Start a job from where its checkpoint stands; of the run before, it knows only what was handed over.
 
-        A run that ``is_finishing`` finishes the begun micro-batch of the run before, and begins none for the clock.
+        A run that ``is_finishing`` finishes the begun micro-batch of the run before, and begins none.
         """
         run = uuid.uuid4().hex
         of_program = ProgramSinks(plan.sinks, hand_over)
@@ -193,7 +194,9 @@ class SparkHost(Host):
             else:
                 sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
-            if _takes_what_is_there(plan, settings):
+            if is_finishing:
+                output = output.trigger(processingTime=_ONE_MICRO_BATCH)
+            elif _takes_what_is_there(plan, settings):
                 output = output.trigger(availableNow=True)
             else:
                 output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
@@ -201,7 +204,7 @@ class SparkHost(Host):
             taking = (
                 ResultConsumer(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
             )
-            ends = is_finishing or (_takes_what_is_there(plan, settings) and plan.needs_clock)
+            ends = _takes_what_is_there(plan, settings) and plan.needs_clock
             rows = _reads_data_frames(plan)
             partitions = shuffle_partitions(self.spark, plan.parallelism)
             offsets_bytes = bytes_of_offsets(self.spark, location, plan)
@@ -214,11 +217,15 @@ class SparkHost(Host):
         except BaseException:
             close()
             raise
-        started = QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking)
-        if is_finishing or not plan.needs_clock or settings.checkpoint_location is None:
-            return started
+        if is_finishing:
+            return QueryRun(query, close, lambda _: True, taking)
         again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
-        return replace(started, finish=lambda: again() if has_begun_more(self.spark, location) else None)
+        goes_on = plan.needs_clock and settings.checkpoint_location is not None
+
+        def finish(is_saved: bool) -> QueryRun | None:
+            return again() if (is_saved or goes_on) and has_begun_more(self.spark, location) else None
+
+        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
@@ -270,33 +277,18 @@ class SparkHost(Host):
         return typed_rows(frames, plan.sinks[0])
 
 
+def _save(spark: SparkSession, location: str, target: str) -> None:
+    with in_our_words():
+        take_savepoint(spark, location, target, running=True)
+
+
 def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None, key: str | None) -> Why:
     return why(evidence(spark, location, time.time_ns() // 1_000_000, loads), operator, at, key)
 
 
-def _take(location: str, settings: JobSettings) -> None:
-    """Keep a checkpoint for a job: Spark would stop the one that uses it, as if somebody had cancelled it.
-
-    Raises:
-        StateError: if a job of this process uses it.
-    """
-    with _taking:
-        if location.rstrip("/") in _in_use:
-            raise StateError(
-                f"the job {settings.job_name!r} cannot start: a job with the checkpoint {location} is running in this "
-                "process; cancel that one, wait for its end, or use another checkpoint location"
-            )
-        _in_use.add(location.rstrip("/"))
-
-
-def is_used_here(location: str) -> bool:
-    """Whether a job of this process uses a checkpoint."""
-    return location.rstrip("/") in _in_use
-
-
 def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
     """Let others use a checkpoint; delete it if it was temporary."""
-    _in_use.discard(location.rstrip("/"))
+    leave(location)
     if settings.checkpoint_location is None:
         delete_temporary(spark, location)
 

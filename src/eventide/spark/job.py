@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import uuid
 import warnings
 import weakref
 from collections import deque
@@ -32,7 +33,7 @@ from eventide.common.job import (
 )
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.words import length
-from eventide.errors import TimersLeftWarning
+from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
 from eventide.spark.connect.results import ResultConsumer
 from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_late_process, original
@@ -57,6 +58,8 @@ class StreamingJob(JobClient):
         view: shows what it does.
         at_end: what to do when it has ended for good.
         explain: says why watermarks stand where they do.
+        save: writes a savepoint of the last micro-batch that is committed into a new directory.
+        savepoints: where savepoints are written for which no place is named.
     """
 
     def __init__(
@@ -68,6 +71,8 @@ class StreamingJob(JobClient):
         view: ProgressView,
         at_end: Callable[[], None],
         explain: Callable[[str | None, int | str | None, str | None], Any],
+        save: Callable[[str], None],
+        savepoints: str | None,
     ) -> None:
         self._run = run
         self._start = start
@@ -76,6 +81,10 @@ class StreamingJob(JobClient):
         self._view = view
         self._at_end = at_end
         self._explain = explain
+        self._save = save
+        self._savepoints = savepoints
+        self._last_savepoint: Savepoint | None = None
+        self._is_over_for_good = False
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
@@ -124,6 +133,42 @@ class StreamingJob(JobClient):
             return completed(None)
         return completed(None)
 
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
+        savepoint = self._new_savepoint(savepoint_directory)
+        thread = threading.Thread(target=savepoint.write, args=(self._save,), name=savepoint.target, daemon=True)
+        thread.start()
+        return savepoint.written
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> Future[str]:
+        if advance_to_end_of_event_time:
+            raise ProgramError(
+                "a job cannot be stopped with all its windows closed: give stop_with_savepoint(False, ...), and the "
+                "windows that are open are in the savepoint; or let the sources end"
+            )
+        with self._between_runs:
+            if self._last_savepoint is None or self._is_over_for_good:
+                self._last_savepoint = self._new_savepoint(savepoint_directory)
+            return self._last_savepoint.written
+
+    def _new_savepoint(self, directory: str | None) -> Savepoint:
+        """Say where a savepoint is written.
+
+        Raises:
+            ProgramError: if no directory is known, or the job has ended.
+        """
+        directory = directory or self._savepoints
+        if directory is None:
+            raise ProgramError(
+                "no directory is known for the savepoint: name one, or call env.set_default_savepoint_directory(...)"
+            )
+        if self._is_over_for_good:
+            raise ProgramError(
+                "the job has ended; `eventide savepoint CHECKPOINT TARGET` writes a savepoint of its checkpoint"
+            )
+        return Savepoint(f"{directory.rstrip('/')}/savepoint-{str(self._id)[:6]}-{uuid.uuid4().hex[:12]}")
+
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
         return self._result
 
@@ -160,6 +205,10 @@ class StreamingJob(JobClient):
     def _follow(self) -> None:
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
         failure = self._run_until_the_end()
+        with self._between_runs:
+            if self._last_savepoint is not None:
+                self._last_savepoint.write(self._save, failure or self._cancellation())
+            self._is_over_for_good = True
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
@@ -173,6 +222,11 @@ class StreamingJob(JobClient):
                 self._result.set_exception(failure)
         finally:
             self._collected.close()
+
+    def _cancellation(self) -> BaseException | None:
+        """What a savepoint at the end of a job says that was cancelled before."""
+        said = "the job was cancelled before it had finished its micro-batch, so there is no savepoint of its end"
+        return StateError(said) if self._cancelled.is_set() else None
 
     def _run_until_the_end(self) -> BaseException | None:
         """One run after the other, as long as they fail and the restart strategy says so; return what was the last."""
@@ -191,7 +245,10 @@ class StreamingJob(JobClient):
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
         try:
             with self._between_runs:
-                following = self._run.finish() if self._is_over and not self._cancelled.is_set() else None
+                is_saved = self._last_savepoint is not None
+                if self._run.finish is None or not self._is_over or self._cancelled.is_set():
+                    return None
+                following = self._run.finish(is_saved)
                 if following is None:
                     return None
                 self._run = following
@@ -231,6 +288,9 @@ class StreamingJob(JobClient):
                     self._collected.stop()  # the caller that stopped the query waits for its end, and takes nothing
                 if failure is None or not is_of_a_gone_server(failure):
                     self._look()
+                if running and self._last_savepoint is not None and self._run.finish is not None:
+                    self._is_over = True
+                    self._stop_at_the_end(is_over=True)
             except Exception as error:  # what the query says of itself is not understood, so it must not go on
                 of_ours = of_ours or error
                 self._stop_at_the_end(is_over=True)
@@ -333,14 +393,45 @@ class QueryRun:
             Spark knows itself when it ends.
         taking: what takes the elements for the program, where the query runs in another process than it.
         finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
-            had begun by then; None if it had begun none.
+            had begun by then; None if it had begun none, or the checkpoint is deleted anyway. It is told whether a
+            savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
     """
 
     query: StreamingQuery
     close: Callable[[], None]
     is_over: Callable[[StreamingQueryProgress], bool] | None = None
     taking: ResultConsumer | None = None
-    finish: Callable[[], QueryRun | None] = lambda: None
+    finish: Callable[[bool], QueryRun | None] | None = None
+
+
+class Savepoint:
+    """A savepoint that is being written.
+
+    Attributes:
+        target: its directory.
+        written: the directory, once it is complete.
+    """
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self.written: Future[str] = Future()
+        self.written.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
+
+    def write(self, save: Callable[[str], None], failure: BaseException | None = None) -> None:
+        """Write it, unless the job has failed before.
+
+        Args:
+            save: writes it.
+            failure: what made the job fail.
+        """
+        try:
+            if failure is None:
+                save(self.target)
+                self.written.set_result(self.target)
+            else:
+                self.written.set_exception(failure)
+        except BaseException as error:
+            self.written.set_exception(error)
 
 
 class Restarts:

@@ -33,7 +33,6 @@ def env():
 
 SETTINGS = {
     "state_backend": HashMapStateBackend(),
-    "default_savepoint_directory": "s3a://savepoints",
 }
 
 
@@ -50,6 +49,14 @@ def test_what_an_older_program_sets_is_kept_and_said_once(env, name):
 def test_nothing_is_set_at_first(env):
     assert env.get_state_backend() is None
     assert env.get_default_savepoint_directory() is None
+
+
+def test_where_savepoints_go_is_kept_and_an_option_says_it_too(env):
+    assert (
+        env.set_default_savepoint_directory("s3a://savepoints").get_default_savepoint_directory() == "s3a://savepoints"
+    )
+    env.configure(Configuration.from_dict({"execution.checkpointing.savepoint-dir": "/other"}))
+    assert env.get_default_savepoint_directory() == "/other"
 
 
 def test_the_interval_of_checkpoints_can_be_asked_for(env):

@@ -321,3 +321,15 @@ def test_a_split_is_idle_after_its_timeout_also_where_the_clock_was_set_back():
     plan = idle_after(300_000, [BEFORE, *([("s", ("a", time))] for time in (15, 16, 17))])
     life = [by_sink(plan, batch) for batch in LocalRunner(plan, clock=lambda: next(clocks, 300_001)).batches()]
     assert [values([batch]) for batch in life] == [[], [], [], [("a", 0, 10, [("a", 1), ("a", 2)])]]
+
+
+@pytest.mark.parametrize(
+    "savepoint", [lambda job: job.trigger_savepoint("x"), lambda job: job.stop_with_savepoint(False)]
+)
+def test_a_job_of_this_process_is_over_before_it_could_be_saved(savepoint):
+    env = local_environment()
+    env.from_collection([1]).print()
+    with pytest.raises(
+        ProgramError, match="there is no running job to take a savepoint of: jobs have savepoints while"
+    ):
+        savepoint(env.execute_async())

@@ -31,18 +31,25 @@ from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.record import outline, recorded_program
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
 from eventide.spark.connect.server import there
-from eventide.spark.host import is_used_here
 from eventide.spark.query.frame_rows import subtask_ids
-from eventide.spark.session.locations import resolved
+from eventide.spark.session.locations import is_used_here, resolved
 from eventide.spark.session.python_files import ship
 
+_TRIES = 20
+"""How often the sources of a running job are looked at before it is said that they change too quickly."""
 _SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
 
 
 def take_savepoint(
-    spark: SparkSession, checkpoint: str, target: str, *, parallelism: int | None = None, repeat: bool = False
+    spark: SparkSession,
+    checkpoint: str,
+    target: str,
+    *,
+    parallelism: int | None = None,
+    repeat: bool = False,
+    running: bool = False,
 ) -> Outline:
-    """Write a savepoint of what the last micro-batch that was committed has left. The job must not be running.
+    """Write a savepoint of what the last micro-batch that was committed has left.
 
     Args:
         spark: the session.
@@ -51,6 +58,7 @@ def take_savepoint(
         parallelism: that of a job that begins with it and does not say its own; by default as before.
         repeat: whether a micro-batch that was begun and not finished may be left out though sinks may have some of it:
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.
+        running: whether the job may be running, and go on meanwhile. What it does after that micro-batch is left out.
 
     Raises:
         ProgramError: if a location cannot be opened, or the parallelism is above the max parallelism.
@@ -58,7 +66,7 @@ def take_savepoint(
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
     location, target = resolved(spark, checkpoint), resolved(spark, target)
-    if is_used_here(location):
+    if is_used_here(location) and not running:
         raise _runs(checkpoint)
     found = inspected(spark, location)
     program = recorded_program(spark, location)
@@ -66,7 +74,7 @@ def take_savepoint(
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
     if found.description is None:
         raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
-    if not repeat and there(spark, partial(may_be_in_sinks, found)):
+    if not (repeat or running) and there(spark, partial(may_be_in_sinks, found)):
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
@@ -80,9 +88,9 @@ def take_savepoint(
     writer = StateWriter(target, found.max_parallelism)
     there(spark, writer.begin)
     try:
-        small = _write_state(spark, found, found.committed.number, writer)
-        sources = _saved_sources(spark, found, program, target)
-        if _last(inspected(spark, location)) != _last(found):
+        found, sources = _saved_sources(spark, found, program, target)
+        small = _write_state(spark, found, writer)
+        if not running and _last(inspected(spark, location)) != _last(found):
             raise _runs(checkpoint)
         there(spark, partial(writer.finish, _header(found, parallelism, program, sources), small))
     except BaseException:
@@ -91,11 +99,11 @@ def take_savepoint(
     return outline(spark, target)
 
 
-def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: StateWriter) -> list[Small]:
-    """Write the state after a micro-batch, stage by stage, and return its small values."""
+def _write_state(spark: SparkSession, found: Inspection, writer: StateWriter) -> list[Small]:
+    """Write the state after the last micro-batch that is committed, stage by stage, and return its small values."""
     small: list[Small] = []
     with reading_state(found.location):
-        stages = stages_of_state(spark, found.location, batch) if found.operators else []
+        stages = stages_of_state(spark, found.location, _committed(found)) if found.operators else []
         for number, stage in enumerate(stages):
             written = stage.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
             small += [(row.operator, row.subtask, row.name, bytes(row.content)) for row in written]
@@ -104,10 +112,36 @@ def _write_state(spark: SparkSession, found: Inspection, batch: int, writer: Sta
 
 def _saved_sources(
     spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
-) -> tuple[SavedSource, ...]:
-    """Where the sources stood; what they remember themselves is copied."""
+) -> tuple[Inspection, tuple[SavedSource, ...]]:
+    """Where the sources stood after the last commit; what they remember themselves is copied.
+
+    A job that runs changes both. What sources remember fits a commit if it is what they remembered before the next one:
+    they write down what is finished when they plan the micro-batch after it, and delete what they have merged.
+
+    Raises:
+        StateError: if micro-batches follow each other faster than that can be copied.
+    """
     types = {source["name"]: source["element type"] for source in program["sources"]}
-    storage = there(spark, partial(_saved_storage, found.location, target, [*types]))
+    for _ in range(_TRIES):
+        files = there(spark, partial(_files_of_sources, found.location, len(types)))
+        before, found = found, inspected(spark, found.location)
+        if _committed(before) != _committed(found):
+            continue
+        try:
+            there(spark, partial(_copy_sources, found.location, target, files))
+        except FileNotFoundError:
+            continue
+        folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
+        return found, _described_sources(found, types, folders)
+    raise StateError(
+        f"the job in {found.location} finishes micro-batches faster than it can be seen what its sources remember; "
+        "stop it, or have it pause between them with set_auto_watermark_interval(...)"
+    )
+
+
+def _described_sources(
+    found: Inspection, types: Mapping[str, str], storage: Mapping[str, str]
+) -> tuple[SavedSource, ...]:
     described = (found.description or {})["sources"]
     return tuple(
         SavedSource(
@@ -119,6 +153,17 @@ def _saved_sources(
         )
         for source, offsets in zip(described, committed_offsets(found), strict=True)
     )
+
+
+def _committed(found: Inspection) -> int:
+    """The number of the last micro-batch that is committed.
+
+    Raises:
+        StateError: if none is.
+    """
+    if found.committed is None:
+        raise StateError(f"nothing is committed in {found.location}")
+    return found.committed.number
 
 
 def _last(found: Inspection) -> int | None:
@@ -151,11 +196,9 @@ def _runs(checkpoint: str) -> StateError:
 def _header(
     found: Inspection, parallelism: int | None, program: dict[str, Any], sources: tuple[SavedSource, ...]
 ) -> Header:
-    if found.committed is None:
-        raise StateError(f"nothing is committed in {found.location}")
     return Header(
         found.location,
-        found.committed.number,
+        _committed(found),
         parallelism or found.parallelism,
         program,
         found.description,
@@ -165,15 +208,20 @@ def _header(
     )
 
 
-def _saved_storage(checkpoint: str, target: str, names: list[str]) -> dict[str, str]:
-    """Copy what sources remember below the checkpoint; where it is in the savepoint, by the source's name."""
-    saved = {}
-    for number, name in enumerate(names, start=1):
-        of_job, folder = Directory(checkpoint), f"{SOURCES}/{number}"
-        if names_of_it := of_job.names(folder):
-            copy_files(of_job, folder, names_of_it, Directory(target).below(folder))
-            saved[name] = folder
-    return saved
+def _files_of_sources(checkpoint: str, count: int) -> dict[str, list[str]]:
+    """The folder of each source below a checkpoint, and the files in it with what the source remembers."""
+    of_job = Directory(checkpoint)
+    return {folder: of_job.names(folder) for folder in (f"{SOURCES}/{number}" for number in range(1, count + 1))}
+
+
+def _copy_sources(checkpoint: str, target: str, files: Mapping[str, list[str]]) -> None:
+    """Copy files of sources.
+
+    Raises:
+        FileNotFoundError: if one has been deleted.
+    """
+    for folder, names in files.items():
+        copy_files(Directory(checkpoint), folder, names, Directory(target).below(folder))
 
 
 def _writing(

@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import threading
 from functools import partial
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
 from eventide.spark.connect.server import there
 from eventide.storage import absolute
 
 _NOWHERE = "eventide-looks-for-nothing"
 _DISK = "file://"
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
+_in_use: set[str] = set()
+"""The checkpoints of the jobs that run in this process."""
+_taking = threading.Lock()
 
 
 def resolved(spark: SparkSession, location: str) -> str:
@@ -74,3 +78,28 @@ def made_temporary(spark: SparkSession) -> str:
 def delete_temporary(spark: SparkSession, location: str) -> None:
     """Delete such a directory."""
     there(spark, partial(shutil.rmtree, location.removeprefix(_DISK), ignore_errors=True))
+
+
+def take(location: str, job_name: str) -> None:
+    """Keep a checkpoint for a job: Spark would stop the one that uses it, as if somebody had cancelled it.
+
+    Raises:
+        StateError: if a job of this process uses it.
+    """
+    with _taking:
+        if is_used_here(location):
+            raise StateError(
+                f"the job {job_name!r} cannot start: a job with the checkpoint {location} is running in this process; "
+                "cancel that one, wait for its end, or use another checkpoint location"
+            )
+        _in_use.add(location.rstrip("/"))
+
+
+def is_used_here(location: str) -> bool:
+    """Whether a job of this process uses a checkpoint."""
+    return location.rstrip("/") in _in_use
+
+
+def leave(location: str) -> None:
+    """Let others use a checkpoint."""
+    _in_use.discard(location.rstrip("/"))
