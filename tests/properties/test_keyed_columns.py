@@ -10,7 +10,8 @@ from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state import keyed_columns
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, Bucket, BucketStore
+from eventide.runtime.state.bucket import TIMES, Bucket
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
@@ -154,7 +155,6 @@ def test_both_views_find_what_either_has_left(batches, is_small):
     with pytest.MonkeyPatch.context() as patch:
         if is_small:
             patch.setattr(keyed_columns, "PAGE_BYTES", 4_096)
-            patch.setattr(keyed_columns, "_SMALL_PAGE_BYTES", 512)
         for in_columns, keys, changes in batches:
             view = (Columns if in_columns else Objects)(backend, keys)
             for what, name, value in changes:

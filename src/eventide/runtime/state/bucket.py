@@ -1,40 +1,36 @@
-"""Buckets of keys: what each keeps side by side, as bytes, and where a state backend has them.
+"""Buckets of keys: what each keeps side by side, as bytes.
 
-``Bucket`` has what is stored of its keys, and ``buckets_of`` fills buckets from what is at hand. ``BucketStore`` keeps
-them in a backend; their number grows one by one with what is stored: linear hashing.
-
-With ``2**n`` buckets, the last ``n`` bits of a hash say which one. The next bucket takes from the first those hashes
-that have one more bit set, the one after it from the second, and so on until there are twice as many: so a bucket more
-means that the entries of one other bucket move, and the number of buckets is all that needs to be known to find one.
+``Bucket`` has what is stored of some keys, and ``buckets_of`` fills buckets from what is at hand. Where few keys of a
+stored bucket have changed, they follow it as a bucket of their own.
 """
 
 from __future__ import annotations
 
-import heapq
-import json
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.pages import HASH, Page, is_page, read_page, without_empty
-from eventide.runtime.state.runs import compressed, decompressed
-from eventide.runtime.state.timers import (
+from eventide.runtime.state.pages import HASH, Page, PageTypes, is_page, read_page, without_empty
+from eventide.runtime.state.stored_timers import (
     NO_PLACE,
+    NUMBERS,
+    PLACES,
     Numbers,
-    StoredTimers,
     TimerColumns,
     TimersInOrder,
     count_of,
     earliest_of,
+    joined,
 )
+from eventide.runtime.state.timers import Timers
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""
@@ -48,7 +44,7 @@ Owners: TypeAlias = list[int] | None
 Column: TypeAlias = tuple[Owners, bool, list[Any]]
 """A state of some keys under one name: which keys, whether each value is a pickle, and the values or pickles."""
 
-_HASHES = np.dtype("<u8")
+_HASHES, _ROWS = np.dtype("<u8"), np.dtype("<i4")
 
 _PLAIN = frozenset({str, int, float, bool, bytes})
 """Values of these types cannot be changed, so that those of several keys are pickled together."""
@@ -56,8 +52,55 @@ _PLAIN = frozenset({str, int, float, bool, bytes})
 TIMES = ("event times", "clock times", "expiries")
 """The names of the kinds of time in a store of buckets."""
 
-NO_TIMES: tuple[int | None, ...] = (None,) * (KINDS_OF_TIME + 1)
+Times: TypeAlias = tuple[int | None, ...]
+"""A time of each kind, in milliseconds; None for never."""
+
+NO_TIMES: Times = (None,) * (KINDS_OF_TIME + 1)
 """The due time of an empty bucket."""
+
+
+_LENGTH, _END_OF_CHANGES = struct.Struct("<I"), b"keys"
+"""Changes end with their length and this, and no bucket ends so."""
+
+_TYPICAL = (
+    b"eventide.common.time_window\x94\x8c\nTimeWindow\x94\x93\x94)\x81\x94N}\x94(\x8c\x05start\x94\x8c\x03end\x94u\x86\x94bK\x06s."
+    b"eventide.api.windows\x94\x8c\x0cGlobalWindow\x94\x93\x94)\x81\x94]\x94b\x8c\x08contents\x94\x8c\x07windows\x94N\x88]\x94C$"
+    b"\x80\x05\x95\x19\x00\x00\x00\x00\x00\x00\x00]\x94\x8a\x06\x00\x00]\x94\x8a\x06\x86\x94.\x94a\x87\x94}\x94(\x8c\ttrigger:\x80\x05"
+    b"\x95\x00\x00\x00\x00\x00\x00\x00\x00(]\x94aC\x08}\x94\x8c\x0bglobal:N\x89]\x94\x8a\x06a\x87\x94s}\x94]\x94((C\x04\x00\x00\x00"
+    b"\x00\x94C\x08\x01\x00\x00\x94C\x08\x00\x00\x00\x00\x00\x00\x94]\x94(at\x94N\x86\x94NN\x86\x94e\x8a\x06\x01NN\x87\x94t\x94."
+)
+"""Parts of the pickle of a bucket that has one key, which changes are compressed by. It stays as it is for ever."""
+
+
+class Stored(NamedTuple):
+    """A bucket as it is stored, with its changes.
+
+    Attributes:
+        own_bytes: the bytes of the bucket itself, without its changes; 0 where it can have none beside it.
+        own_entries: its keys.
+        size: the bytes of both.
+        entries: how many keys have anything.
+        timers: how many timers these have.
+        earliest: the earliest time of each kind, in milliseconds.
+        types: those of a page.
+    """
+
+    own_bytes: int = 0
+    own_entries: int = 0
+    size: int = 0
+    entries: int = 0
+    timers: int = 0
+    earliest: Times = NO_TIMES
+    types: PageTypes | None = None
+
+
+NOTHING = Stored()
+
+
+_FEW = 4
+"""So few keys are looked for in a bucket one by one."""
+
+_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class Pickled(bytes):
@@ -66,7 +109,7 @@ class Pickled(bytes):
     __slots__ = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Bucket:
     """Some keys by their places, and what is kept of them.
 
@@ -76,41 +119,173 @@ class Bucket:
         values: what has no namespace, by name.
         spaces: by name too, what each key has by namespace.
         timers: of each kind, those without a namespace and those with one.
-        earliest: the earliest time of each kind, in milliseconds; None if there is none.
+        expiry: a time before which nothing of it expires, in milliseconds; None if nothing does.
+        known: the earliest time of each kind, or an earlier one, where that was stored.
 
-    >>> bucket = Bucket(["a"], [7], {"n": column(["x"], 1)}, earliest=(1_000, None, None))
-    >>> Bucket.from_bytes(bucket.to_bytes()) == bucket
-    True
+    >>> bucket = Bucket(["a"], np.array([7], np.uint64), {"n": column(["x"], 1)})
+    >>> Bucket.from_bytes(bucket.to_bytes()).values
+    {'n': (None, False, ['x'])}
     """
 
     keys: list[Any]
-    hashes: list[int]
+    hashes: Hashes
     values: dict[str, Column] = field(default_factory=dict)
     spaces: dict[str, Column] = field(default_factory=dict)
-    timers: list[tuple[TimerColumns | None, TimerColumns | None]] = field(default_factory=list)
-    earliest: tuple[int | None, ...] = NO_TIMES
+    timers: Sequence[tuple[TimerColumns | None, TimerColumns | None]] = ((None, None),) * KINDS_OF_TIME
+    expiry: int | None = None
+    known: Times | None = None
+
+    @property
+    def earliest(self) -> Times:
+        """The earliest time of each kind, in milliseconds; None if there is none."""
+        if self.known is None:
+            self.known = (*map(earliest_of, self.timers), self.expiry)
+        return self.known
 
     def count_timers(self) -> int:
         """How many timers its keys have."""
         return sum(map(count_of, self.timers))
 
+    def keep_anything(self) -> _Flags:
+        """For each key, whether anything is kept of it: of keys that have changed, this may be nothing."""
+        found = np.zeros(len(self.keys), bool)
+        for owners, _, _ in chain(self.values.values(), self.spaces.values()):
+            found[slice(None) if owners is None else owners] = True
+        for part in chain.from_iterable(self.timers):
+            if part is not None:
+                found[np.frombuffer(part[0], PLACES)] = True
+        return found
+
+    def only(self, rows: Numbers) -> Bucket:
+        """The keys at some places, in their order, with what is kept of them."""
+        if len(rows) == len(self.keys):
+            return self
+        places = np.full(len(self.keys), NO_PLACE)
+        places[rows] = np.arange(len(rows))
+        some = rows.tolist()
+        values, spaces = (
+            {name: part for name, of_name in kind.items() if (part := _only(of_name, places, some)) is not None}
+            for kind in (self.values, self.spaces)
+        )
+        timers = [(joined([plain], [places]), joined([spaced], [places])) for plain, spaced in self.timers]
+        keys = list(map(self.keys.__getitem__, some))
+        return Bucket(keys, self.hashes[rows], values, spaces, timers, self.expiry if some else None)
+
     def to_bytes(self) -> bytes:
         """Return the bytes to be stored. Raises what pickling raises."""
-        hashes = struct.pack(f"<{len(self.hashes)}Q", *self.hashes)  # of few numbers quicker than an array
-        return dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
+        return dumps(self._parts())
+
+    def to_bytes_of_changes(self, replaced: Numbers, entries: int, timers: int, earliest: Times) -> bytes:
+        """Return the bytes to be stored after those of a bucket, whose changes these are.
+
+        Args:
+            replaced: where there each key has been so far; `NO_PLACE` for a new one.
+            entries: how many keys the bucket has with its changes.
+            timers: how many timers these have.
+            earliest: the earliest time of each kind, in milliseconds.
+        """
+        of_all = (earliest, replaced.astype(_ROWS).tobytes(), entries, timers)
+        packing = zlib.compressobj(1, wbits=-zlib.MAX_WBITS, zdict=_TYPICAL)
+        content = packing.compress(dumps((*self._parts()[:-1], *of_all))) + packing.flush()
+        return content + _LENGTH.pack(len(content)) + _END_OF_CHANGES
 
     @staticmethod
     def from_bytes(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
         """The inverse of :meth:`to_bytes`, which reads pages too: their values are objects then."""
-        if is_page(stored):
-            return _of_page(without_empty(read_page(stored)))
-        keys, hashes, *rest = load(stored)
-        return Bucket(keys, np.frombuffer(hashes, _HASHES).tolist(), *rest)
+        _, (own, *changes) = read_bucket(stored, load)
+        return together([own.bucket.only(own.living()), *(keys.bucket.only(keys.living()) for keys in changes)])
+
+    def _parts(self) -> tuple[Any, ...]:
+        hashes = self.hashes.astype(_HASHES).tobytes()
+        return self.keys, hashes, self.values, self.spaces, self.timers, self.earliest
+
+
+def read_bucket(stored: bytes, load: Callable[[bytes], Any] = loads) -> tuple[Stored, list[Resting]]:
+    """How a bucket is stored, and its keys: those that lie in it, and those that have changed since, if there are any.
+
+    A page is read with its changes, and has no bytes of its own.
+    """
+    if not is_page(stored) and stored.endswith(_END_OF_CHANGES):
+        end = len(stored) - _LENGTH.size - len(_END_OF_CHANGES)
+        own_bytes = end - _LENGTH.unpack_from(stored, end)[0]
+        changes = zlib.decompressobj(-zlib.MAX_WBITS, zdict=_TYPICAL).decompress(stored[own_bytes:end])
+        *parts, replaced, entries, timers = load(changes)
+        own, beside = Resting(_unpickled(load(stored[:own_bytes]))), Resting(_unpickled(parts), replaced)
+        own.left[beside.origin[beside.origin != NO_PLACE]] = False
+        return Stored(own_bytes, len(own.left), len(stored), entries, timers, parts[-1]), [own, beside]
+    is_object = not is_page(stored)
+    bucket = _unpickled(load(stored)) if is_object else _of_page(without_empty(read_page(stored)))
+    own_bytes, count = len(stored) if is_object else 0, len(bucket.keys)
+    own_entries = count if is_object else 0
+    return Stored(own_bytes, own_entries, len(stored), count, bucket.count_timers(), bucket.earliest), [Resting(bucket)]
+
+
+def first_of(times: Iterable[int | None]) -> int | None:
+    """The earliest of some times; None if there is none."""
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def together(buckets: Sequence[Bucket]) -> Bucket:
+    """One bucket of the keys of several."""
+    if len(buckets) < 2:
+        return buckets[0] if buckets else Bucket([], np.zeros(0, np.uint64))
+    firsts = np.cumsum([0, *(len(bucket.keys) for bucket in buckets)]).tolist()
+    values, spaces = (
+        {
+            name: _column_of_parts([(kind[i].get(name), firsts[i], firsts[i + 1]) for i in range(len(kind))])
+            for name in dict.fromkeys(chain.from_iterable(kind))
+        }
+        for kind in ([bucket.values for bucket in buckets], [bucket.spaces for bucket in buckets])
+    )
+    places = [np.arange(firsts[i], firsts[i + 1]) for i in range(len(buckets))]
+    of_kinds = zip(*(bucket.timers for bucket in buckets), strict=True)
+    timers = [
+        (joined([plain for plain, _ in kind], places), joined([spaced for _, spaced in kind], places))
+        for kind in of_kinds
+    ]
+    return Bucket(
+        list(chain.from_iterable(bucket.keys for bucket in buckets)),
+        np.concatenate([bucket.hashes for bucket in buckets]),
+        values,
+        spaces,
+        timers,
+        first_of(bucket.expiry for bucket in buckets),
+    )
+
+
+def _unpickled(content: Any) -> Bucket:
+    keys, hashes, values, spaces, timers, earliest = content
+    return Bucket(keys, np.frombuffer(hashes, _HASHES), values, spaces, timers, earliest[EXPIRY], earliest)
+
+
+def _only(column: Column, places: Numbers, rows: list[int]) -> Column | None:
+    """The values of keys that get places, at the rows that these had; None if there are none."""
+    owners, are_pickled, values = column
+    if owners is None:
+        return (None, are_pickled, list(map(values.__getitem__, rows))) if rows else None
+    found = places[owners]
+    stays = found != NO_PLACE
+    return (found[stays].tolist(), are_pickled, list(compress(values, stays.tolist()))) if stays.any() else None
+
+
+def _column_of_parts(parts: Sequence[tuple[Column | None, int, int]]) -> Column:
+    """The values of several columns in one, given between which places the keys of each lie there."""
+    there = [(part, first, end) for part, first, end in parts if part is not None]
+    are_pickled = any(part[1] for part, _, _ in there)
+    values = list(
+        chain.from_iterable(map(dumps, part[2]) if are_pickled and not part[1] else part[2] for part, _, _ in there)
+    )
+    if len(there) == len(parts) and all(part[0] is None for part, _, _ in there):
+        return None, are_pickled, values
+    owners: list[int] = []
+    for part, first, end in there:
+        owners += range(first, end) if part[0] is None else (first + place for place in part[0])
+    return owners, are_pickled, values
 
 
 def _of_page(page: Page) -> Bucket:
     types, rows, timers, _ = page
-    found = Bucket(types.key.from_arrow(types.keys_of(rows)), rows.column(HASH).to_pylist())
+    found = Bucket(types.key.from_arrow(types.keys_of(rows)), rows.column(HASH).to_numpy())
     for (name, kind), values in zip(types.values, types.values_of(rows), strict=True):
         owners = (
             np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist() if values.null_count else None
@@ -119,17 +294,18 @@ def _of_page(page: Page) -> Bucket:
         of_name: Column = (owners, kind.is_pickled, held.to_pylist() if kind.is_pickled else kind.from_arrow(held))
         earlier = found.values.get(name)
         if owners != []:
-            found.values[name] = of_name if earlier is None else _together(earlier, of_name)
+            count = len(found.keys)
+            parts = [(earlier, 0, count), (of_name, 0, count)]
+            found.values[name] = of_name if earlier is None else _column_of_parts(parts)
     found.timers = [(of_kind, None) for of_kind in timers]
-    found.earliest = (*map(earliest_of, found.timers), None)  # what expires comes up in its time all the same
+    expiring = (
+        expiry_of(loads(value) if are_pickled else value)
+        for name, (_, are_pickled, values) in found.values.items()
+        if name.endswith(SUFFIX)
+        for value in values
+    )
+    found.expiry = first_of(expiring)
     return found
-
-
-def _together(*columns: Column) -> Column:
-    """The values of keys of which each is in one of several columns."""
-    owners = [owner for owners, _, _ in columns for owner in owners or ()]
-    parts = (values if are_pickled else map(dumps, values) for _, are_pickled, values in columns)
-    return owners, True, list(chain.from_iterable(parts))
 
 
 def column(values: list[Any], count: int) -> Column:
@@ -167,6 +343,80 @@ def unpickled(values: dict[Any, Any], key: Any) -> Any:
     return value
 
 
+class Resting:
+    """The keys of a bucket, or of its changes, that are not at hand, which lie as they are stored.
+
+    Attributes:
+        bucket: all of them.
+        origin: where each lies in the bucket itself; `NO_PLACE` for one that is new since.
+        left: those that are not at hand, and not replaced by changes.
+        taken: those that are at hand: the place of the first of them there, and where all of them lie here.
+    """
+
+    def __init__(self, bucket: Bucket, replaced: bytes | None = None) -> None:
+        count = len(bucket.keys)
+        self.bucket = bucket
+        self.origin: Numbers = np.arange(count) if replaced is None else np.frombuffer(replaced, _ROWS).astype(np.int64)
+        self.left = np.ones(count, bool)
+        self.taken: list[tuple[int, Numbers]] = []
+        self._are_changes = replaced is not None
+
+    def take(self, rows: Numbers, first: int) -> Bucket:
+        """Have some keys at hand, the first of them at a place."""
+        self.left[rows] = False
+        self.taken.append((first, rows))
+        return self.bucket.only(rows)
+
+    def put_back(self, has_changed: _Flags) -> None:
+        """Have those keys lie as they are stored that have not changed."""
+        for first, rows in self.taken:
+            self.left[rows] = ~has_changed[first : first + len(rows)]
+
+    def living(self) -> Numbers:
+        """Where keys are of which anything is kept."""
+        return np.flatnonzero(self.left & self.bucket.keep_anything() if self._are_changes else self.left)
+
+    def held(self) -> tuple[int, int, Times]:
+        """How many keys there are of which anything is kept, how many timers they have, and what is due first."""
+        count = len(self.living())
+        if self.left.all():
+            return count, self.bucket.count_timers(), self.bucket.earliest
+        times = [self._times(kind) for kind in range(KINDS_OF_TIME)]
+        earliest = (*(int(of_kind.min()) if len(of_kind) else None for of_kind in times), self.bucket.expiry)
+        return count, sum(map(len, times)), earliest
+
+    def next_ms(self, kind: int) -> int | None:
+        """The earliest time of their timers of a kind, in milliseconds; None if there are none."""
+        times = self._times(kind)
+        return int(times.min()) if len(times) else None
+
+    def due(self, kind: int, until_ms: int) -> Numbers:
+        """Where keys are that have a timer of a kind at or before a time."""
+        places, times = self._timers(kind)
+        return np.unique(places[(times <= until_ms) & self.left[places]])
+
+    def find(self, keys: list[Any], hashes: Hashes) -> Numbers:
+        """Where those of some keys lie that rest here."""
+        known = self.bucket.keys
+        if len(keys) <= _FEW:
+            same = [np.flatnonzero(self.left & (self.bucket.hashes == key_hash)).tolist() for key_hash in hashes]
+            rows = [row for key, rows in zip(keys, same, strict=True) for row in rows if known[row] == key]
+        else:
+            places = dict(zip(known, range(len(known)), strict=True))
+            rows = [row for row in map(places.get, keys) if row is not None and self.left[row]]
+        return np.array(sorted(rows), np.int64)
+
+    def _timers(self, kind: int) -> tuple[Numbers, Numbers]:
+        """The places and the times of all timers of a kind."""
+        plain, spaced = ((b"", b"") if part is None else part for part in self.bucket.timers[kind])
+        return np.frombuffer(plain[0] + spaced[0], PLACES), np.frombuffer(plain[1] + spaced[1], NUMBERS)
+
+    def _times(self, kind: int) -> Numbers:
+        """The times of the timers of a kind."""
+        places, times = self._timers(kind)
+        return times[self.left[places]] if len(places) else times
+
+
 NO_BUCKET = -1
 """The number of a key that is in no bucket that is asked for."""
 
@@ -177,11 +427,13 @@ def buckets_of(
     numbers: Numbers,
     values: Mapping[str, Mapping[Any, Any]],
     spaces: Mapping[str, Mapping[Any, Any]],
-    timers: Sequence[StoredTimers],
+    timers: Sequence[Timers],
+    are_changes: _Flags,
 ) -> dict[int, Bucket]:
     """Buckets by their numbers, given the number of each key at hand; keys of a bucket stay in their order.
 
-    Keys of which nothing is kept are in none, and those whose number is ``NO_BUCKET``.
+    Keys whose number is ``NO_BUCKET`` are in none; nor are those of which nothing is kept, but for buckets that
+    ``are_changes``, by number.
     """
     order = np.argsort(numbers, kind="stable")[np.count_nonzero(numbers == NO_BUCKET) :]
     places = np.full(len(keys), NO_PLACE)
@@ -189,7 +441,7 @@ def buckets_of(
     keys, hashes, numbers = list(map(keys.__getitem__, order.tolist())), hashes[order], numbers[order]
     names = [[_OfName(name, of_key, keys) for name, of_key in kind.items()] for kind in (values, spaces)]
     of_timers = [kind.in_order(places) for kind in timers]
-    has_any = np.zeros(len(keys), bool)
+    has_any = are_changes[numbers]
     parts: list[_OfName | TimersInOrder] = [*chain(*names), *chain(*of_timers)]
     for part in parts:
         has_any[part.places] = True
@@ -204,23 +456,17 @@ def buckets_of(
     for part in parts:
         part.cut(bounds)
     found = {}
-    spans, of_hashes = bounds.tolist(), hashes.tolist()
+    spans = bounds.tolist()
     expiring = [name for name in names[0] if name.name.endswith(SUFFIX)]
-    earliest = [_lower(plain.earliest, spaced.earliest) for plain, spaced in of_timers]
     for i, number in enumerate(numbers[starts].tolist()):
         begin, end = spans[i], spans[i + 1]
-        bucket = found[number] = Bucket(keys[begin:end], of_hashes[begin:end])
+        bucket = found[number] = Bucket(keys[begin:end], hashes[begin:end])
         bucket.values, bucket.spaces = (
             {of_name.name: of_name.between(i, begin, end) for of_name in kind if of_name.counts[i]} for kind in names
         )
         bucket.timers = [(plain.between(i), spaced.between(i)) for plain, spaced in of_timers]
-        bucket.earliest = (*[of_kind.get(i) for of_kind in earliest], _expiry(expiring, begin, end))
+        bucket.expiry = _expiry(expiring, begin, end)
     return found
-
-
-def _lower(one: Mapping[int, int], other: Mapping[int, int]) -> dict[int, int]:
-    """The lower number of those that two mappings have under each key."""
-    return {**one, **{i: min(number, one.get(i, number)) for i, number in other.items()}}
 
 
 class _OfName:
@@ -232,7 +478,7 @@ class _OfName:
         self.places = np.flatnonzero(np.fromiter((value is not None for value in self.values), bool, len(keys)))
         self.counts: list[int] = []
 
-    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
+    def keep(self, those: _Flags) -> None:
         """Leave out some keys, of which none has anything."""
         self.values = list(compress(self.values, those))
         self.places = (np.cumsum(those) - 1)[self.places]
@@ -251,296 +497,4 @@ def _expiry(names: list[_OfName], begin: int, end: int) -> int | None:
     if not names:
         return None
     expiring = (value for name in names for value in name.values[begin:end])
-    times = (expiry_of(live(value)) for value in expiring if value is not None)
-    return min((time_ms for time_ms in times if time_ms is not None), default=None)
-
-
-_INDEX = "buckets"
-BUCKET = "bucket"
-"""The beginning of a bucket's name, before a slash."""
-
-_PREFIX = f"{BUCKET}/"
-_CHANGES = "/changes"
-"""The end of the name of what is stored beside a bucket, and follows its content; most have none."""
-_MANY = 256
-"""Fewer buckets are read one by one in any case."""
-
-
-_ADDRESS_BITS = 32
-MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
-"""The upper half of a hash says which subtask a key is in, so it tells nothing any more within one."""
-
-_BUCKETS_OF_A_PAGE = 512
-_NUMBERS = np.dtype("<u2")
-_TIMES = np.dtype("<i8")
-
-
-class BucketStore:
-    """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
-
-    ``size`` is the number of bytes that a bucket should have before it is compressed; it may change. ``times`` names
-    the kinds of time at which a bucket may be due. A small index has the number of buckets and the earliest time of
-    each page of a :class:`Schedule`; buckets without content take no place. Their number does not go down by itself
-    before nothing is left: an empty bucket costs nothing. ``numbers`` are for the user of the store, and kept with the
-    index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is None where a
-    version wrote the buckets that did not count them. The index also has how many buckets have changes beside them: as
-    long as none has, these are not looked for. ``credit`` is how many bytes the user of the store may spend on more
-    buckets where these would not be worth it at once; it is kept for as long as there are changes.
-    """
-
-    def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
-        self._backend = backend
-        self.size = size
-        stored = backend.get(_INDEX)
-        self._stored = stored
-        content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
-        self.count: int = content["count"]
-        self._entries: int = content["entries"]
-        self._bytes: int = content["bytes"]
-        self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
-        self._names = list(times)
-        self.numbers: list[int] = content.get("numbers", [])
-        self.timers: int | None = 0 if stored is None else content.get("timers")
-        self._changes: int = content.get("changes", 0)
-        self._has_changes: set[int] = set()
-        self.credit: int = content.get("credit", 0)
-
-    @property
-    def entries(self) -> int:
-        """How many entries all buckets have together."""
-        return self._entries
-
-    def get(self, bucket: int) -> bytes | None:
-        """The content of a bucket; None if it is empty."""
-        stored = self._backend.get(_name(bucket)) if self._entries else None
-        changes = self._backend.get(_name_of_changes(bucket)) if stored is not None and self._changes else None
-        return None if stored is None else self._content(bucket, stored, changes)
-
-    def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
-        """The contents of several buckets; where most of all are wanted, all are read at once."""
-        if len(buckets) < _MANY or 2 * len(buckets) < self.count:
-            return {bucket: self.get(bucket) for bucket in buckets}
-        found: dict[int, bytes | None] = dict.fromkeys(buckets)
-        stored = dict(self._backend.all_of(_PREFIX)) if self._entries else {}
-        for name, content in stored.items():
-            bucket = name.removeprefix(_PREFIX)
-            if not bucket.endswith(_CHANGES) and int(bucket) in found:
-                found[int(bucket)] = self._content(int(bucket), content, stored.get(name + _CHANGES))
-        return found
-
-    def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
-        """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
-
-        ``most`` is the largest number of buckets that it adds.
-
-        Returns:
-            The buckets of which entries move to new buckets, to be put again.
-        """
-        self._entries += entries
-        self._bytes += size
-        before = self.count
-        self.count = max(before, min(self.fitting, before + most))
-        return parents(before, self.count)
-
-    @property
-    def fitting(self) -> int:
-        """How many buckets would have the size that they should have."""
-        return max(1, min(self._bytes // self.size, self._entries, MOST_BUCKETS))
-
-    def put(self, bucket: int, content: bytes | None) -> None:
-        """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
-        if bucket in self._has_changes:
-            self._has_changes.discard(bucket)
-            self._changes -= 1
-            self._backend.delete(_name_of_changes(bucket))
-        if content is None:
-            self._backend.delete(_name(bucket))
-        else:
-            self._backend.put(_name(bucket), compressed(content))
-
-    def put_changes(self, bucket: int, changes: bytes) -> None:
-        """Store what follows the content of a bucket, in place of what has followed it."""
-        if bucket not in self._has_changes:
-            self._has_changes.add(bucket)
-            self._changes += 1
-        self._backend.put(_name_of_changes(bucket), compressed(changes))
-
-    def _content(self, bucket: int, stored: bytes, changes: bytes | None) -> bytes:
-        """The content of a bucket, followed by its changes."""
-        if changes is None:
-            return decompressed(stored)
-        self._has_changes.add(bucket)
-        return decompressed(stored) + decompressed(changes)
-
-    def forget(self, contents: Mapping[int, bytes | None]) -> None:
-        """Delete all buckets, which have these contents."""
-        for bucket, content in contents.items():
-            if content is not None:
-                self.put(bucket, None)
-            for schedule in self.schedules:
-                schedule.set(bucket, None)
-        self._entries = self._bytes = 0
-        self.flush()
-
-    def flush(self) -> None:
-        """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
-        for schedule in self.schedules:
-            schedule.flush()
-        if not self._entries:
-            self.count, self.timers = 1, 0
-            if self._stored is not None:
-                self._backend.delete(_INDEX)
-                self._stored = None
-            return
-        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
-        content |= {} if self.timers is None else {"timers": self.timers}
-        content |= {"changes": self._changes, "credit": self.credit} if self._changes else {}
-        earliest = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
-        stored = json.dumps(content | earliest).encode()
-        if stored != self._stored:
-            self._backend.put(_INDEX, stored)
-            self._stored = stored
-
-
-def address(key_hash: int, count: int) -> int:
-    """The bucket of a hash among ``count`` buckets.
-
-    >>> [address(key_hash, 6) for key_hash in range(8)]
-    [0, 1, 2, 3, 4, 5, 2, 3]
-    """
-    low = 1 << count.bit_length() - 1
-    found = key_hash & 2 * low - 1
-    return found if found < count else found - low
-
-
-def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """:func:`address` for each of many hashes."""
-    low = 1 << count.bit_length() - 1
-    found = (hashes & np.uint64(2 * low - 1)).astype(np.int64)
-    return np.where(found < count, found, found - low)
-
-
-def parents(before: int, count: int) -> list[int]:
-    """The buckets from which entries move when ``before`` buckets become ``count``.
-
-    >>> parents(6, 8), parents(1, 8)
-    ([2, 3], [0])
-    """
-    found = set()
-    for bucket in range(before, count):
-        parent = bucket
-        while parent >= before:
-            parent -= 1 << parent.bit_length() - 1
-        found.add(parent)
-    return sorted(found)
-
-
-class Schedule:
-    """The earliest time of each bucket, in pages of some hundred buckets, and the earliest time of each page.
-
-    The earliest times of the pages are small, and kept by the user of the schedule; a page is read when its earliest
-    time has come, or when the time of one of its buckets changes, and written if it did.
-    """
-
-    def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
-        self._backend = backend
-        self._name = name
-        self._earliest = dict(earliest)
-        self._pages: dict[int, dict[int, int]] = {}
-        self._changed: set[int] = set()
-        self._coming: list[tuple[int, bool, int]] = []
-        self._start()
-
-    @property
-    def earliest(self) -> list[tuple[int, int]]:
-        """The earliest time of each page in which there is any, in milliseconds: what a schedule is opened with."""
-        return sorted(self._earliest.items())
-
-    def due(self, until_ms: int) -> list[int]:
-        """The buckets whose time has come, each once."""
-        coming = self._coming
-        found = []
-        while coming and coming[0][0] <= until_ms:
-            _, is_bucket, number = heapq.heappop(coming)
-            if is_bucket:
-                found.append(number)
-            else:
-                self._unfold(number)
-        return found
-
-    def next(self) -> tuple[int, int] | None:
-        """The earliest time and its bucket; None if there is none."""
-        while self._coming and not self._coming[0][1]:
-            self._unfold(heapq.heappop(self._coming)[2])
-        return (self._coming[0][0], self._coming[0][2]) if self._coming else None
-
-    def next_but(self, touched: Collection[int]) -> int | None:
-        """The earliest time of the buckets that were not touched since the last :meth:`flush`; None if there is none.
-
-        Where none was touched, no page is read for it.
-        """
-        if touched:
-            while (found := self.next()) is not None and found[1] in touched:
-                heapq.heappop(self._coming)
-        return self._coming[0][0] if self._coming else None
-
-    def set(self, bucket: int, time_ms: int | None) -> None:
-        """Have a bucket come up at another time from the next :meth:`flush` on; None for never."""
-        number, position = divmod(bucket, _BUCKETS_OF_A_PAGE)
-        page = self._page(number)
-        if page.get(position) == time_ms:
-            return
-        self._changed.add(number)
-        if time_ms is None:
-            page.pop(position)
-        else:
-            page[position] = time_ms
-
-    def flush(self) -> None:
-        """Store the pages that changed, and start again with what is stored."""
-        for number in sorted(self._changed):
-            page = self._pages[number]
-            if page:
-                self._backend.put(f"{self._name}/{number}", _stored(page))
-                self._earliest[number] = min(page.values())
-            else:
-                self._backend.delete(f"{self._name}/{number}")
-                self._earliest.pop(number, None)
-        self._changed.clear()
-        self._pages.clear()
-        self._start()
-
-    def _start(self) -> None:
-        self._coming = [(time_ms, False, page) for page, time_ms in self._earliest.items()]
-        heapq.heapify(self._coming)
-
-    def _unfold(self, number: int) -> None:
-        first = number * _BUCKETS_OF_A_PAGE
-        for position, time_ms in self._page(number).items():
-            heapq.heappush(self._coming, (time_ms, True, first + position))
-
-    def _page(self, number: int) -> dict[int, int]:
-        page = self._pages.get(number)
-        if page is None:
-            stored = self._backend.get(f"{self._name}/{number}") if number in self._earliest else None
-            page = self._pages[number] = {} if stored is None else _read(stored)
-        return page
-
-
-def _name(bucket: int) -> str:
-    return f"{_PREFIX}{bucket}"
-
-
-def _name_of_changes(bucket: int) -> str:
-    return f"{_PREFIX}{bucket}{_CHANGES}"
-
-
-def _stored(page: dict[int, int]) -> bytes:
-    """The times, then the buckets that they belong to."""
-    return np.array([*page.values()], _TIMES).tobytes() + np.array([*page], _NUMBERS).tobytes()
-
-
-def _read(stored: bytes) -> dict[int, int]:
-    count = len(stored) // (_TIMES.itemsize + _NUMBERS.itemsize)
-    times = np.frombuffer(stored, _TIMES, count)
-    return dict(zip(np.frombuffer(stored, _NUMBERS, count, times.nbytes).tolist(), times.tolist(), strict=True))
+    return first_of(expiry_of(live(value)) for value in expiring if value is not None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,20 +17,13 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import (
-    EXPIRY,
-    KINDS_OF_TIME,
-    MOST_BUCKETS,
-    NO_TIMES,
-    TIMES,
-    BucketStore,
-    addresses,
-)
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, NOTHING, TIMES, Stored
+from eventide.runtime.state.bucket_store import BucketStore, Made, addresses, beside
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, HashIndex
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.page_reader import ANYTHING, NO_PAGE, NoColumns, PageReader, StoredPage, expiries_of
+from eventide.runtime.state.page_reader import ANYTHING, NoColumns, PageReader, expiries_of
 from eventide.runtime.state.pages import (
     HASH,
     Page,
@@ -38,17 +31,11 @@ from eventide.runtime.state.pages import (
     Timers,
     encode_page,
 )
+from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, TimersInOrder, count_of, joined
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, PLACES, Numbers, TimersInOrder, count_of, placed
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
-
-_SMALL_PAGE_BYTES = 4_096
-"""The size of a page of which one row is touched: it costs less than the call."""
-
-_LARGEST_PART = 8
-"""Changes are stored beside a page if they are at most one row in this many of the page."""
 
 _ROWS_AT_ONCE = 1 << 20
 _NEVER = np.iinfo(np.int64).max
@@ -56,15 +43,6 @@ _NEVER = np.iinfo(np.int64).max
 
 _NO_ROWS = np.zeros(0, np.int64)
 _Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-
-
-class _Made(NamedTuple):
-    """A page to be stored, whole or as changes beside what is stored; no content for an empty one."""
-
-    content: bytes | None = None
-    timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    are_changes: bool = False
 
 
 class _Values:
@@ -98,9 +76,6 @@ class KeyedColumns:
     when one of its keys changes. Where a few rows of a page have changed, they are stored beside it, until all that was
     written so would have been enough to write the page.
 
-    The size of pages follows how densely they are touched: where a micro-batch touches one row of each that it reads,
-    some are split; where it reads most of them, they are put together.
-
     Args:
         backend: where it is stored.
         key: the type of the keys.
@@ -111,6 +86,7 @@ class KeyedColumns:
 
     Attributes:
         timers: those of event time, and of processing time.
+        stored: the pages that were read, as they are stored.
     """
 
     def __init__(
@@ -134,9 +110,9 @@ class KeyedColumns:
 
     def _begin(self) -> None:
         """Have nothing at hand."""
-        self._pages: dict[int, StoredPage] = {}
+        self.stored: dict[int, Stored] = {}
         self._looked_through: set[int] = set()
-        self._read_rows = self._touched = 0
+        self._touched = 0
         self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
         self._keys = [GrowingColumn(kind.arrow_type()) for kind in _parts(self._key)]
         self._index = HashIndex()
@@ -172,12 +148,8 @@ class KeyedColumns:
         Raises:
             NoColumns: if what is stored in their pages is not as columns hold it.
         """
-        store = self._store
-        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
         self._touched += len(hashes)
-        store.size = PAGE_BYTES if self._touched >= 2 * len({*wanted, *self._pages}) else _SMALL_PAGE_BYTES
-        is_most = 2 * len(wanted) > store.count > 2 * store.fitting
-        self._have(range(store.count) if is_most else wanted)
+        self._have(self._store.wanted(hashes, self._touched, self.stored))
         places = self._index.find(hashes)
         known = np.flatnonzero(places != NO_PLACE)
         others = ~alike([key.take(pa.array(known)) for key in keys], self.keys_at(places[known]))
@@ -243,7 +215,7 @@ class KeyedColumns:
 
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        return self._store.schedules[kind].next_but(self._pages)
+        return self._store.schedules[kind].next_but(self.stored)
 
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
@@ -258,10 +230,11 @@ class KeyedColumns:
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            if self._has_changed.array.any():
-                self._write()
+            changed = self._hashes.array[self._has_changed.array]
+            if len(changed):
+                self._store.write(self, np.unique(addresses(changed, self._store.count)).tolist())
             for number in self._looked_through:
-                self._store.schedules[EXPIRY].set(number, self._pages[number].earliest[EXPIRY])
+                self._store.schedules[EXPIRY].set(number, self.stored[number].earliest[EXPIRY])
         self._store.numbers = [timers.number for timers in self.timers]
         self._store.flush()
         self._declared.flush()
@@ -320,24 +293,31 @@ class KeyedColumns:
         for values in self._values.values():
             values.where.extend(NO_PLACE, count)
 
+    def have(self, buckets: Iterable[int]) -> bool:
+        """Have the rows of some pages at hand; False if columns cannot hold what is there."""
+        try:
+            self._have(buckets)
+        except NoColumns:
+            return False
+        return True
+
     def _have(self, numbers: Iterable[int]) -> None:
-        """Have the rows of some pages at hand."""
-        new = [number for number in numbers if number not in self._pages]
+        new = [number for number in numbers if number not in self.stored]
         if not new:
             return
         with without_collection():
             first = len(self)
-            known: dict[int, StoredPage] = {}
+            known: dict[int, Stored] = {}
             pages, changes = defaultdict[PageTypes, list[Page]](list), defaultdict[PageTypes, list[Page]](list)
             for number, content in self._store.get_many(new).items():
                 if content is None:
-                    known[number] = NO_PAGE
+                    known[number] = NOTHING
                     continue
                 page, of_page, known[number] = self._reader.read(content)
                 pages[page.types].append(page)
                 if of_page is not None:
                     changes[of_page.types].append(of_page)
-            self._pages |= known
+            self.stored |= known
             for types, parts in pages.items():
                 self._take_in(types, parts)
             for types, parts in changes.items():
@@ -357,23 +337,16 @@ class KeyedColumns:
             self._is_beside.array[places] = True
             for values in self._values.values():
                 values.where.array[places] = NO_PLACE
-        is_empty, has_timers = np.ones(len(rows), bool), [_NO_ROWS]
         for of, column in zip(types.values, types.values_of(rows), strict=True):
             self._values_of(of).set(places, column)
-            is_empty &= ~_is_valid(column)
         begin = 0
         for page in pages:
             end = begin + len(page.rows)
             for timers, columns in zip(self.timers, page.timers, strict=True):
-                moved = placed(columns, places[begin:end])
+                moved = joined([columns], [places[begin:end]])
                 if moved is not None:
                     timers.take_in(moved)
-                    has_timers.append(np.frombuffer(moved[0], PLACES))
             begin = end
-        if are_changes:
-            is_empty &= ~np.isin(places, np.concatenate(has_timers))
-            self._read_rows -= int(np.count_nonzero(is_empty))
-        self._read_rows += len(new)
 
     def _forget_times(self, first: int) -> None:
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
@@ -398,65 +371,9 @@ class KeyedColumns:
             living[timers.all()[0]] = True
         return living
 
-    def _write(self) -> None:
-        """Write the pages that have changed, and those whose keys move because there are more pages now, or fewer."""
-        store = self._store
-        made: dict[int, _Made] = {}
-        sizes = {number: known.size for number, known in self._pages.items()}
-        is_whole = len(self._pages) == store.count > 2 * store.fitting
-        most = MOST_BUCKETS
-        if is_whole:  # all pages are at hand, and too small
-            pages, store.count = [*self._pages], store.fitting
-        else:
-            pages = np.unique(addresses(self._hashes.array[self._has_changed.array], store.count)).tolist()
-        while True:
-            living = self._living()
-            new = self._made(pages, living, is_whole=is_whole)
-            made |= new
-            rows = int(np.count_nonzero(living))
-            entries, self._read_rows = rows - self._read_rows, rows
-            now = {number: len(page.content or b"") + self._bytes_before(number, page) for number, page in new.items()}
-            size = sum(length - sizes.get(number, 0) for number, length in now.items())
-            sizes |= now
-            if store.size < PAGE_BYTES and most == MOST_BUCKETS:  # splitting costs no more than what has changed
-                store.credit += sum(len(page.content or b"") for page in new.values())
-                average = sum(sizes.values()) // len(sizes) + 1
-                most = store.count + store.credit // average
-                store.credit %= average
-            before = store.count
-            moving = store.grow(entries, size, most - before)
-            try:
-                self._have(moving)
-            except NoColumns:
-                store.count = before  # what cannot move yet stays together with what could
-                break
-            if not moving:
-                break
-            sizes = {number: known.size for number, known in self._pages.items()} | sizes
-            pages, is_whole = [*moving, *range(before, store.count)], True
-        for number in sorted(made):
-            self._store_page(number, made[number])
-
-    def _bytes_before(self, number: int, made: _Made) -> int:
-        """How many bytes of a page stay where they are."""
-        return self._pages[number].own_bytes if made.are_changes else 0
-
-    def _store_page(self, number: int, made: _Made) -> None:
-        store, known = self._store, self._pages.get(number, NO_PAGE)
-        if made.are_changes:
-            store.put_changes(number, made.content or b"")
-        elif made.content is not None or known.size:
-            store.put(number, made.content)
-        if store.timers is not None:
-            store.timers += made.timers - known.timers
-        for schedule, before_ms, time_ms in zip(store.schedules, known.earliest, made.earliest, strict=True):
-            if before_ms != time_ms:
-                schedule.set(number, time_ms)
-        self._pages[number] = known._replace(earliest=made.earliest)
-
-    def _made(self, pages: Sequence[int], living: _Flags, *, is_whole: bool) -> dict[int, _Made]:
-        """Some pages as they are to be stored."""
-        count = self._store.count
+    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
+        """Some pages as they are to be stored; all of them whole, where their rows may come from others."""
+        count, pages, living = self._store.count, buckets, self._living()
         numbers = addresses(self._hashes.array, count)
         is_wanted = np.zeros(max(count, *pages) + 1, bool)
         is_wanted[pages] = True
@@ -479,29 +396,25 @@ class KeyedColumns:
             np.minimum.at(earliest[-1], numbers[owners], times)
             staying += np.bincount(numbers[owners[places[owners] == NO_PLACE]], minlength=count)
         expiries = self._expiries(numbers)
-        found = dict.fromkeys(pages, _Made())
+        entries = np.bincount(numbers[living], minlength=count).tolist()
+        found = dict.fromkeys(pages, Made())
         for number, content, timers in self._encoded(numbers, rows, bounds, in_order, is_beside):
             times_of_page = (int(of_kind[number]) for of_kind in earliest)
             due = (*(None if time_ms == _NEVER else time_ms for time_ms in times_of_page), expiries.get(number))
-            beside = bool(is_beside[number])
-            found[number] = _Made(content, count_of(timers) + (int(staying[number]) if beside else 0), due, beside)
+            are_changes = bool(is_beside[number])
+            of_page = count_of(timers) + (int(staying[number]) if are_changes else 0)
+            found[number] = Made(content, entries[number], of_page, due, are_changes)
         return found
 
     def _are_beside(self, pages: Sequence[int], numbers: Numbers) -> _Flags:
-        """For which pages the rows that have changed are stored beside them.
-
-        Each time, all of them are written again, so that by now twice as much was written as they were squared, in
-        units of those of one time.
-        """
+        """For which pages the rows that have changed are stored beside them."""
         count = self._store.count
         if self._index.has_twins:  # which could not be told apart by their hashes
             return np.zeros(count, bool)
         own = np.zeros(count, np.int64)
-        own[pages] = [self._pages[number].own_rows for number in pages]
+        own[pages] = [self.stored[number].own_entries for number in pages]
         now = np.bincount(numbers[self._has_changed.array], minlength=count)
-        beside = np.bincount(numbers[self._has_changed.array | self._is_beside.array], minlength=count)
-        found: _Flags = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * now * own)
-        return found
+        return beside(own, now, np.bincount(numbers[self._has_changed.array | self._is_beside.array], minlength=count))
 
     def _encoded(
         self, numbers: Numbers, rows: Numbers, bounds: Numbers, of_timers: Sequence[TimersInOrder], is_beside: _Flags
@@ -509,7 +422,7 @@ class KeyedColumns:
         """Give the content of each page, whose rows lie between bounds, and its timers."""
         values = {of: v for of, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
-        for known in self._pages.values():
+        for known in self.stored.values():
             if known.types is not None and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
@@ -522,7 +435,7 @@ class KeyedColumns:
                 begin, end = spans[i], spans[i + 1]
                 number = int(numbers[rows[begin]])
                 timers = tuple(in_order.between(i) for in_order in of_timers)
-                to = self._pages[number].types if is_beside[number] else None
+                to = self.stored[number].types if is_beside[number] else None
                 yield number, encode_page(types, batch.slice(begin - first, end - begin), timers, to=to), timers
 
     def _expiries(self, numbers: Numbers) -> dict[int, int]:

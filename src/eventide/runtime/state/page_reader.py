@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import DataError, StateError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.state.bucket import NO_TIMES, Bucket
+from eventide.runtime.state.bucket import Bucket, Stored
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.pages import (
     HASH,
@@ -20,38 +20,16 @@ from eventide.runtime.state.pages import (
     PageTypes,
     is_page,
     read_parts,
+    without_empty,
     without_timers_of,
 )
-from eventide.runtime.state.timers import NO_PLACE, count_of, earliest_of
+from eventide.runtime.state.stored_timers import NO_PLACE, count_of, earliest_of
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
 
 
 class NoColumns(StateError):
     """Columns cannot hold what is stored: it has to be used as objects."""
-
-
-class StoredPage(NamedTuple):
-    """A page as it is stored, or nothing.
-
-    Attributes:
-        own_bytes: the bytes of the page itself, without its changes; 0 for a bucket of objects.
-        own_rows: its rows.
-        size: the bytes of both.
-        timers: how many there are.
-        earliest: the earliest time of each kind, in milliseconds.
-        types: those of the page itself.
-    """
-
-    own_bytes: int = 0
-    own_rows: int = 0
-    size: int = 0
-    timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    types: PageTypes | None = None
-
-
-NO_PAGE = StoredPage()
 
 
 class PageReader:
@@ -74,7 +52,7 @@ class PageReader:
         """Say the type of the values of a name."""
         self.kinds[name] = kind if _has_text(kind) else ANYTHING
 
-    def read(self, content: bytes) -> tuple[Page, Page | None, StoredPage]:
+    def read(self, content: bytes) -> tuple[Page, Page | None, Stored]:
         """A page and its changes, and how they are stored.
 
         Raises:
@@ -120,7 +98,7 @@ class PageReader:
             where[range(count) if owners is None else owners] = np.arange(len(array))
             found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
         types = PageTypes(self._key, tuple(found))
-        rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
+        rows = types.rows(self._as_keys(bucket.keys), bucket.hashes, [*found.values()])
         return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
 
     def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
@@ -135,7 +113,7 @@ class PageReader:
         raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
 
 
-def _stored(page: Page, changes: Page | None, *, is_page: bool) -> StoredPage:
+def _stored(page: Page, changes: Page | None, *, is_page: bool) -> Stored:
     parts = [page] if changes is None else [page, changes]
     kinds = list(zip(*(part.timers for part in parts), strict=True))
     expiries = [
@@ -147,10 +125,15 @@ def _stored(page: Page, changes: Page | None, *, is_page: bool) -> StoredPage:
         if time_ms is not None
     ]
     earliest = (*map(earliest_of, kinds), min(expiries, default=None))
-    return StoredPage(
+    entries = len(page.rows)
+    if changes is not None:
+        entries -= int(np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy()).sum())
+        entries += len(without_empty(changes).rows)
+    return Stored(
         page.size if is_page else 0,
         len(page.rows) if is_page else 0,
         sum(part.size for part in parts),
+        entries,
         sum(map(count_of, kinds)),
         earliest,
         page.types if is_page else None,

@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, TimerColumns
+from eventide.runtime.state.stored_timers import NO_PLACE, NUMBERS, PLACES, TimerColumns, joined
 
 HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
@@ -132,7 +132,7 @@ def without_timers_of(page: Page, changes: Page) -> Page:
         return page
     stays = ~np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy())
     places = np.where(stays, np.arange(len(stays)), NO_PLACE)
-    return page._replace(timers=tuple(_joined([kind], [places]) for kind in page.timers))
+    return page._replace(timers=tuple(joined([kind], [places]) for kind in page.timers))
 
 
 def without_empty(page: Page) -> Page:
@@ -146,7 +146,7 @@ def without_empty(page: Page) -> Page:
     if stays.all():
         return page
     places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE)
-    timers = tuple(_joined([kind], [places]) for kind in page.timers)
+    timers = tuple(joined([kind], [places]) for kind in page.timers)
     return Page(page.types, page.rows.filter(pa.array(stays)), timers)
 
 
@@ -225,7 +225,7 @@ def _changed(page: Page, changes: Page) -> Page:
     places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE), count + np.arange(len(changes.rows))
     types = PageTypes(page.types.key, tuple(dict.fromkeys(page.types.values + changes.types.values)))
     parts = [_with_columns(page, types).filter(pa.array(stays)), _with_columns(changes, types)]
-    timers = tuple(_joined(kinds, places) for kinds in zip(page.timers, changes.timers, strict=True))
+    timers = tuple(joined(kinds, places) for kinds in zip(page.timers, changes.timers, strict=True))
     return Page(types, pa.concat_batches(parts), timers, page.size + changes.size)
 
 
@@ -237,19 +237,6 @@ def _with_columns(page: Page, types: PageTypes) -> pa.RecordBatch:
     values = [own.get((name, kind), pa.nulls(len(page.rows), kind.arrow_type())) for name, kind in types.values]
     parts = page.types.parts_of(page.rows)
     return pa.RecordBatch.from_arrays([page.rows.column(HASH), *parts, *values], schema=types.schema)
-
-
-def _joined(parts: Sequence[TimerColumns | None], places: Sequence[Numbers]) -> TimerColumns | None:
-    """The timers of several parts of a page, given the places that the keys of each get there."""
-    columns: list[tuple[bytes, bytes, bytes]] = []
-    for part, of_part in zip(parts, places, strict=True):
-        if part is not None:
-            found = of_part[np.frombuffer(part[0], PLACES)]
-            stays = found != NO_PLACE
-            times, numbers = (np.frombuffer(column, NUMBERS)[stays].tobytes() for column in part[1:3])
-            columns.append((found[stays].astype(PLACES).tobytes(), times, numbers))
-    together = [b"".join(column) for column in zip(*columns, strict=True)]
-    return (together[0], together[1], together[2], None) if together and together[0] else None
 
 
 @lru_cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, repeat
 from typing import Any, Protocol, TypeAlias
 
@@ -12,6 +12,16 @@ import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.state.stored_timers import (
+    ByTime,
+    Numbers,
+    Timer,
+    TimerColumns,
+    TimersInOrder,
+    WaitingTimers,
+    rows_of,
+    timers_of,
+)
 
 _Entry: TypeAlias = tuple[int, int, Any, Hashable]
 """Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
@@ -20,23 +30,6 @@ _FEW = 8
 """New times are few if the heap has this many times as many."""
 _MANY = 32
 """So many are taken from a sorted list at once, which moves all that stay."""
-
-Timer: TypeAlias = tuple[int, Any]
-"""Time and key."""
-
-ByTime: TypeAlias = dict[int, dict[Any, int]]
-"""Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""
-
-TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
-"""The places of the keys among those of a bucket, the times, the numbers, and the namespaces where there are any."""
-
-PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""The places of the keys among all keys, the times, and the numbers."""
-
-NO_PLACE = -1
-"""The place of a key that is left out."""
 
 
 class Keys(Protocol):
@@ -64,25 +57,7 @@ class Keys(Protocol):
         """The key group of each of some keys at hand."""
 
 
-class StoredTimers(Protocol):
-    """The timers of one kind, as they are read and stored; ``number`` is that of the last one that was set."""
-
-    number: int
-
-    def take_in(self, keys: list[Any], first: int, columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
-        """Take note of the timers of a bucket that was read: those without namespaces, and those with.
-
-        ``first`` is where the first of its keys stands among those at hand.
-        """
-
-    def in_order(self, places: Numbers) -> tuple[TimersInOrder, TimersInOrder]:
-        """The timers without namespaces, and those with, given the places of all keys at hand."""
-
-    def clear(self) -> None:
-        """Forget what is at hand."""
-
-
-class Timers(StoredTimers):
+class Timers:
     """The timers of one kind, which event time or processing time fires.
 
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
@@ -91,9 +66,13 @@ class Timers(StoredTimers):
     Timers lie together by their time. Times that are new wait unsorted until one of them may be due; then they join a
     heap. Where most are new, all are sorted instead, which is cheaper, and a sorted list is a heap; from one that is
     sorted, many are taken at once. Timers that are set while others fire, and are to fire with them, have a heap of
-    their own.
+    their own. Those that were stored wait as they are, and fire so where no other is due.
 
     Flink: one of the two queues of ``InternalTimerService``.
+
+    Attributes:
+        number: that of the last timer that was set.
+        changed: the keys one of whose timers was set, deleted or fired; some are there several times.
     """
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
@@ -110,8 +89,13 @@ class Timers(StoredTimers):
         self._earliest_new = MAX_MS
         self._looked_at = 0
         self._firing_until: int | None = None
+        self._left: Sequence[tuple[int, int, int, Any]] = ()
+        """While timers that waited fire: time, group, number and key of each."""
+        self._left_by_owner: set[Timer] | None = None
+        self._last = (MIN_MS, 0, 0)
         self._meanwhile: list[tuple[int, _Entry]] = []
         self.number = number
+        self.changed: list[Any] = []
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
@@ -119,12 +103,15 @@ class Timers(StoredTimers):
             self._keys.open(key)
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
         timers = by_time.get(time_ms)
+        if timers is not None and owner in timers:
+            return
+        if self._left and namespace is None and self._is_left(time_ms, key):
+            return
         if timers is None:
             timers = by_time[time_ms] = {}
             self._new.append(time_ms)
-        elif owner in timers:
-            return
         self.number = timers[owner] = number = self.number + 1
+        self.changed.append(key)
         if self._firing_until is not None and time_ms <= self._firing_until:
             [group] = self._keys.groups_of([key])
             heapq.heappush(self._meanwhile, (time_ms, (group, number, key, namespace)))
@@ -133,11 +120,12 @@ class Timers(StoredTimers):
         """Delete a timer, whether it is set or not."""
         if key not in self._index:
             self._keys.open(key)
+        self.changed.append(key)
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
         timers = by_time.get(time_ms)
         if timers is not None:
             timers.pop(owner, None)
-        if namespace is None and self._waiting:
+        if namespace is None and (self._waiting or self._left):
             self._deleted.add((time_ms, key))
 
     def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
@@ -147,28 +135,69 @@ class Timers(StoredTimers):
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        self._bring_up_waiting(until_ms)
-        meanwhile = self._meanwhile
-        times = self._taken(until_ms)
         self._firing_until = until_ms
         try:
-            for time_ms in times:
-                for timer in self._in_order(time_ms):
-                    while meanwhile and meanwhile[0] < (time_ms, timer):
-                        yield from self._fired(*heapq.heappop(meanwhile))
-                    _, number, key, namespace = timer
-                    by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
-                    timers = by_time[time_ms]
-                    if timers.get(owner) == number:
-                        del timers[owner]
-                        yield time_ms, key, namespace
-            while meanwhile:
-                yield from self._fired(*heapq.heappop(meanwhile))
+            if self._is_due(until_ms) or (self._heap and self._heap[0] <= until_ms):
+                self._bring_up_waiting(until_ms)
+                yield from self._fire_at_hand(until_ms)
+            else:
+                yield from self._fire_waiting(until_ms)
         finally:
-            self._firing_until = None
+            self._firing_until, self._left, self._left_by_owner = None, (), None
+
+    def _fire_at_hand(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
+        """Fire timers that are at hand by time, and those that are set meanwhile up to the last of them."""
+        meanwhile = self._meanwhile
+        times = self._taken(until_ms)
+        for time_ms in times:
+            for timer in self._in_order(time_ms):
+                while meanwhile and meanwhile[0] < (time_ms, timer):
+                    yield from self._fired(*heapq.heappop(meanwhile))
+                _, number, key, namespace = timer
+                by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+                timers = by_time[time_ms]
+                if timers.get(owner) == number:
+                    del timers[owner]
+                    self.changed.append(key)
+                    yield time_ms, key, namespace
+        while meanwhile:
+            yield from self._fired(*heapq.heappop(meanwhile))
         for time_ms in times:
             self._at.pop(time_ms, None)
             self._spaced_at.pop(time_ms, None)
+
+    def _fire_waiting(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
+        """Fire timers that wait, where no other is due: they need not be at hand by time."""
+        rows = [*self._waiting.take(until_ms)]
+        if not rows:
+            return
+        places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        keys = list(map(self._keys.keys.__getitem__, places.tolist()))
+        groups = self._keys.groups_of(keys)
+        order = order_by(times, np.array(groups), numbers).tolist() if len(keys) > 1 else [0]
+        columns = times.tolist(), groups, numbers.tolist(), keys
+        self._left = list(zip(*(map(column.__getitem__, order) for column in columns), strict=True))
+        meanwhile, deleted, changed = self._meanwhile, self._deleted, self.changed
+        for time_ms, group, number, key in self._left:
+            while meanwhile and meanwhile[0] < (time_ms, (group, number, key, None)):
+                yield from self._fired(*heapq.heappop(meanwhile))
+            if deleted and (time_ms, key) in deleted:
+                continue
+            if self._left_by_owner is not None:
+                self._left_by_owner.discard((time_ms, key))
+            self._last = time_ms, group, number
+            changed.append(key)
+            yield time_ms, key, None
+        while meanwhile:
+            yield from self._fired(*heapq.heappop(meanwhile))
+
+    def _is_left(self, time_ms: int, key: Any) -> bool:
+        """Whether a timer that waited is still to fire in this advance."""
+        if self._firing_until is None or time_ms > self._firing_until:
+            return False
+        if self._left_by_owner is None:
+            self._left_by_owner = {(at, of) for at, group, number, of in self._left if (at, group, number) > self._last}
+        return (time_ms, key) in self._left_by_owner and (time_ms, key) not in self._deleted
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
@@ -213,6 +242,7 @@ class Timers(StoredTimers):
 
     def clear(self) -> None:
         """Forget what is at hand."""
+        self.changed.clear()
         self._at.clear()
         self._spaced_at.clear()
         self._waiting.clear()
@@ -257,6 +287,7 @@ class Timers(StoredTimers):
         timers = by_time[time_ms]
         if timers.get(owner) == number:
             del timers[owner]
+            self.changed.append(key)
             yield time_ms, key, namespace
 
     def _is_due(self, until_ms: int) -> bool:
@@ -339,250 +370,3 @@ def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Se
     for timers in kinds:
         timers.kinds = kinds
     return kinds
-
-
-class WaitingTimers:
-    """Timers without a namespace of the buckets that were read, each taken out once, when it is due.
-
-    Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
-    again, would cost as much as to fire it.
-    """
-
-    def __init__(self, keys: list[Any]) -> None:
-        self._keys = keys
-        self._new: list[tuple[int, TimerColumns]] = []
-        self._runs: list[tuple[int, int, _Run]] = []
-        """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
-        self._count = 0
-
-    def __bool__(self) -> bool:
-        """Whether there may be any."""
-        return bool(self._new or self._runs)
-
-    def add(self, first: int, columns: TimerColumns) -> None:
-        """Have the timers of one more bucket wait; ``first`` is the place of its first key among all keys."""
-        self._new.append((first, columns))
-
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
-        """Take out those at or before a time, with their numbers."""
-        for places, times, numbers in self.take(until_ms):
-            keys = map(self._keys.__getitem__, places.tolist())
-            yield from zip(times.tolist(), keys, numbers.tolist(), strict=True)
-
-    def take(self, until_ms: int) -> Iterator[Rows]:
-        """Take out those at or before a time, as columns, in no order."""
-        self._settle()
-        while self._runs and self._runs[0][0] <= until_ms:
-            _, _, run = heapq.heappop(self._runs)
-            yield run.take(until_ms)
-            self._push(run, run.next_ms(()))
-
-    def delete(self, places: Numbers, times: Numbers) -> None:
-        """Take timers out, given the places of their keys and their times."""
-        self._settle()
-        runs = [run for _, _, run in self._runs]
-        self._runs.clear()
-        for run in runs:
-            run.delete(places, times)
-            self._push(run, run.next_ms(()))
-
-    def next_ms(self, deleted: Collection[Timer]) -> int | None:
-        """The earliest time, in milliseconds, but for those that were deleted; None if there is none."""
-        self._settle()
-        while self._runs:
-            known_ms, _, run = self._runs[0]
-            next_ms = run.next_ms(deleted)
-            if next_ms == known_ms:
-                return known_ms
-            heapq.heappop(self._runs)
-            self._push(run, next_ms)
-        return None
-
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
-        """Return the timers that still wait, given the places of all keys."""
-        self._settle()
-        return [run.rows(places, deleted) for _, _, run in self._runs]
-
-    def clear(self) -> None:
-        """Forget them."""
-        self._new.clear()
-        self._runs.clear()
-
-    def _settle(self) -> None:
-        if self._new:
-            run = _Run(self._keys, self._new)
-            self._push(run, run.next_ms(()))
-            self._new = []
-
-    def _push(self, run: _Run, next_ms: int | None) -> None:
-        if next_ms is not None:
-            self._count += 1
-            heapq.heappush(self._runs, (next_ms, self._count, run))
-
-
-class TimersInOrder:
-    """The timers of those keys that have a place, by place; those of a key in the order of time.
-
-    One beyond the end of time, or before its beginning, is set for there.
-    """
-
-    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
-        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = order_by(found, times, numbers) if has_namespaces else order_by(found, times)
-        order = order[np.count_nonzero(found == NO_PLACE) :]
-        self.places, self._times, self._numbers = found[order], times[order], numbers[order]
-        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
-            places, at = self.places, self._times
-            first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1])))
-            self.places, self._times = places[first], at[first]
-            self._numbers = np.minimum.reduceat(self._numbers, first)
-        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
-        self._cuts: list[int] = []
-        self._columns = (b"", b"", b"")
-        self.earliest: dict[int, int] = {}
-
-    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        """Leave out some places, of which none has a timer."""
-        self.places = (np.cumsum(those) - 1)[self.places]
-
-    def cut(self, bounds: Numbers) -> None:
-        """Cut it where a bucket ends, and find the earliest time of each that has any."""
-        cuts = np.searchsorted(self.places, bounds)
-        counts = np.diff(cuts)
-        places = (self.places - np.repeat(bounds[:-1], counts)).astype(PLACES)
-        self._cuts = cuts.tolist()
-        self._columns = places.tobytes(), self._times.tobytes(), self._numbers.tobytes()
-        have_any = np.flatnonzero(counts)
-        earliest = np.minimum.reduceat(self._times, cuts[have_any]) if len(have_any) else have_any
-        self.earliest = dict(zip(have_any.tolist(), earliest.tolist(), strict=True))
-
-    def between(self, i: int) -> TimerColumns | None:
-        """The columns of one bucket; None if it has no timers."""
-        begin, end = self._cuts[i], self._cuts[i + 1]
-        if begin == end:
-            return None
-        places, times, numbers = self._columns
-        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
-        of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
-        return places[of_places], times[of_times], numbers[of_times], namespaces
-
-
-def rows_of(by_time: ByTime, places: Numbers) -> Rows:
-    """Timers that are at hand by time, given the places of their keys, one after the other."""
-    parts = by_time.values()
-    try:
-        times = np.fromiter(by_time, NUMBERS, len(by_time))
-    except OverflowError:
-        times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
-    numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
-    return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
-
-
-def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
-    """The earliest time of some timers, in milliseconds; None if there are none."""
-    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
-    return min((int(part.min()) for part in times), default=None)
-
-
-def count_of(columns: Iterable[TimerColumns | None]) -> int:
-    """How many timers there are in some columns."""
-    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
-
-
-def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
-    """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
-    places, times, numbers, namespaces = columns
-    of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
-    owners = of_keys if namespaces is None else zip(of_keys, namespaces, strict=True)
-    return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
-
-
-def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
-    """Return the timers with other places of their keys, each that of its number."""
-    if columns is None:
-        return None
-    found, times, numbers, namespaces = columns
-    return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
-
-
-def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Numbers) -> np.ndarray[Any, Any]:
-    """For each timer, by the place of its key and its time, whether it is among others.
-
-    >>> are_among(np.array([0, 0, 1]), np.array([5, 6, 5]), np.array([1, 0]), np.array([5, 6])).tolist()
-    [False, True, True]
-    """
-    _, moments = np.unique(np.concatenate([times, of_times]), return_inverse=True)
-    timers = (moments << 32) | np.concatenate([places, of_places])
-    return np.isin(timers[: len(times)], timers[len(times) :])
-
-
-class _Run:
-    """The timers of the buckets that were read together."""
-
-    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
-        self._keys = keys
-        places = b"".join(columns[0] for _, columns in buckets)
-        times = b"".join(columns[1] for _, columns in buckets)
-        numbers = b"".join(columns[2] for _, columns in buckets)
-        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
-        self._owners: Numbers = np.frombuffer(places, PLACES) + np.repeat(
-            np.array([first for first, _ in buckets]), counts
-        )
-        self._times: Numbers = np.frombuffer(times, NUMBERS)
-        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)
-        self._takes = 0
-        self._is_sorted = False
-        self._at = 0
-
-    def take(self, until_ms: int) -> Rows:
-        """Take out those at or before a time.
-
-        All are sorted when some are taken for the second time; before that it is cheaper to look at each.
-        """
-        self._takes += 1
-        if self._takes > 1:
-            self._sort()
-        begin = self._at
-        if self._is_sorted:
-            self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
-            return self._owners[begin:end], self._times[begin:end], self._numbers[begin:end]
-        is_due = self._times <= until_ms
-        due = self._owners[is_due], self._times[is_due], self._numbers[is_due]
-        self._keep(~is_due)
-        return due
-
-    def delete(self, places: Numbers, times: Numbers) -> None:
-        """Take timers out, given the places of their keys and their times."""
-        stays = (self._times < times.min()) | (self._times > times.max())
-        found = np.flatnonzero(~stays)
-        stays[found] = ~are_among(self._owners[found], self._times[found], places, times)
-        stays[: self._at] = False
-        self._keep(stays)
-
-    def next_ms(self, deleted: Collection[Timer]) -> int | None:
-        if not deleted and not self._is_sorted:
-            return int(self._times.min()) if len(self._times) else None
-        self._sort()
-        while self._at < len(self._times):
-            time_ms = int(self._times[self._at])
-            if not deleted or (time_ms, self._keys[self._owners[self._at]]) not in deleted:
-                return time_ms
-            self._at += 1
-        return None
-
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
-        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
-        found = places[owners]
-        if deleted:
-            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
-            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
-        return found, times, numbers
-
-    def _sort(self) -> None:
-        if not self._is_sorted:
-            self._keep(np.argsort(self._times, kind="stable"))
-            self._is_sorted = True
-
-    def _keep(self, those: Any) -> None:
-        self._owners, self._times, self._numbers = self._owners[those], self._times[those], self._numbers[those]
-        self._at = 0

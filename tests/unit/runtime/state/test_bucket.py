@@ -1,5 +1,7 @@
 """Buckets: what is kept of some keys, side by side; and where buckets lie, how many there are, and when each is due."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,19 +13,15 @@ from eventide.runtime.state.bucket import (
     NO_BUCKET,
     NO_TIMES,
     Bucket,
-    BucketStore,
     Pickled,
-    Schedule,
-    address,
-    addresses,
     buckets_of,
     column,
     live,
     owned,
-    parents,
 )
+from eventide.runtime.state.bucket_store import BucketStore, Schedule, address, addresses, parents
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.timers import earliest_of, timers_of
+from eventide.runtime.state.stored_timers import earliest_of, timers_of
 from support.counting_backend import CountingBackend
 
 VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)
@@ -59,12 +57,12 @@ def test_buckets_have_all_that_is_kept_and_say_when_they_are_due(kept, count, mo
     hashes = np.array([stable_hash(key) for key in keyed.keys], np.uint64)
     timers_of_both_kinds = [keyed.event_timers, keyed.processing_timers]
     numbers = np.array([key % count if key < most else NO_BUCKET for key in keyed.keys])
-    buckets = buckets_of(keyed.keys, hashes, numbers, keyed.values, {}, timers_of_both_kinds)
+    buckets = buckets_of(keyed.keys, hashes, numbers, keyed.values, {}, timers_of_both_kinds, np.zeros(5, bool))
     found = {}
     for number, filled in buckets.items():
         bucket = Bucket.from_bytes(filled.to_bytes())
         assert [key % count for key in bucket.keys] == [number] * len(bucket.keys)
-        assert bucket.hashes == [stable_hash(key) for key in bucket.keys]
+        assert bucket.hashes.tolist() == [stable_hash(key) for key in bucket.keys]
         here = found | {key: ({}, {}) for key in bucket.keys}
         for name, (owners, are_pickled, values) in bucket.values.items():
             for key, value in owned(bucket.keys, owners, map(Pickled, values) if are_pickled else values):
@@ -83,8 +81,8 @@ def test_buckets_have_all_that_is_kept_and_say_when_they_are_due(kept, count, mo
 
 def test_nothing_is_in_no_bucket():
     nothing = np.array([], np.uint64)
-    assert buckets_of([], nothing, nothing.astype(np.int64), {}, {}, []) == {}
-    assert Bucket([], []).earliest == NO_TIMES
+    assert buckets_of([], nothing, nothing.astype(np.int64), {}, {}, [], np.zeros(1, bool)) == {}
+    assert Bucket([], nothing).earliest == NO_TIMES
 
 
 @pytest.mark.parametrize(("wanted", "calls"), [(10, 10), (255, 255), (299, 299), (300, 1), (600, 1)])
@@ -135,7 +133,7 @@ def scheduled(*times):
         schedule.set(bucket, time)
     schedule.flush()
     backend.calls.clear()
-    return backend, Schedule(backend, "times", schedule.earliest)
+    return backend, Schedule(backend, "times", schedule.stored)
 
 
 def test_a_bucket_is_due_at_its_time_and_once():
@@ -180,3 +178,36 @@ def test_a_page_without_times_is_deleted():
     schedule.flush()
     assert [*backend.values] == ["times/1"]
     assert schedule.earliest == [(1, 20)]
+
+
+TIMES_OF_BUCKETS = st.lists(
+    st.lists(st.tuples(st.integers(0, 1_100), st.none() | st.integers(-5, 50)), max_size=6), max_size=12
+)
+
+
+@given(TIMES_OF_BUCKETS, st.integers(0, 900))
+def test_a_schedule_is_a_dict_of_times_however_few_change_at_once(batches, many):
+    backend, expected = MemoryBackend(), {}
+    stored = []
+    for changes in [[(bucket, 20 + bucket) for bucket in range(many)], *batches]:
+        schedule = Schedule(backend, "times", stored)
+        for bucket, time_ms in changes:
+            schedule.set(bucket, time_ms)
+            expected[bucket] = time_ms
+        schedule.flush()
+        stored = json.loads(json.dumps(schedule.stored))
+        expected = {bucket: time_ms for bucket, time_ms in expected.items() if time_ms is not None}
+        assert min((time_ms for _, time_ms in schedule.earliest), default=None) == min(expected.values(), default=None)
+        for until_ms in (0, 30, 2_000):
+            due = Schedule(backend, "times", stored).due(until_ms)
+            assert sorted(due) == sorted(bucket for bucket, time_ms in expected.items() if time_ms <= until_ms)
+    assert bool(backend.values) == bool(expected)
+
+
+def test_few_changes_of_a_schedule_are_written_beside_its_page():
+    backend, schedule = scheduled(*((bucket, 1_000 + bucket) for bucket in range(500)))
+    for bucket in (3, 77):
+        schedule.set(bucket, 5_000)
+    schedule.flush()
+    assert backend.calls == [("get", "times/0"), ("put", "times/0/changes")]
+    assert len(backend.values["times/0/changes"]) < len(backend.values["times/0"]) / 100

@@ -1,0 +1,464 @@
+"""Where a state backend has buckets of keys, how many there are, and when something of each is due.
+
+The number of buckets grows one by one with what is stored: linear hashing. With ``2**n`` buckets, the last ``n`` bits
+of a hash say which one. The next bucket takes from the first those hashes that have one more bit set, the one after it
+from the second, and so on until there are twice as many: so a bucket more means that the entries of one other bucket
+move, and the number of buckets is all that needs to be known to find one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, NOTHING, Stored
+from eventide.runtime.state.runs import compressed, decompressed
+from eventide.runtime.state.stored_timers import Numbers
+
+_INDEX = "buckets"
+BUCKET = "bucket"
+"""The beginning of a bucket's name, before a slash."""
+
+_PREFIX = f"{BUCKET}/"
+_CHANGES = "/changes"
+"""The end of the name of what is stored beside a bucket, and follows its content; most have none."""
+_MANY = 256
+"""Fewer buckets are read one by one in any case."""
+
+
+_ADDRESS_BITS = 32
+MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
+"""The upper half of a hash says which subtask a key is in, so it tells nothing any more within one."""
+
+_BUCKETS_OF_A_PAGE = 512
+_NUMBERS = np.dtype("<u2")
+_NO_TIME = 1 << 15
+_TIMES = np.dtype("<i8")
+
+
+class Made(NamedTuple):
+    """A bucket to be stored, whole or as changes beside what is stored; no content for an empty one.
+
+    Attributes:
+        content: the bytes.
+        entries: how many keys the bucket has then.
+        timers: how many timers these have.
+        earliest: the earliest time of each kind, in milliseconds.
+        are_changes: whether the content lies beside what is stored, which stays.
+    """
+
+    content: bytes | None = None
+    entries: int = 0
+    timers: int = 0
+    earliest: tuple[int | None, ...] = NO_TIMES
+    are_changes: bool = False
+
+
+class Buckets(Protocol):
+    """What has been read of a store in a micro-batch, and has to be written back."""
+
+    stored: dict[int, Stored]
+    """The buckets that were read, as they are stored."""
+
+    def have(self, buckets: Iterable[int]) -> bool:
+        """Read buckets; False if that is not possible, so that they have to stay as they are."""
+
+    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
+        """Some buckets as they are to be stored; all of them whole, where their keys may come from others."""
+
+
+_LARGEST_PART = 8
+"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
+
+_SMALL = 16
+"""Where buckets are touched sparsely, each has this part of the bytes that it has where they are touched densely."""
+
+
+def beside(own: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For which buckets the keys that have changed are stored beside them, and not the whole bucket.
+
+    Each time, all of them are written again, so that by now twice as much was written as they were squared, in units of
+    those of one time.
+
+    Args:
+        own: how many keys each bucket has without its changes.
+        changed: how many of its keys have changed in this micro-batch.
+        together: how many have changed in this one or before.
+    """
+    found: np.ndarray[Any, np.dtype[np.bool_]] = (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+    return found
+
+
+class BucketStore:
+    """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
+
+    ``size`` is the number of bytes, before compression, that a bucket should have where many of its keys are touched.
+    Where a micro-batch touches one key of each that it reads, they become smaller, by as many bytes as it writes
+    anyway; where it reads most of them, they are put together. ``times`` names the kinds of time at which a bucket may
+    be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
+    without content take no place. ``numbers`` are for the user of the store, and kept with the index for as long as
+    anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
+    buckets that did not count them. The index also has how many buckets have changes beside them: as long as none has,
+    these are not looked for; and as long as some have, how many bytes may still be spent on splitting buckets.
+    """
+
+    def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
+        self._backend = backend
+        self._largest = self._size = size
+        stored = backend.get(_INDEX)
+        self._stored = stored
+        content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
+        self.count: int = content["count"]
+        self._entries: int = content["entries"]
+        self._bytes: int = content["bytes"]
+        self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
+        self._names = list(times)
+        self.numbers: list[int] = content.get("numbers", [])
+        self.timers: int | None = 0 if stored is None else content.get("timers")
+        self._changes: int = content.get("changes", 0)
+        self._has_changes: set[int] = set()
+        self._credit: int = content.get("credit", 0)
+
+    @property
+    def entries(self) -> int:
+        """How many entries all buckets have together."""
+        return self._entries
+
+    def get(self, bucket: int) -> bytes | None:
+        """The content of a bucket; None if it is empty."""
+        stored = self._backend.get(_name(bucket)) if self._entries else None
+        changes = self._backend.get(_name_of_changes(bucket)) if stored is not None and self._changes else None
+        return None if stored is None else self._content(bucket, stored, changes)
+
+    def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
+        """The contents of several buckets; where most of all are wanted, all are read at once."""
+        if len(buckets) < _MANY or 2 * len(buckets) < self.count:
+            return {bucket: self.get(bucket) for bucket in buckets}
+        found: dict[int, bytes | None] = dict.fromkeys(buckets)
+        stored = dict(self._backend.all_of(_PREFIX)) if self._entries else {}
+        for name, content in stored.items():
+            bucket = name.removeprefix(_PREFIX)
+            if not bucket.endswith(_CHANGES) and int(bucket) in found:
+                found[int(bucket)] = self._content(int(bucket), content, stored.get(name + _CHANGES))
+        return found
+
+    def wanted(self, hashes: Hashes, touched: int, known: Collection[int]) -> Iterable[int]:
+        """The buckets to be read for some hashes; all, where they are most of them and would better be fewer.
+
+        Args:
+            hashes: the hashes.
+            touched: how many keys were touched since the last :meth:`flush`.
+            known: the buckets that were read since then.
+        """
+        found = np.flatnonzero(np.bincount(addresses(hashes, self.count))).tolist()
+        self.follow(touched, len({*found, *known}))
+        return range(self.count) if 2 * len(found) > self.count > 2 * self.fitting else found
+
+    def follow(self, touched: int, buckets: int) -> None:
+        """Have the size of buckets follow how densely they are touched: so many keys of so many buckets."""
+        self._size = self._largest if touched >= 2 * buckets else max(1, self._largest // _SMALL)
+
+    def write(self, keys: Buckets, changed: Iterable[int]) -> None:
+        """Write buckets that have changed, and those whose keys move because there are more buckets now, or fewer."""
+        known, made = keys.stored, dict[int, Made]()
+        sizes = {number: (one.size, one.entries) for number, one in known.items()}
+        buckets, is_whole, most = sorted(changed), len(known) == self.count > 2 * self.fitting, MOST_BUCKETS
+        if is_whole:  # all were read, and are too small
+            buckets, self.count = [*known], self.fitting
+        while True:
+            new = keys.made(buckets, is_whole=is_whole)
+            made |= new
+            size = entries = 0
+            for number, one in new.items():
+                length = len(one.content or b"") + (known[number].own_bytes if one.are_changes else 0)
+                before = sizes.get(number, (0, 0))
+                size, entries = size + length - before[0], entries + one.entries - before[1]
+                sizes[number] = length, one.entries
+            if self._size < self._largest and most == MOST_BUCKETS:  # splitting costs no more than what has changed
+                self._credit += sum(len(one.content or b"") for one in new.values())
+                average = sum(length for length, _ in sizes.values()) // len(sizes) + 1
+                most = self.count + self._credit // average
+                self._credit %= average
+            count = self.count
+            moving = self.grow(entries, size, most - count)
+            if moving and not keys.have(moving):
+                self.count, moving = count, []  # what cannot move yet stays together with what could
+            if not moving:
+                break
+            sizes = {number: (one.size, one.entries) for number, one in known.items()} | sizes
+            buckets, is_whole = [*moving, *range(count, self.count)], True
+        for number in sorted(made):
+            self._store(number, made[number], known)
+
+    def _store(self, number: int, made: Made, known: dict[int, Stored]) -> None:
+        before = known.get(number, NOTHING)
+        if made.are_changes:
+            self.put_changes(number, made.content or b"")
+        elif made.content is not None or before.size:
+            self.put(number, made.content)
+        if self.timers is not None:
+            self.timers += made.timers - before.timers
+        for kind, (old_ms, time_ms) in enumerate(zip(before.earliest, made.earliest, strict=True)):
+            if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
+                continue
+            self.schedules[kind].set(number, time_ms)
+        known[number] = before._replace(earliest=made.earliest)
+
+    def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
+        """Take note of how many entries and bytes there are more, or less, and have as many buckets as they need.
+
+        ``most`` is the largest number of buckets that it adds.
+
+        Returns:
+            The buckets of which entries move to new buckets, to be put again.
+        """
+        self._entries += entries
+        self._bytes += size
+        before = self.count
+        self.count = max(before, min(self.fitting, before + most))
+        return parents(before, self.count)
+
+    @property
+    def fitting(self) -> int:
+        """How many buckets would have the size that they should have."""
+        return max(1, min(self._bytes // self._size, self._entries, MOST_BUCKETS))
+
+    def put(self, bucket: int, content: bytes | None) -> None:
+        """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
+        if bucket in self._has_changes:
+            self._has_changes.discard(bucket)
+            self._changes -= 1
+            self._backend.delete(_name_of_changes(bucket))
+        if content is None:
+            self._backend.delete(_name(bucket))
+        else:
+            self._backend.put(_name(bucket), compressed(content))
+
+    def put_changes(self, bucket: int, changes: bytes) -> None:
+        """Store what follows the content of a bucket, in place of what has followed it."""
+        if bucket not in self._has_changes:
+            self._has_changes.add(bucket)
+            self._changes += 1
+        self._backend.put(_name_of_changes(bucket), compressed(changes))
+
+    def _content(self, bucket: int, stored: bytes, changes: bytes | None) -> bytes:
+        """The content of a bucket, followed by its changes."""
+        if changes is None:
+            return decompressed(stored)
+        self._has_changes.add(bucket)
+        return decompressed(stored) + decompressed(changes)
+
+    def forget(self, contents: Mapping[int, bytes | None]) -> None:
+        """Delete all buckets, which have these contents."""
+        for bucket, content in contents.items():
+            if content is not None:
+                self.put(bucket, None)
+            for schedule in self.schedules:
+                schedule.set(bucket, None)
+        self._entries = self._bytes = 0
+        self.flush()
+
+    def flush(self) -> None:
+        """Store what was changed beside the buckets; call it once at the end of a micro-batch."""
+        for schedule in self.schedules:
+            schedule.flush()
+        if not self._entries:
+            self.count, self.timers = 1, 0
+            if self._stored is not None:
+                self._backend.delete(_INDEX)
+                self._stored = None
+            return
+        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
+        content |= {} if self.timers is None else {"timers": self.timers}
+        content |= {"changes": self._changes, "credit": self._credit} if self._changes else {}
+        times = {name: s.stored for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        stored = json.dumps(content | times).encode()
+        if stored != self._stored:
+            self._backend.put(_INDEX, stored)
+            self._stored = stored
+
+
+def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
+    """Whether it does not matter that a bucket is looked through earlier than need be, which saves telling."""
+    return known_ms is not None and time_ms is not None and known_ms < time_ms
+
+
+def address(key_hash: int, count: int) -> int:
+    """The bucket of a hash among ``count`` buckets.
+
+    >>> [address(key_hash, 6) for key_hash in range(8)]
+    [0, 1, 2, 3, 4, 5, 2, 3]
+    """
+    low = 1 << count.bit_length() - 1
+    found = key_hash & 2 * low - 1
+    return found if found < count else found - low
+
+
+def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """:func:`address` for each of many hashes."""
+    low = 1 << count.bit_length() - 1
+    found = (hashes & np.uint64(2 * low - 1)).astype(np.int64)
+    return np.where(found < count, found, found - low)
+
+
+def parents(before: int, count: int) -> list[int]:
+    """The buckets from which entries move when ``before`` buckets become ``count``.
+
+    >>> parents(6, 8), parents(1, 8)
+    ([2, 3], [0])
+    """
+    found = set()
+    for bucket in range(before, count):
+        parent = bucket
+        while parent >= before:
+            parent -= 1 << parent.bit_length() - 1
+        found.add(parent)
+    return sorted(found)
+
+
+class Schedule:
+    """The earliest time of each bucket, in pages of some hundred buckets, and the earliest time of each page.
+
+    The earliest times of the pages are small, and kept by the user of the schedule; a page is read when its earliest
+    time has come, or when the time of one of its buckets changes, and written if it did: few changes beside it.
+    """
+
+    def __init__(self, backend: Backend, name: str, stored: Iterable[Sequence[int]]) -> None:
+        self._backend = backend
+        self._name = name
+        self._earliest: dict[int, int] = {}
+        self._has_changes: set[int] = set()
+        for page, time_ms, *has_changes in stored:
+            self._earliest[page] = time_ms
+            self._has_changes.update([page] if has_changes else ())
+        self._pages: dict[int, dict[int, int]] = {}
+        self._beside: dict[int, set[int]] = {}
+        self._changed: set[int] = set()
+        self._coming: list[tuple[int, bool, int]] = []
+        self._start()
+
+    @property
+    def earliest(self) -> list[tuple[int, int]]:
+        """The earliest time of each page in which there is any, in milliseconds."""
+        return sorted(self._earliest.items())
+
+    @property
+    def stored(self) -> list[tuple[int, ...]]:
+        """What a schedule is opened with: each page, its earliest time, and 1 if changes lie beside it."""
+        return [(page, ms, 1) if page in self._has_changes else (page, ms) for page, ms in self.earliest]
+
+    def due(self, until_ms: int) -> list[int]:
+        """The buckets whose time has come, each once."""
+        coming = self._coming
+        found = []
+        while coming and coming[0][0] <= until_ms:
+            _, is_bucket, number = heapq.heappop(coming)
+            if is_bucket:
+                found.append(number)
+            else:
+                self._unfold(number)
+        return found
+
+    def next(self) -> tuple[int, int] | None:
+        """The earliest time and its bucket; None if there is none."""
+        while self._coming and not self._coming[0][1]:
+            self._unfold(heapq.heappop(self._coming)[2])
+        return (self._coming[0][0], self._coming[0][2]) if self._coming else None
+
+    def next_but(self, touched: Collection[int]) -> int | None:
+        """The earliest time of the buckets that were not touched since the last :meth:`flush`; None if there is none.
+
+        Where none was touched, no page is read for it.
+        """
+        if touched:
+            while (found := self.next()) is not None and found[1] in touched:
+                heapq.heappop(self._coming)
+        return self._coming[0][0] if self._coming else None
+
+    def set(self, bucket: int, time_ms: int | None) -> None:
+        """Have a bucket come up at another time from the next :meth:`flush` on; None for never."""
+        number, position = divmod(bucket, _BUCKETS_OF_A_PAGE)
+        page = self._page(number)
+        if page.get(position) == time_ms:
+            return
+        self._changed.add(number)
+        self._beside[number].add(position)
+        if time_ms is None:
+            page.pop(position)
+        else:
+            page[position] = time_ms
+
+    def flush(self) -> None:
+        """Store the pages that changed, and start again with what is stored."""
+        for number in sorted(self._changed):
+            self._put(number, self._pages[number], self._beside[number])
+        self._beside.clear()
+        self._changed.clear()
+        self._pages.clear()
+        self._start()
+
+    def _start(self) -> None:
+        self._coming = [(time_ms, False, page) for page, time_ms in self._earliest.items()]
+        heapq.heapify(self._coming)
+
+    def _put(self, number: int, page: dict[int, int], changed: Collection[int]) -> None:
+        name = f"{self._name}/{number}"
+        if page:
+            self._earliest[number] = min(page.values())
+        if len(changed) * _LARGEST_PART <= len(page):
+            self._has_changes.add(number)
+            self._backend.put(name + _CHANGES, _stored({position: page.get(position) for position in changed}))
+            return
+        if number in self._has_changes:
+            self._has_changes.discard(number)
+            self._backend.delete(name + _CHANGES)
+        if page:
+            self._backend.put(name, _stored(page))
+        else:
+            self._backend.delete(name)
+            self._earliest.pop(number, None)
+
+    def _unfold(self, number: int) -> None:
+        first = number * _BUCKETS_OF_A_PAGE
+        for position, time_ms in self._page(number).items():
+            heapq.heappush(self._coming, (time_ms, True, first + position))
+
+    def _page(self, number: int) -> dict[int, int]:
+        page = self._pages.get(number)
+        if page is None:
+            name = f"{self._name}/{number}"
+            stored = self._backend.get(name) if number in self._earliest else None
+            changes = self._backend.get(name + _CHANGES) if number in self._has_changes else None
+            changed = _read(changes or b"")
+            both = _read(stored or b"") | changed
+            page = self._pages[number] = {position: ms for position, ms in both.items() if ms is not None}
+            self._beside[number] = {*changed}
+        return page
+
+
+def _name(bucket: int) -> str:
+    return f"{_PREFIX}{bucket}"
+
+
+def _name_of_changes(bucket: int) -> str:
+    return f"{_PREFIX}{bucket}{_CHANGES}"
+
+
+def _stored(page: Mapping[int, int | None]) -> bytes:
+    """The times, then the buckets that they belong to, and whether these have none."""
+    positions = [position if ms is not None else position | _NO_TIME for position, ms in page.items()]
+    return np.array([ms or 0 for ms in page.values()], _TIMES).tobytes() + np.array(positions, _NUMBERS).tobytes()
+
+
+def _read(stored: bytes) -> dict[int, int | None]:
+    count = len(stored) // (_TIMES.itemsize + _NUMBERS.itemsize)
+    times = np.frombuffer(stored, _TIMES, count)
+    positions = np.frombuffer(stored, _NUMBERS, count, times.nbytes).tolist()
+    pairs = zip(positions, times.tolist(), strict=True)
+    return {number & ~_NO_TIME: None if number & _NO_TIME else time_ms for number, time_ms in pairs}
