@@ -17,7 +17,7 @@ from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Bucket, Column, owned
+from eventide.runtime.state.bucket import Bucket, Column, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
@@ -127,7 +127,9 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.get_many(range(store.count)).values():
         if content is not None:
-            yield from _rows_of_bucket(Bucket.from_bytes(content, loads_anyway), keys)
+            for bucket, places in read_living(content, loads_anyway):
+                of_living = {*bucket.hashes[places].tolist()}
+                yield from (row for row in _rows_of_bucket(bucket, keys) if row["key_hash"] in of_living)
 
 
 def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:

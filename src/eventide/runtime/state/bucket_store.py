@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import json
+from base64 import b85decode, b85encode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +18,8 @@ import numpy as np
 
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, NOTHING, Stored
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Times
+from eventide.runtime.state.pages import PageTypes
 from eventide.runtime.state.runs import compressed, decompressed
 from eventide.runtime.state.stored_timers import Numbers
 
@@ -31,6 +33,15 @@ _CHANGES = "/changes"
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
 
+_LARGEST_PART = 8
+"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
+_FEW = 32
+"""A bucket of fewer keys is stored as a whole: a call to the store costs more than what it carries then."""
+_SMALL = 16
+"""Where buckets are touched sparsely, each has this part of the bytes that it has where they are touched densely."""
+
+_SPLIT = 8
+"""They become so by splitting one for each so many that are written, and for no more bytes than are written."""
 
 _ADDRESS_BITS = 32
 MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
@@ -40,6 +51,31 @@ _BUCKETS_OF_A_PAGE = 512
 _NUMBERS = np.dtype("<u2")
 _NO_TIME = 1 << 15
 _TIMES = np.dtype("<i8")
+
+
+class Stored(NamedTuple):
+    """A bucket as it is stored, with its changes.
+
+    Attributes:
+        own_bytes: the bytes of the bucket itself, without its changes; 0 where it can have none beside it.
+        own_entries: its keys.
+        size: the bytes of both.
+        entries: how many keys have anything.
+        timers: how many timers these have.
+        earliest: the earliest time of each kind, in milliseconds.
+        types: those of a page.
+    """
+
+    own_bytes: int = 0
+    own_entries: int = 0
+    size: int = 0
+    entries: int = 0
+    timers: int = 0
+    earliest: Times = NO_TIMES
+    types: PageTypes | None = None
+
+
+NOTHING = Stored()
 
 
 class Made(NamedTuple):
@@ -56,7 +92,7 @@ class Made(NamedTuple):
     content: bytes | None = None
     entries: int = 0
     timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
+    earliest: Times = NO_TIMES
     are_changes: bool = False
 
 
@@ -70,14 +106,7 @@ class Buckets(Protocol):
         """Read buckets; False if that is not possible, so that they have to stay as they are."""
 
     def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
-        """Some buckets as they are to be stored; all of them whole, where their keys may come from others."""
-
-
-_LARGEST_PART = 8
-"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
-
-_SMALL = 16
-"""Where buckets are touched sparsely, each has this part of the bytes that it has where they are touched densely."""
+        """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
 
 
 def beside(own: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -91,7 +120,9 @@ def beside(own: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any,
         changed: how many of its keys have changed in this micro-batch.
         together: how many have changed in this one or before.
     """
-    found: np.ndarray[Any, np.dtype[np.bool_]] = (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+    found: np.ndarray[Any, np.dtype[np.bool_]] = (
+        (own >= _FEW) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+    )
     return found
 
 
@@ -104,8 +135,8 @@ class BucketStore:
     be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
     without content take no place. ``numbers`` are for the user of the store, and kept with the index for as long as
     anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
-    buckets that did not count them. The index also has how many buckets have changes beside them: as long as none has,
-    these are not looked for; and as long as some have, how many bytes may still be spent on splitting buckets.
+    buckets that did not count them. The index also has which buckets have changes beside them, a bit for each,
+    and how many bytes may still be spent on splitting buckets.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
@@ -121,8 +152,7 @@ class BucketStore:
         self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
         self.timers: int | None = 0 if stored is None else content.get("timers")
-        self._changes: int = content.get("changes", 0)
-        self._has_changes: set[int] = set()
+        self._has_changes = _numbers_of(content.get("changes", 0), self.count)
         self._credit: int = content.get("credit", 0)
 
     @property
@@ -133,8 +163,8 @@ class BucketStore:
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
-        changes = self._backend.get(_name_of_changes(bucket)) if stored is not None and self._changes else None
-        return None if stored is None else self._content(bucket, stored, changes)
+        changes = self._backend.get(_name_of_changes(bucket)) if bucket in self._has_changes else None
+        return None if stored is None else _content(stored, changes)
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
         """The contents of several buckets; where most of all are wanted, all are read at once."""
@@ -145,7 +175,7 @@ class BucketStore:
         for name, content in stored.items():
             bucket = name.removeprefix(_PREFIX)
             if not bucket.endswith(_CHANGES) and int(bucket) in found:
-                found[int(bucket)] = self._content(int(bucket), content, stored.get(name + _CHANGES))
+                found[int(bucket)] = _content(content, stored.get(name + _CHANGES))
         return found
 
     def wanted(self, hashes: Hashes, touched: int, known: Collection[int]) -> Iterable[int]:
@@ -170,7 +200,7 @@ class BucketStore:
         sizes = {number: (one.size, one.entries) for number, one in known.items()}
         buckets, is_whole, most = sorted(changed), len(known) == self.count > 2 * self.fitting, MOST_BUCKETS
         if is_whole:  # all were read, and are too small
-            buckets, self.count = [*known], self.fitting
+            buckets, self.count = sorted(known), self.fitting
         while True:
             new = keys.made(buckets, is_whole=is_whole)
             made |= new
@@ -180,9 +210,10 @@ class BucketStore:
                 before = sizes.get(number, (0, 0))
                 size, entries = size + length - before[0], entries + one.entries - before[1]
                 sizes[number] = length, one.entries
-            if self._size < self._largest and most == MOST_BUCKETS:  # splitting costs no more than what has changed
-                self._credit += sum(len(one.content or b"") for one in new.values())
+            if self._size < self._largest and most == MOST_BUCKETS:
                 average = sum(length for length, _ in sizes.values()) // len(sizes) + 1
+                written = sum(len(one.content or b"") for one in new.values())
+                self._credit += min(written, len(new) * average // _SPLIT)
                 most = self.count + self._credit // average
                 self._credit %= average
             count = self.count
@@ -233,7 +264,6 @@ class BucketStore:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
         if bucket in self._has_changes:
             self._has_changes.discard(bucket)
-            self._changes -= 1
             self._backend.delete(_name_of_changes(bucket))
         if content is None:
             self._backend.delete(_name(bucket))
@@ -242,17 +272,8 @@ class BucketStore:
 
     def put_changes(self, bucket: int, changes: bytes) -> None:
         """Store what follows the content of a bucket, in place of what has followed it."""
-        if bucket not in self._has_changes:
-            self._has_changes.add(bucket)
-            self._changes += 1
-        self._backend.put(_name_of_changes(bucket), compressed(changes))
-
-    def _content(self, bucket: int, stored: bytes, changes: bytes | None) -> bytes:
-        """The content of a bucket, followed by its changes."""
-        if changes is None:
-            return decompressed(stored)
         self._has_changes.add(bucket)
-        return decompressed(stored) + decompressed(changes)
+        self._backend.put(_name_of_changes(bucket), compressed(changes))
 
     def forget(self, contents: Mapping[int, bytes | None]) -> None:
         """Delete all buckets, which have these contents."""
@@ -276,12 +297,32 @@ class BucketStore:
             return
         content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
         content |= {} if self.timers is None else {"timers": self.timers}
-        content |= {"changes": self._changes, "credit": self._credit} if self._changes else {}
+        content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
+        content |= {"credit": self._credit} if self._credit else {}
         times = {name: s.stored for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
         stored = json.dumps(content | times).encode()
         if stored != self._stored:
             self._backend.put(_INDEX, stored)
             self._stored = stored
+
+
+def _content(stored: bytes, changes: bytes | None) -> bytes:
+    """The content of a bucket, followed by its changes."""
+    return decompressed(stored) + (decompressed(changes) if changes is not None else b"")
+
+
+def _bits(numbers: Collection[int]) -> str:
+    """Some numbers as text, in which each has a bit."""
+    bits = np.zeros(max(numbers) + 1, np.uint8)
+    bits[[*numbers]] = 1
+    return b85encode(compressed(np.packbits(bits).tobytes())).decode()
+
+
+def _numbers_of(bits: str | int, count: int) -> set[int]:
+    """The inverse of :func:`_bits`; an earlier version wrote how many of all have changes, but not which."""
+    if isinstance(bits, int):
+        return {*range(count)} if bits else set()
+    return {*np.flatnonzero(np.unpackbits(np.frombuffer(decompressed(b85decode(bits)), np.uint8))).tolist()}
 
 
 def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain, count
-from typing import Any, TypeAlias
+from itertools import compress
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,86 +14,72 @@ from eventide.errors import StateError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
+from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.invoke import shown
-from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
-    KINDS_OF_TIME,
-    NO_BUCKET,
-    NOTHING,
-    TIMES,
+    PLAIN,
     Bucket,
+    Column,
     Pickled,
-    Resting,
-    Stored,
-    buckets_of,
-    first_of,
+    Times,
     live,
     owned,
     read_bucket,
-    together,
     unpickled,
 )
-from eventide.runtime.state.bucket_store import BucketStore, Made, address, addresses, beside
-from eventide.runtime.state.declared import DeclaredTypes, widened
-from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, joined
+from eventide.runtime.state.bucket_store import addresses
+from eventide.runtime.state.declared import widened
+from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
+from eventide.runtime.state.growing import GrowingArray, GrowingObjects
+from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, TimersOfBucket, Values
+from eventide.runtime.state.pages import is_page
+from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, TimerColumns, joined
 from eventide.runtime.state.timers import Timers, timers_of_kinds
 
-BUCKET_BYTES = 16_384
+BUCKET_BYTES = 8_192
 """The size of a bucket of objects of which many keys are touched."""
 
-_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-"""Keys of these types have the same hash for ever."""
+_Kind = Literal["plain", "pickled", "spaces"]
+"""Values that are pickled together, those that are pickled by themselves, and the pickles of dicts by namespace."""
 
-_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+_KINDS: tuple[tuple[_Kind, ...], tuple[_Kind, ...]] = (("plain", "pickled"), ("spaces",))
 
 
-class KeyedState:
+class KeyedState(KeyedRows[GrowingObjects]):
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
-    The bucket of a key is read when the key is touched, or one of its timers is due. These keys are at hand then, and
-    lie side by side: for each name there is a dict by key. Values that can be changed stay pickled until somebody looks
-    at them. The other keys of the bucket rest as they are stored. What has changed is written once, by :meth:`flush`:
-    beside the bucket, if it is little, or else with the whole bucket. The namespace is the window (None for state that
-    belongs to the key as a whole).
+    The bucket of a key is read when the key is touched, or one of its timers is due. The keys of the bucket are at hand
+    then, as they are stored. Those that are touched lie side by side: for each name there is a dict by key. Values that
+    can be changed stay pickled until they are looked at. What has changed is written once, by :meth:`flush`. The
+    namespace is the window (None for state that belongs to the key as a whole).
 
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
 
     Attributes:
-        keys: those at hand, in the order in which they came.
-        index: where each of them stands there.
-        values: what has no namespace, by name and key; :meth:`read` unpickles a value at its first use.
-        stored: the buckets that were read, as they are stored.
+        keys: those at hand, by their places.
+        index: the places of those that were touched.
+        values: what has no namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
-        self._max_parallelism = max_parallelism
-        self._store = BucketStore(backend, bucket_bytes, TIMES)
         self.index: dict[Any, int] = {}
         self.keys: list[Any] = []
-        self._hashes: list[int] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        self._before: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        self._spaces_before: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        self.stored: dict[int, Stored] = {}
-        self._resting: dict[int, list[Resting]] = {}
-        self._next_resting: list[list[tuple[int, int, Resting]]] = [[] for _ in range(KINDS_OF_TIME)]
-        """Heaps: a time before which no timer of keys that rest is set, a number, and the keys."""
-        self._count = count()
-        self._has_changed: _Flags = np.zeros(0, bool)
-        self._count_before = 0
-        self._origin: Numbers = np.zeros(0, np.int64)
-        self._looked_through: set[int] = set()
-        self._types = DeclaredTypes(backend)
+        super().__init__(backend, max_parallelism, bucket_bytes)
         timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
         self.event_timers, self.processing_timers = timers
-        self._timers: Sequence[Timers] = timers
+        self._timers = timers
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._is_touched = GrowingArray(np.bool_)
+        for of_keys in (self.index, self.keys, self.values, self._spaces):
+            of_keys.clear()
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
@@ -148,7 +133,7 @@ class KeyedState:
         Raises:
             StateError: if what is stored has a type that does not widen to this one.
         """
-        convert = self._types.declare(name, type_info)
+        convert = self._declared.declare(name, type_info)
         if convert is None:
             return
         self.open_everything()
@@ -162,59 +147,46 @@ class KeyedState:
                 }
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
-        """The keys at hand that have a value without a namespace under a name, and their values."""
+        """The keys that were touched and have a value without a namespace under a name, and their values."""
         values = self.values[name]
         return [(key, unpickled(values, key)) for key in values]
 
     def open(self, key: Any) -> None:
-        """Have a key at hand that is not yet."""
-        key_hash = stable_hash(key)
-        self.have([address(key_hash, self._store.count)])
-        self._open([key], np.array([key_hash], np.uint64))
+        """Touch a key that was not touched yet."""
+        self._open([key], np.array([stable_hash(key)], np.uint64))
 
     def open_all(self, keys: Iterable[Any]) -> None:
-        """Have many keys at hand: quicker than one by one."""
+        """Touch many keys: quicker than one by one."""
         index = self.index
         new = [key for key in dict.fromkeys(keys) if key not in index]
         if new:
             with without_collection():
-                hashes = hashes_of(new)
-                self.have(self._store.wanted(hashes, len(self.keys) + len(new), self.stored))
-                self._open(new, hashes)
+                self._open(new, hashes_of(new))
 
     def open_everything(self) -> None:
-        """Have every key at hand."""
+        """Touch every key."""
         with without_collection():
-            self.have(range(self._store.count))
-            self._open_rest(self._resting)
+            self._have(range(self._store.count))
+            self.bring_up(np.arange(len(self)))
 
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-        due, resting = self._store.schedules[kind].due(until_ms), self._next_resting[kind]
-        if due or (resting and resting[0][0] <= until_ms):
-            with without_collection():
-                self.have(due)
-                while resting and resting[0][0] <= until_ms:
-                    _, _, keys = heapq.heappop(resting)
-                    self._take(keys, keys.due(kind, until_ms))
-                    self._expect(kind, keys, keys.next_ms(kind))
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        next_ms, resting = self._store.schedules[kind].next_but(self.stored), self._next_resting[kind]
-        while resting and (next_ms is None or resting[0][0] < next_ms):
-            known_ms, _, keys = resting[0]
-            keys_ms = keys.next_ms(kind)
-            if keys_ms == known_ms:
-                return known_ms
-            heapq.heappop(resting)
-            self._expect(kind, keys, keys_ms)
-        return next_ms
-
-    def groups_of(self, keys: Iterable[Any]) -> list[int]:
-        """The key group of each of some keys at hand."""
-        places, hashes, groups = self.index, self._hashes, self._max_parallelism
-        return [group_of(hashes[places[key]], groups) for key in keys]
+    def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
+        """Touch the keys at some places, and take note that their timers have changed, if they have."""
+        if has_changed:
+            self._has_changed.array[places] = True
+        is_new = np.zeros(len(self), bool)
+        is_new[places] = True
+        new = np.flatnonzero(is_new & ~self._is_touched.array)
+        if not len(new):
+            return
+        self._is_touched.array[new] = True
+        keys = list(map(self.keys.__getitem__, new.tolist()))
+        self.index.update(zip(keys, new.tolist(), strict=True))
+        for (name, kind), values in self._values.items():
+            has_value = values.where.array[new] != NO_PLACE
+            held = values.at(new[has_value])
+            owners = keys if len(held) == len(keys) else compress(keys, has_value.tolist())
+            mine = self._spaces[name] if kind == "spaces" else self.values[name]
+            mine.update(zip(owners, held if kind == "plain" else map(Pickled, held), strict=True))
 
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
@@ -226,10 +198,10 @@ class KeyedState:
         if not used and not schedule.earliest:
             return
         with without_collection():
-            due = schedule.due(clock_ms)
-            self._looked_through.update(due)
-            self.have(due)
-            self._open_rest(due)
+            if due := schedule.due(clock_ms):
+                self._looked_through.update(due)
+                self._have(due)
+                self.bring_up(self._places_in(due))
             self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
@@ -247,22 +219,10 @@ class KeyedState:
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            self._write()
-            self.index.clear()
-            self.keys.clear()
-            self._hashes.clear()
-            for by_name in (self.values, self._spaces, self._before, self._spaces_before):
-                by_name.clear()
-            self.stored.clear()
-            self._resting.clear()
-            for resting in self._next_resting:
-                resting.clear()
-            self._looked_through.clear()
-            self._store.numbers = [timers.number for timers in self._timers]
-            for timers in self._timers:
-                timers.clear()
-        self._store.flush()
-        self._types.flush()
+            self._note_changes()
+            self._flush()
+        for timers in (self.event_timers, self.processing_timers):
+            timers.clear()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
         """Take over the keys of another state, with their values and timers, beside the keys that are there.
@@ -273,7 +233,6 @@ class KeyedState:
         """
         keys = bucket.keys
         with without_collection():
-            self.have(self._store.wanted(bucket.hashes, len(self.keys) + len(keys), self.stored))
             self._open(keys, bucket.hashes)
             for name, (owners, are_pickled, values) in bucket.values.items():
                 self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
@@ -282,15 +241,10 @@ class KeyedState:
                 for key, value in owned(keys, owners, map(Pickled, values)):
                     mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
             places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
-            for timers, (plain, spaced) in zip(self._timers, bucket.timers, strict=True):
-                timers.take_in(self.keys, 0, (joined([plain], [places]), joined([spaced], [places])))
+            self._has_changed.array[places] = True
+            for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
+                timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
                 timers.number = max(timers.number, last_number)
-                timers.changed += keys
-
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked after :meth:`flush`."""
-        timers = self._store.timers
-        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
@@ -305,189 +259,174 @@ class KeyedState:
                     found[key, namespace][name] = value
         return dict(found)
 
-    def have(self, buckets: Iterable[int]) -> bool:
-        """Read buckets: their keys rest."""
-        new = [number for number in buckets if number not in self.stored]
-        for number, content in self._store.get_many(new).items():
-            self._take_in(number, content)
-        return True
+    def _open(self, keys: list[Any], hashes: Hashes) -> None:
+        """Touch keys, given their hashes."""
+        places = self._find(hashes)
+        for i, place in enumerate(places.tolist()):
+            if place != NO_PLACE and self.keys[place] != keys[i]:
+                places[i] = next((twin for twin in self._twins(hashes[i]) if self.keys[twin] == keys[i]), NO_PLACE)
+        is_new = places == NO_PLACE
+        self.bring_up(places[~is_new])
+        if is_new.any():
+            first, new = len(self), list(compress(keys, is_new.tolist()))
+            self._add(hashes[is_new], [new])
+            self._is_touched.array[first:] = True
+            self.index.update(zip(new, range(first, len(self)), strict=True))
 
-    def _take_in(self, number: int, content: bytes | None) -> None:
-        """Take note of the keys of a bucket, and of those that have changed since.
+    def _read(self, content: bytes) -> list[Part]:
+        """A bucket, and its changes, if there are any.
 
         Raises:
             StateError: if a key does not have the hash that it was stored with.
         """
-        if content is None:
-            self.stored[number], self._resting[number] = NOTHING, []
-            return
-        self.stored[number], self._resting[number] = read_bucket(content)
-        for keys in self._resting[number]:
-            _check(keys.bucket)
-            for kind in range(KINDS_OF_TIME):
-                self._expect(kind, keys, keys.bucket.earliest[kind])
+        found = []
+        for bucket, size in read_bucket(content):
+            _check(bucket)
+            names: list[Name] = []
+            columns = []
+            count = len(bucket.keys)
+            for by_name, has_spaces in ((bucket.values, False), (bucket.spaces, True)):
+                for name, (owners, are_pickled, values) in by_name.items():
+                    names.append((name, "spaces" if has_spaces else "pickled" if are_pickled else "plain"))
+                    if owners is not None:
+                        of_all: list[Any] = [None] * count
+                        for owner, value in zip(owners, values, strict=True):
+                            of_all[owner] = value
+                        values = of_all
+                    columns.append(values)
+            rows, expiry = (bucket.hashes, bucket.keys, columns), bucket.earliest[EXPIRY]
+            found.append(Part(tuple(names), rows, count, bucket.timers, size, expiry, is_own=not is_page(content)))
+        return found
 
-    def _expect(self, kind: int, keys: Resting, next_ms: int | None) -> None:
-        """Take note of a time before which no timer of a kind is due of keys that rest; None if they have none."""
-        if next_ms is not None:
-            heapq.heappush(self._next_resting[kind], (next_ms, next(self._count), keys))
+    def _column(self, kind: _Kind) -> GrowingObjects:
+        return GrowingObjects()
 
-    def _open(self, keys: list[Any], hashes: Hashes) -> None:
-        """Have keys at hand whose buckets were read, given their hashes."""
-        numbers = addresses(hashes, self._store.count)
-        order = np.argsort(numbers, kind="stable")
-        begins = np.flatnonzero(np.diff(numbers[order], prepend=NO_BUCKET))
-        for some in np.split(order, begins[1:]):
-            wanted, of_wanted = list(map(keys.__getitem__, some.tolist())), hashes[some]
-            for resting in self._resting[int(numbers[some[0]])]:
-                self._take(resting, resting.find(wanted, of_wanted))
-        new = [i for i, key in enumerate(keys) if key not in self.index]
-        self._add(list(map(keys.__getitem__, new)), hashes[new].tolist())
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, list[Any], list[Any]]:
+        if len(parts) == 1:
+            hashes, keys, columns = parts[0].rows
+            return hashes, [keys], columns
+        hashes = np.concatenate([part.rows[0] for part in parts])
+        keys = [key for part in parts for key in part.rows[1]]
+        return hashes, [keys], [[value for part in parts for value in part.rows[2][i]] for i in range(len(names))]
 
-    def _open_rest(self, buckets: Iterable[int]) -> None:
-        """Have all keys of some buckets at hand that were read."""
-        for number in buckets:
-            for resting in self._resting[number]:
-                self._take(resting, resting.living())
+    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
+        [keys] = columns
+        new = keys if those is None else list(compress(keys, those.tolist()))
+        self.keys += new
+        self._is_touched.extend(False, len(new))
 
-    def _take(self, resting: Resting, rows: Numbers) -> None:
-        """Have some keys of a bucket at hand, with what is kept of them."""
-        if not len(rows):
-            return
-        first = len(self.keys)
-        bucket = resting.take(rows, first)
-        keys = bucket.keys
-        self._add(keys, bucket.hashes.tolist())
-        for mine, before, columns in (
-            (self.values, self._before, bucket.values),
-            (self._spaces, self._spaces_before, bucket.spaces),
-        ):
-            for name, (owners, are_pickled, values) in columns.items():
-                held = list(owned(keys, owners, map(Pickled, values) if are_pickled else values))
-                mine[name].update(held)
-                before[name].update(held)
-        for timers, columns_of_timers in zip(self._timers, bucket.timers, strict=True):
-            timers.take_in(keys, first, columns_of_timers)
+    def _places_in(self, buckets: Iterable[int]) -> Numbers:
+        """The places of the keys of some buckets."""
+        return np.flatnonzero(np.isin(addresses(self._hashes.array, self._store.count), [*buckets]))
 
-    def _add(self, keys: list[Any], hashes: list[int]) -> None:
-        first = len(self.keys)
-        self.index.update(zip(keys, range(first, first + len(keys)), strict=True))
-        self.keys += keys
-        self._hashes += hashes
+    def _note_changes(self) -> None:
+        """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
+        has_changed = self._has_changed.array
+        for timers in (self.event_timers, self.processing_timers):
+            has_changed[list(map(self.index.__getitem__, timers.changed))] = True
+        keys, places = [*self.index], np.fromiter(self.index.values(), np.int64, len(self.index))
+        for by_name, kinds in zip((self.values, self._spaces), _KINDS, strict=True):
+            for name, of_name in by_name.items():
+                rows, now = _changed(self._stored_values(name, kinds, places), list(map(of_name.get, keys)))
+                if rows:
+                    has_changed[places[rows]] = True
+                    self._set(name, kinds, places[rows], now)
 
-    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
-        """Some buckets as they are to be stored; all of them whole, where their keys may come from others."""
-        hashes, size = np.array(self._hashes, np.uint64), max(self._store.count, *buckets) + 1
-        numbers = addresses(hashes, self._store.count)
-        is_wanted, are_changes = np.zeros(size, bool), np.zeros(size, bool)
-        is_wanted[buckets] = True
-        numbers[~(self._has_changed & is_wanted[numbers])] = NO_BUCKET
-        if not is_whole:
-            own, before = np.zeros(size, np.int64), np.zeros(size, np.int64)
-            own[buckets] = [self.stored[number].own_entries for number in buckets]
-            before[buckets] = [
-                sum(np.count_nonzero(keys.left) for keys in self._resting[number][1:]) for number in buckets
-            ]
-            now = np.bincount(numbers[numbers != NO_BUCKET], minlength=size)
-            are_changes = beside(own, now, before + now)
-        at_hand = buckets_of(self.keys, hashes, numbers, self.values, self._spaces, self._timers, are_changes)
-        order = np.argsort(numbers, kind="stable")
-        spans = np.searchsorted(numbers[order], np.array([buckets, np.add(buckets, 1)])).T.tolist()
-        found, spread = {}, self._spread(buckets) if is_whole else {}
-        for number, (begin, end) in zip(buckets, spans, strict=True):
-            if are_changes[number]:
-                found[number] = self._beside(number, at_hand[number], order[begin:end])
+    def _stored_values(self, name: str, kinds: Sequence[_Kind], places: Numbers) -> list[Any]:
+        """What keys at some places have under a name as it is stored; None for nothing."""
+        found: list[Any] = [None] * len(places)
+        for kind in kinds:
+            if (name, kind) in self._values:
+                values = self._values[name, kind]
+                rows = np.flatnonzero(values.where.array[places] != NO_PLACE)
+                held = values.at(places[rows])
+                for row, value in zip(rows.tolist(), held if kind == "plain" else map(Pickled, held), strict=True):
+                    found[row] = value
+        return found
+
+    def _set(self, name: str, kinds: Sequence[_Kind], places: Numbers, values: list[Any]) -> None:
+        """Have the keys at some places have values under a name; None for nothing."""
+        are_plain = np.fromiter((type(value) in PLAIN for value in values), bool, len(values))
+        are_pickled = np.fromiter((type(value) is Pickled for value in values), bool, len(values))
+        for kind in kinds:
+            if (name, kind) in self._values:
+                self._values[name, kind].where.array[places] = NO_PLACE
+        for kind, those in (("plain", are_plain), (kinds[-1], are_pickled)):
+            if those.any():
+                held = compress(values, those.tolist())
+                self._values_of((name, kind)).set(places[those], list(held if kind == "plain" else map(bytes, held)))
+
+    def _contents(
+        self,
+        buckets: Sequence[int],
+        rows: Numbers,
+        bounds: Numbers,
+        timers: Sequence[TimersOfBucket],
+        times: Sequence[Times],
+        are_beside: Sequence[bool],
+    ) -> Iterable[bytes]:
+        """The content of each bucket, between whose bounds some keys lie; with its timers, and when it is due."""
+        keys, hashes, spans = list(map(self.keys.__getitem__, rows.tolist())), self._hashes.array[rows], bounds.tolist()
+        columns = []
+        for (name, kind), values in self._values.items():
+            owners = np.flatnonzero(values.where.array[rows] != NO_PLACE)
+            if len(owners):
+                cuts = np.searchsorted(owners, bounds)
+                of_bucket = owners - np.repeat(bounds[:-1], np.diff(cuts))
+                columns.append((name, kind, of_bucket, values.at(rows[owners]), cuts.tolist()))
+        for i in range(len(buckets)):
+            begin, end = spans[i], spans[i + 1]
+            found: tuple[dict[str, Column], dict[str, Column]] = ({}, {})
+            for name, kind, owners, held, cuts in columns:
+                first, last = cuts[i], cuts[i + 1]
+                if first < last:
+                    those = None if last - first == end - begin else owners[first:last].tolist()
+                    mine = found[kind == "spaces"]
+                    column = (those, kind != "plain", held[first:last])
+                    mine[name] = _both(mine[name], column) if name in mine else column
+            bucket = Bucket(keys[begin:end], hashes[begin:end], *found, timers[i], times[i])
+            yield bucket.to_bytes(are_changes=are_beside[i])
+
+    def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
+        return (expiry_of(live(Pickled(value))) for value in values.at(owners))
+
+
+def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
+    """Which values are others now than they were, and these: pickled, if they can be changed in place."""
+    rows, found = [], []
+    for row, (old, new) in enumerate(zip(before, now, strict=True)):
+        if old is new:
+            continue
+        kind = type(new)
+        if new is not None and kind not in PLAIN:
+            value = new if kind is Pickled else Pickled(dumps(new))
+            if type(old) is Pickled and value == old:
                 continue
-            parts = spread[number] if is_whole else [keys.bucket.only(keys.living()) for keys in self._resting[number]]
-            bucket = together([*parts, *([at_hand[number]] if number in at_hand else ())])
-            if bucket.keys:
-                found[number] = Made(bucket.to_bytes(), len(bucket.keys), bucket.count_timers(), bucket.earliest)
-            else:
-                found[number] = Made()
-        return found
+        else:
+            value = new
+            if kind is type(old) and kind is not float and old == new:
+                continue
+        rows.append(row)
+        found.append(value)
+    return rows, found
 
-    def _beside(self, number: int, bucket: Bucket, places: Numbers) -> Made:
-        """The changes of a bucket, given those keys at hand that have changed now, and their places."""
-        own, *before = self._resting[number]
-        rows = [np.flatnonzero(keys.left) for keys in before]
-        origins = [keys.origin[some] for keys, some in zip(before, rows, strict=True)]
-        bucket = together([*(keys.bucket.only(some) for keys, some in zip(before, rows, strict=True)), bucket])
-        entries, timers, earliest = own.held()
-        entries += int(np.count_nonzero(bucket.keep_anything()))
-        timers += bucket.count_timers()
-        earliest = tuple(map(first_of, zip(earliest, bucket.earliest, strict=True)))
-        content = bucket.to_bytes_of_changes(
-            np.concatenate([*origins, self._origin[places]]), entries, timers, earliest
-        )
-        return Made(content, entries, timers, earliest, are_changes=True)
 
-    def _spread(self, buckets: Sequence[int]) -> defaultdict[int, list[Bucket]]:
-        """The keys that rest, by the buckets in which they are from now on, of which some are asked for."""
-        found: defaultdict[int, list[Bucket]] = defaultdict(list)
-        is_more, wanted = self._store.count > self._count_before, frozenset(buckets)
-        origins = {address(number, self._count_before) for number in buckets} if is_more else self._resting
-        for keys in chain.from_iterable(self._resting[number] for number in origins):
-            rows = keys.living()
-            numbers = addresses(keys.bucket.hashes[rows], self._store.count)
-            for number in wanted.intersection(np.unique(numbers).tolist()):
-                found[number].append(keys.bucket.only(rows[numbers == number]))
-        return found
-
-    def _changes(self) -> _Flags:
-        """Which of the keys at hand have changed."""
-        found = np.zeros(len(self.keys), bool)
-        for timers in self._timers:
-            found[list(map(self.index.__getitem__, dict.fromkeys(timers.changed)))] = True
-        for mine, before in ((self.values, self._before), (self._spaces, self._spaces_before)):
-            for name in dict.fromkeys([*mine, *before]):
-                places = np.flatnonzero(~found)
-                keys = list(map(self.keys.__getitem__, places.tolist()))
-                now = mine[name]
-                pairs = [*zip(map(before[name].get, keys), map(now.get, keys), strict=True)]
-                found[places] = [
-                    old is not new and (type(old) is not type(new) or type(old) is float or old != new)
-                    for old, new in pairs
-                ]
-                for i in np.flatnonzero(found[places]).tolist():
-                    old, new = pairs[i]
-                    if type(old) is Pickled and new is not None and type(new) is not Pickled:
-                        pickled = now[keys[i]] = Pickled(dumps(new))
-                        found[places[i]] = pickled != old
-        return found
-
-    def _write(self) -> None:
-        """Write what has changed."""
-        has_changed = self._has_changed = self._changes()
-        for number in self._looked_through:  # written again, so that they say when something expires
-            for first, rows in chain.from_iterable(keys.taken for keys in self._resting[number]):
-                has_changed[first : first + len(rows)] = True
-        self._origin = np.full(len(self.keys), NO_PLACE)
-        for keys in chain.from_iterable(self._resting.values()):
-            keys.put_back(has_changed)
-            for first, rows in keys.taken:
-                self._origin[first : first + len(rows)] = keys.origin[rows]
-        if has_changed.any():
-            self._count_before = self._store.count
-            self._store.follow(len(self.keys), len(self.stored))
-            changed = np.array(self._hashes, np.uint64)[has_changed]
-            self._store.write(self, np.unique(addresses(changed, self._store.count)).tolist())
-        for number in self._looked_through:
-            self._store.schedules[EXPIRY].set(number, self.stored[number].earliest[EXPIRY])
+def _both(one: Column, other: Column) -> Column:
+    """The values of two columns, of which each key is in one."""
+    owners = [owner for owners, _, _ in (one, other) for owner in owners or ()]
+    parts = (values if are_pickled else map(dumps, values) for _, are_pickled, values in (one, other))
+    return owners, True, [value for values in parts for value in values]
 
 
 def _check(bucket: Bucket) -> None:
     """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
     keys = bucket.keys
-    if _PLAIN.issuperset(map(type, keys)):
+    if PLAIN.issuperset(map(type, keys)):
         return
-    key, key_hash = next((key, h) for key, h in zip(keys, bucket.hashes, strict=True) if type(key) not in _PLAIN)
-    if stable_hash(key) != key_hash:
-        raise _other_hash(key)
-
-
-def _other_hash(key: Any) -> StateError:
-    return StateError(
-        f"the key {shown(key)}, a {type(key).__name__}, has another hash than when it was stored, so that its state "
-        "would not be found: its class has other fields now, or its values have changed. Classes of keys must stay "
-        "as they are; undo the change, or start with a new checkpoint location"
-    )
+    other = next((i for i, key in enumerate(keys) if type(key) not in PLAIN and key is not None), None)
+    if other is not None and stable_hash(keys[other]) != bucket.hashes[other]:
+        raise StateError(
+            f"the key {shown(keys[other])}, a {type(keys[other]).__name__}, has another hash than when it was stored, "
+            "so that its state would not be found: its class has other fields now, or its values have changed. Classes "
+            "of keys must stay as they are; undo the change, or start with a new checkpoint location"
+        )

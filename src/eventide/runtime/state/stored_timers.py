@@ -27,14 +27,16 @@ TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""The places of the keys among all keys, the times, and the numbers."""
+"""The places of the keys among those at hand, the times, and the numbers."""
 
 NO_PLACE = -1
 """The place of a key that is left out."""
 
+_NO_ROWS: Rows = (np.zeros(0, np.int64),) * 3
+
 
 class WaitingTimers:
-    """Timers without a namespace of the buckets that were read, each taken out once, when it is due.
+    """Timers without a namespace of the keys at hand, each taken out once, when it is due.
 
     Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
     again, would cost as much as to fire it.
@@ -42,7 +44,7 @@ class WaitingTimers:
 
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
-        self._new: list[tuple[int, TimerColumns]] = []
+        self._new: list[TimerColumns] = []
         self._runs: list[tuple[int, int, _Run]] = []
         """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
         self._count = 0
@@ -51,23 +53,19 @@ class WaitingTimers:
         """Whether there may be any."""
         return bool(self._new or self._runs)
 
-    def add(self, first: int, columns: TimerColumns) -> None:
-        """Have the timers of one more bucket wait; ``first`` is the place of its first key among all keys."""
-        self._new.append((first, columns))
+    def add(self, columns: TimerColumns) -> None:
+        """Have some more timers wait, whose keys have places among those at hand."""
+        self._new.append(columns)
 
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
-        """Take out those at or before a time, with their numbers."""
-        for places, times, numbers in self.take(until_ms):
-            keys = map(self._keys.__getitem__, places.tolist())
-            yield from zip(times.tolist(), keys, numbers.tolist(), strict=True)
-
-    def take(self, until_ms: int) -> Iterator[Rows]:
-        """Take out those at or before a time, as columns, in no order."""
+    def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> Rows:
+        """Take out those at or before a time, in no order; those that were deleted are gone."""
         self._settle()
+        rows = []
         while self._runs and self._runs[0][0] <= until_ms:
             _, _, run = heapq.heappop(self._runs)
-            yield run.take(until_ms)
+            rows.append(run.take(until_ms))
             self._push(run, run.next_ms(()))
+        return _without(deleted, together(rows), self._keys)
 
     def delete(self, places: Numbers, times: Numbers) -> None:
         """Take timers out, given the places of their keys and their times."""
@@ -90,10 +88,10 @@ class WaitingTimers:
             self._push(run, next_ms)
         return None
 
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
-        """Return the timers that still wait, given the places of all keys."""
+    def rows(self, deleted: Collection[Timer]) -> list[Rows]:
+        """The timers that still wait, but for those that were deleted."""
         self._settle()
-        return [run.rows(places, deleted) for _, _, run in self._runs]
+        return [_without(deleted, run.rows(), self._keys) for _, _, run in self._runs]
 
     def clear(self) -> None:
         """Forget them."""
@@ -113,36 +111,29 @@ class WaitingTimers:
 
 
 class TimersInOrder:
-    """The timers of those keys that have a place, by place; those of a key in the order of time.
+    """The timers of those keys at hand that get places in buckets, by place; those of a key in the order of time.
 
-    One beyond the end of time, or before its beginning, is set for there.
+    Args:
+        rows: the timers of the keys at hand. One that was set again is there twice: what was set first counts.
+        namespaces: those of the timers, if they have any, each of which is there once.
+        places: the place of each key at hand; `NO_PLACE` for one that is left out.
+        bounds: between which places each bucket lies.
     """
 
-    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
-        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = order_by(found, times, numbers) if has_namespaces else order_by(found, times)
+    def __init__(self, rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers) -> None:
+        owners, times, numbers = rows
+        found = places[owners]
+        order = order_by(found, times, numbers) if namespaces is not None else order_by(found, times)
         order = order[np.count_nonzero(found == NO_PLACE) :]
-        self.places, self._times, self._numbers = found[order], times[order], numbers[order]
-        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
-            places, at = self.places, self._times
-            first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1])))
-            self.places, self._times = places[first], at[first]
-            self._numbers = np.minimum.reduceat(self._numbers, first)
-        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
-        self._cuts: list[int] = []
-        self._columns = (b"", b"", b"")
-
-    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        """Leave out some places, of which none has a timer."""
-        self.places = (np.cumsum(those) - 1)[self.places]
-
-    def cut(self, bounds: Numbers) -> None:
-        """Cut it where a bucket ends."""
-        cuts = np.searchsorted(self.places, bounds)
-        counts = np.diff(cuts)
-        places = (self.places - np.repeat(bounds[:-1], counts)).astype(PLACES)
-        self._cuts = cuts.tolist()
-        self._columns = places.tobytes(), self._times.tobytes(), self._numbers.tobytes()
+        found, times, numbers = found[order], times[order], numbers[order]
+        if namespaces is None and len(order):
+            first = np.flatnonzero(np.append(True, (found[1:] != found[:-1]) | (times[1:] != times[:-1])))
+            found, times, numbers = found[first], times[first], np.minimum.reduceat(numbers, first)
+        cuts = np.searchsorted(found, bounds)
+        found = found - np.repeat(bounds[:-1], np.diff(cuts))
+        self._cuts: list[int] = cuts.tolist()
+        self._columns = found.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes()
+        self._namespaces = None if namespaces is None else [namespaces[i] for i in order.tolist()]
 
     def between(self, i: int) -> TimerColumns | None:
         """The columns of one bucket; None if it has no timers."""
@@ -155,8 +146,19 @@ class TimersInOrder:
         return places[of_places], times[of_times], numbers[of_times], namespaces
 
 
+def together(rows: Sequence[Rows]) -> Rows:
+    """Several timers in one."""
+    if len(rows) < 2:
+        return rows[0] if rows else _NO_ROWS
+    places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+    return places, times, numbers
+
+
 def rows_of(by_time: ByTime, places: Numbers) -> Rows:
-    """Timers that are at hand by time, given the places of their keys, one after the other."""
+    """Timers that are at hand by time, given the places of their keys, one after the other.
+
+    One beyond the end of time, or before its beginning, is set for there.
+    """
     parts = by_time.values()
     try:
         times = np.fromiter(by_time, NUMBERS, len(by_time))
@@ -164,6 +166,12 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
         times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
     numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
     return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
+
+
+def rows_of_columns(columns: TimerColumns) -> Rows:
+    """Timers whose keys have places among those at hand."""
+    places, times, numbers, _ = columns
+    return np.frombuffer(places, PLACES).astype(np.int64), np.frombuffer(times, NUMBERS), np.frombuffer(numbers, NUMBERS)
 
 
 def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
@@ -177,7 +185,7 @@ def count_of(columns: Iterable[TimerColumns | None]) -> int:
     return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
 
 
-def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
+def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
     """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
     places, times, numbers, namespaces = columns
     of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
@@ -185,21 +193,21 @@ def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any
     return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
 
 
-def joined(parts: Sequence[TimerColumns | None], places: Sequence[Numbers]) -> TimerColumns | None:
-    """The timers of several buckets in one, given the places that the keys of each get there; None if there are none.
+def joined(parts: Sequence[TimerColumns | None], firsts: Numbers, places: Numbers) -> TimerColumns | None:
+    """The timers of several buckets in one; None if there are none.
 
-    Those of keys whose place is `NO_PLACE` are left out.
+    Args:
+        parts: those of each bucket.
+        firsts: where in `places` the keys of each bucket begin.
+        places: the place that each key gets; the timers of a key that gets `NO_PLACE` are left out.
     """
-    if parts.count(None) == len(parts):
+    found = [part for part in parts if part is not None]
+    if not found:
         return None
-    found = [
-        (part, of_keys[np.frombuffer(part[0], PLACES)])
-        for part, of_keys in zip(parts, places, strict=True)
-        if part is not None
-    ]
-    owners = np.concatenate([of_part for _, of_part in found])
-    times, numbers = b"".join(part[1] for part, _ in found), b"".join(part[2] for part, _ in found)
-    spaces = None if found[0][0][3] is None else [space for part, _ in found for space in part[3] or ()]
+    counts = [0 if part is None else len(part[0]) // PLACES.itemsize for part in parts]
+    at = np.frombuffer(b"".join(part[0] for part in found), PLACES) + np.repeat(firsts, counts)
+    owners, times, numbers = places[at], b"".join(part[1] for part in found), b"".join(part[2] for part in found)
+    spaces = None if found[0][3] is None else [space for part in found for space in part[3] or ()]
     stays = owners != NO_PLACE
     if not stays.all():
         owners = owners[stays]
@@ -220,19 +228,11 @@ def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Num
 
 
 class _Run:
-    """The timers of the buckets that were read together."""
+    """Timers that came to wait together."""
 
-    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
+    def __init__(self, keys: list[Any], columns: Sequence[TimerColumns]) -> None:
         self._keys = keys
-        places = b"".join(columns[0] for _, columns in buckets)
-        times = b"".join(columns[1] for _, columns in buckets)
-        numbers = b"".join(columns[2] for _, columns in buckets)
-        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
-        self._owners: Numbers = np.frombuffer(places, PLACES) + np.repeat(
-            np.array([first for first, _ in buckets]), counts
-        )
-        self._times: Numbers = np.frombuffer(times, NUMBERS)
-        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)
+        self._owners, self._times, self._numbers = together(list(map(rows_of_columns, columns)))
         self._takes = 0
         self._is_sorted = False
         self._at = 0
@@ -273,13 +273,8 @@ class _Run:
             self._at += 1
         return None
 
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
-        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
-        found = places[owners]
-        if deleted:
-            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
-            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
-        return found, times, numbers
+    def rows(self) -> Rows:
+        return self._owners[self._at :], self._times[self._at :], self._numbers[self._at :]
 
     def _sort(self) -> None:
         if not self._is_sorted:
@@ -289,3 +284,13 @@ class _Run:
     def _keep(self, those: Any) -> None:
         self._owners, self._times, self._numbers = self._owners[those], self._times[those], self._numbers[those]
         self._at = 0
+
+
+def _without(deleted: Collection[Timer], rows: Rows, keys: list[Any]) -> Rows:
+    """Those timers that were not deleted."""
+    owners, times, numbers = rows
+    if not deleted or not len(owners):
+        return rows
+    timers = zip(times.tolist(), map(keys.__getitem__, owners.tolist()), strict=True)
+    stays = np.fromiter((timer not in deleted for timer in timers), bool, len(owners))
+    return owners[stays], times[stays], numbers[stays]

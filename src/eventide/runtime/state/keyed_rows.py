@@ -1,0 +1,403 @@
+"""The keys of one subtask whose buckets were read, as rows: what state of objects and state of columns have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from eventide.runtime.elements.elements import without_collection
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.metrics import KEYS, TIMERS
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
+from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses, beside
+from eventide.runtime.state.declared import DeclaredTypes
+from eventide.runtime.state.expiring import SUFFIX
+from eventide.runtime.state.growing import GrowingArray, HashIndex
+from eventide.runtime.state.pages import PageTypes
+from eventide.runtime.state.stored_timers import (
+    NO_PLACE,
+    Numbers,
+    Rows,
+    TimerColumns,
+    TimersInOrder,
+    count_of,
+    joined,
+    rows_of_columns,
+)
+
+Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Name: TypeAlias = tuple[str, Any]
+"""The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
+
+TimersOfBucket: TypeAlias = Sequence[tuple[TimerColumns | None, ...]]
+"""The timers of each kind: those without a namespace; and those with one, where there may be any."""
+
+NEVER = np.iinfo(np.int64).max
+
+
+class Part(NamedTuple):
+    """A bucket as it was read, or its changes.
+
+    Attributes:
+        names: those of its values.
+        rows: its keys, with their hashes and values.
+        length: how many keys it has.
+        timers: those of its keys.
+        size: how many bytes it has.
+        expiry: when the first of its values expires, in milliseconds, or a time before that; None for never.
+        types: those of a page.
+        is_own: whether it has the form in which it is written, so that changes can lie beside it.
+    """
+
+    names: tuple[Name, ...]
+    rows: Any
+    length: int
+    timers: TimersOfBucket
+    size: int
+    expiry: int | None
+    types: PageTypes | None = None
+    is_own: bool = True
+
+
+class Column(Protocol):
+    """Values, which are put at the end."""
+
+    def extend(self, values: Any) -> Numbers:
+        """Put values at the end, and say where each is; `NO_PLACE` for none."""
+
+    def take(self, places: Numbers) -> Any:
+        """The values at some places."""
+
+
+class TimersOfKeys(Protocol):
+    """The timers of one kind of the keys at hand; ``number`` is that of the last one that was set."""
+
+    number: int
+
+    def take_in(self, *columns: TimerColumns | None) -> None:
+        """Take note of timers whose keys have places among those at hand, of each group."""
+
+    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
+        """The timers of the keys at hand, of each group, and their namespaces, if they have any."""
+
+
+_Column = TypeVar("_Column", bound=Column)
+
+
+class Values(Generic[_Column]):
+    """The values at hand of one name and kind, and where among them the one of each key is."""
+
+    def __init__(self, stored: _Column, keys: int) -> None:
+        self._stored = stored
+        self.where = GrowingArray(np.int64)
+        self.where.extend(NO_PLACE, keys)
+
+    def set(self, places: Numbers, values: Any) -> None:
+        """Give the keys at some places values, the last one that is given; null stands for none."""
+        self.where.array[places] = self._stored.extend(values)
+
+    def at(self, places: Numbers) -> Any:
+        """The values of the keys at some places."""
+        return self._stored.take(self.where.array[places])
+
+    def owners(self) -> Numbers:
+        """The places of the keys that have a value."""
+        return np.flatnonzero(self.where.array != NO_PLACE)
+
+
+class KeyedRows(ABC, Generic[_Column]):
+    """The keys whose buckets were read, with their values by name and their timers, and what has become of them.
+
+    A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
+    it, until all that was written so would have been enough to write the bucket.
+
+    Attributes:
+        stored: the buckets that were read, as they are stored.
+    """
+
+    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int) -> None:
+        self._backend = backend
+        self._max_parallelism = max_parallelism
+        self._declared = DeclaredTypes(backend)
+        self._store = BucketStore(backend, bucket_bytes, TIMES)
+        self._timers: Sequence[TimersOfKeys] = ()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have nothing at hand."""
+        self._count = self._store.count  # of the buckets as they are stored, while more of them are made
+        self.stored: dict[int, Stored] = {}
+        self._looked_through: set[int] = set()
+        self._wanted = 0
+        self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
+        self._index = HashIndex()
+        self._values: dict[Name, Values[_Column]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are at hand."""
+        return len(self._hashes.array)
+
+    @abstractmethod
+    def _read(self, content: bytes) -> list[Part]:
+        """A bucket, and its changes, if there are any."""
+
+    @abstractmethod
+    def _column(self, kind: Any) -> _Column:
+        """A column for values of a kind."""
+
+    @abstractmethod
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
+        """The hashes, the columns of the keys, and the values by name of several parts of the same names."""
+
+    @abstractmethod
+    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
+        """Have keys at hand: those of some columns, or all."""
+
+    @abstractmethod
+    def _contents(
+        self,
+        buckets: Sequence[int],
+        rows: Numbers,
+        bounds: Numbers,
+        timers: Sequence[TimersOfBucket],
+        times: Sequence[Times],
+        are_beside: Sequence[bool],
+    ) -> Iterable[bytes]:
+        """The content of each bucket, between whose bounds some keys lie; with its timers, and when it is due."""
+
+    @abstractmethod
+    def _expiries(self, values: Values[_Column], owners: Numbers) -> Iterable[int | None]:
+        """When each of some values expires, in milliseconds; None for never."""
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
+            np.int64
+        )
+        return groups
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time."""
+        self._have(self._store.schedules[kind].due(until_ms))
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        return self._store.schedules[kind].next_but(self.stored)
+
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are, as far as that is known without reading; asked after a flush."""
+        timers = self._store.timers
+        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+
+    def have(self, buckets: Iterable[int]) -> bool:
+        """Have the keys of some buckets at hand; False if that is not possible."""
+        self._have(buckets)
+        return True
+
+    def _find(self, hashes: Hashes) -> Numbers:
+        """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
+        self._wanted += len(hashes)
+        self._have(self._store.wanted(hashes, self._wanted, self.stored))
+        return self._index.find(hashes)
+
+    def _twins(self, key_hash: np.uint64) -> list[int]:
+        """The places of all keys of a hash, of which another key was found."""
+        self._index.has_twins = True
+        places: list[int] = np.flatnonzero(self._hashes.array == key_hash).tolist()
+        return places
+
+    def _values_of(self, name: Name) -> Values[_Column]:
+        if name not in self._values:
+            self._values[name] = Values(self._column(name[1]), len(self))
+        return self._values[name]
+
+    def _expiring(self) -> list[tuple[str, Values[_Column]]]:
+        return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
+
+    def _add(self, hashes: Hashes, keys: Sequence[Any], those: Flags | None = None) -> None:
+        """Have keys at hand that have nothing yet, given the columns of all of which they are some."""
+        count = len(hashes)
+        self._index.add(hashes, len(self))
+        self._hashes.extend(hashes, count)
+        self._add_keys(keys, those)
+        for flags in (self._has_changed, self._is_beside):
+            flags.extend(False, count)
+        for values in self._values.values():
+            values.where.extend(NO_PLACE, count)
+
+    def _have(self, buckets: Iterable[int]) -> None:
+        new = sorted(number for number in buckets if number not in self.stored)
+        if not new:
+            return
+        with without_collection():
+            found = self._store.get_many(new)
+            read = [[] if (content := found[number]) is None else self._read(content) for number in new]
+            first = len(self)
+            own = self._take_in([parts[0] for parts in read if parts])
+            changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
+            is_beside = self._is_beside.array
+            taken = [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
+            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes]))
+
+    def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
+        """Have the keys of buckets at hand; or of their changes, in place of what they replace.
+
+        Returns:
+            Parts of the same names, and the places of their keys.
+        """
+        alike = defaultdict[tuple[Name, ...], list[Part]](list)
+        for part in parts:
+            alike[part.names].append(part)
+        found = []
+        for names, some in alike.items():
+            hashes, keys, columns = self._joined(names, some)
+            places = self._index.find(hashes) if are_changes else np.full(len(hashes), NO_PLACE)
+            is_new = places == NO_PLACE
+            places[is_new] = np.arange(len(self), len(self) + np.count_nonzero(is_new))
+            self._add(hashes[is_new], keys, is_new if are_changes else None)
+            if are_changes:
+                self._is_beside.array[places] = True
+                for values in self._values.values():
+                    values.where.array[places] = NO_PLACE
+            for name, column in zip(names, columns, strict=True):
+                self._values_of(name).set(places, column)
+            found.append((some, places))
+        return found
+
+    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[TimerColumns]]:
+        """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
+        found: list[list[TimerColumns]] = [[] for _ in self._timers]
+        for parts, places in taken:
+            firsts = np.cumsum([0, *(part.length for part in parts[:-1])])
+            for kind, (timers, of_kind) in enumerate(zip(self._timers, found, strict=True)):
+                groups = zip(*(part.timers[kind] for part in parts), strict=True)
+                columns = [joined(group, firsts, places) for group in groups]
+                if any(columns):
+                    timers.take_in(*columns)
+                    of_kind += filter(None, columns)
+        return found
+
+    def _note_stored(
+        self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: list[list[TimerColumns]]
+    ) -> None:
+        """Take note of how buckets are stored whose keys are at hand from one place on, with these timers."""
+        slots = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
+        is_living = ~self._is_beside.array[first:]
+        if not is_living.all():
+            for values in self._values.values():
+                is_living |= values.where.array[first:] != NO_PLACE
+        earliest = np.full((KINDS_OF_TIME, len(new)), NEVER)
+        counts = np.zeros(len(new), np.int64)
+        for kind, of_kind in enumerate(timers):
+            for columns in of_kind:
+                owners, times, _ = rows_of_columns(columns)
+                is_living[owners - first] = True
+                np.minimum.at(earliest[kind], slots[owners - first], times)
+                counts += np.bincount(slots[owners - first], minlength=len(new))
+        entries = np.bincount(slots[is_living], minlength=len(new))
+        facts = zip(new, read, entries.tolist(), counts.tolist(), earliest.T.tolist(), strict=True)
+        for number, parts, of_bucket, of_timers, times_of in facts:
+            if not parts:
+                self.stored[number] = NOTHING
+                continue
+            own, size = parts[0], sum(part.size for part in parts)
+            expiry = min((part.expiry for part in parts if part.expiry is not None), default=None)
+            due = (*(None if time_ms == NEVER else time_ms for time_ms in times_of), expiry)
+            of_own = (own.size, own.length) if own.is_own else (0, 0)
+            self.stored[number] = Stored(*of_own, size, of_bucket, of_timers, due, own.types)
+
+    def _flush(self) -> None:
+        """Write back what has changed."""
+        if self._looked_through:  # written as a whole, so that they say when something expires
+            numbers = addresses(self._hashes.array, self._store.count)
+            self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
+        changed = self._hashes.array[self._has_changed.array]
+        if len(changed):
+            self._store.follow(max(self._wanted, len(changed)), len(self.stored))
+            self._store.write(self, np.unique(addresses(changed, self._store.count)).tolist())
+        for number in self._looked_through:
+            self._store.schedules[EXPIRY].set(number, self.stored[number].earliest[EXPIRY])
+        self._store.numbers = [timers.number for timers in self._timers]
+        self._store.flush()
+        self._declared.flush()
+        self._forget()
+
+    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
+        """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
+        count = len(buckets)
+        numbers = addresses(self._hashes.array, self._store.count)
+        slots = np.searchsorted(buckets, numbers)
+        slots[np.append(buckets, NO_PLACE)[slots] != numbers] = count  # of keys that are in no bucket that is asked for
+        timers = [of_kind.rows() for of_kind in self._timers]
+        is_living = np.zeros(len(self), bool)
+        for values in self._values.values():
+            is_living |= values.where.array != NO_PLACE
+        for of_kind in timers:
+            for (owners, _, _), _ in of_kind:
+                is_living[owners] = True
+        is_change = self._has_changed.array | self._is_beside.array
+        are_beside = np.zeros(count + 1, bool)
+        if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
+            own = np.array([self.stored[number].own_entries for number in buckets])
+            changed, together = (
+                np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
+            )
+            are_beside[:count] = beside(own, changed, together)
+        rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
+        rows = rows[np.argsort(slots[rows], kind="stable")]
+        places = np.full(len(self), NO_PLACE)
+        places[rows] = np.arange(len(rows))
+        bounds = np.searchsorted(slots[rows], np.arange(count + 1))
+        in_order = [[TimersInOrder(*group, places, bounds) for group in of_kind] for of_kind in timers]
+        columns = [[tuple(group.between(i) for group in of_kind) for of_kind in in_order] for i in range(count)]
+        staying, earliest = np.zeros(count + 1, np.int64), np.full((KINDS_OF_TIME, count + 1), NEVER)
+        for kind, of_kind in enumerate(timers):
+            for (owners, times, _), _ in of_kind:
+                np.minimum.at(earliest[kind], slots[owners], times)
+                staying += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
+        expiries = self._expiries_of(buckets, slots, places, are_beside)
+        times_of = [
+            (*(None if time_ms == NEVER else time_ms for time_ms in of_bucket), expiry)
+            for of_bucket, expiry in zip(earliest.T.tolist(), expiries, strict=False)
+        ]
+        flags = are_beside.tolist()
+        contents = self._contents(buckets, rows, bounds, columns, times_of, flags)
+        facts = zip(
+            buckets,
+            contents,
+            np.diff(bounds).tolist(),
+            np.bincount(slots[is_living], minlength=count + 1).tolist(),
+            columns,
+            staying.tolist(),
+            times_of,
+            flags,
+            strict=False,
+        )
+        return {
+            number: Made(content, entries, sum(map(count_of, of_bucket)) + (stay if is_beside else 0), due, is_beside)
+            if keys
+            else Made()
+            for number, content, keys, entries, of_bucket, stay, due, is_beside in facts
+        }
+
+    def _expiries_of(
+        self, buckets: Sequence[int], slots: Numbers, places: Numbers, are_beside: Flags
+    ) -> list[int | None]:
+        """When something of each bucket expires first, or a time before that; the keys that are written have places."""
+        found = [
+            self.stored[number].earliest[EXPIRY] if is_beside else None
+            for number, is_beside in zip(buckets, are_beside.tolist(), strict=False)
+        ]
+        for _, values in self._expiring():
+            owners = values.owners()
+            owners = owners[places[owners] != NO_PLACE]
+            for slot, time_ms in zip(slots[owners].tolist(), self._expiries(values, owners), strict=True):
+                known = found[slot]
+                if time_ms is not None and (known is None or time_ms < known):
+                    found[slot] = time_ms
+        return found
