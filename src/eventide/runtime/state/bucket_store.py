@@ -35,13 +35,11 @@ _MANY = 256
 
 _LARGEST_PART = 8
 """Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
-_FEW = 32
-"""A bucket of fewer keys is stored as a whole: a call to the store costs more than what it carries then."""
-_SMALL = 16
-"""Where buckets are touched sparsely, each has this part of the bytes that it has where they are touched densely."""
+_LEAST = 4_096
+"""A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
 
-_SPLIT = 8
-"""They become so by splitting one for each so many that are written, and for no more bytes than are written."""
+_SPLIT = 12
+"""Buckets become small by splitting one for each so many that are written, and for no more bytes than are written."""
 
 _ADDRESS_BITS = 32
 MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
@@ -109,7 +107,7 @@ class Buckets(Protocol):
         """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
 
 
-def beside(own: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def beside(own: Numbers, own_bytes: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """For which buckets the keys that have changed are stored beside them, and not the whole bucket.
 
     Each time, all of them are written again, so that by now twice as much was written as they were squared, in units of
@@ -117,11 +115,12 @@ def beside(own: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any,
 
     Args:
         own: how many keys each bucket has without its changes.
+        own_bytes: how many bytes they have.
         changed: how many of its keys have changed in this micro-batch.
         together: how many have changed in this one or before.
     """
     found: np.ndarray[Any, np.dtype[np.bool_]] = (
-        (own >= _FEW) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+        (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
     )
     return found
 
@@ -130,8 +129,8 @@ class BucketStore:
     """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
 
     ``size`` is the number of bytes, before compression, that a bucket should have where many of its keys are touched.
-    Where a micro-batch touches one key of each that it reads, they become smaller, by as many bytes as it writes
-    anyway; where it reads most of them, they are put together. ``times`` names the kinds of time at which a bucket may
+    Elsewhere it should have ``small`` ones: where a micro-batch touches one key of each that it reads, some are split;
+    where it touches many, and has read most buckets, they are put together. ``times`` names the kinds of time at which a bucket may
     be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
     without content take no place. ``numbers`` are for the user of the store, and kept with the index for as long as
     anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
@@ -139,9 +138,10 @@ class BucketStore:
     and how many bytes may still be spent on splitting buckets.
     """
 
-    def __init__(self, backend: Backend, size: int, times: Sequence[str]) -> None:
+    def __init__(self, backend: Backend, size: int, times: Sequence[str], small: int | None = None) -> None:
         self._backend = backend
         self._largest = self._size = size
+        self._smallest = small or size
         stored = backend.get(_INDEX)
         self._stored = stored
         content: dict[str, Any] = {"count": 1, "entries": 0, "bytes": 0} if stored is None else json.loads(stored)
@@ -178,21 +178,14 @@ class BucketStore:
                 found[int(bucket)] = _content(content, stored.get(name + _CHANGES))
         return found
 
-    def wanted(self, hashes: Hashes, touched: int, known: Collection[int]) -> Iterable[int]:
-        """The buckets to be read for some hashes; all, where they are most of them and would better be fewer.
-
-        Args:
-            hashes: the hashes.
-            touched: how many keys were touched since the last :meth:`flush`.
-            known: the buckets that were read since then.
-        """
+    def wanted(self, hashes: Hashes) -> Iterable[int]:
+        """The buckets to be read for some hashes; all, where they are most of them and may better be fewer."""
         found = np.flatnonzero(np.bincount(addresses(hashes, self.count))).tolist()
-        self.follow(touched, len({*found, *known}))
         return range(self.count) if 2 * len(found) > self.count > 2 * self.fitting else found
 
     def follow(self, touched: int, buckets: int) -> None:
         """Have the size of buckets follow how densely they are touched: so many keys of so many buckets."""
-        self._size = self._largest if touched >= 2 * buckets else max(1, self._largest // _SMALL)
+        self._size = self._largest if touched >= 2 * buckets else self._smallest
 
     def write(self, keys: Buckets, changed: Iterable[int]) -> None:
         """Write buckets that have changed, and those whose keys move because there are more buckets now, or fewer."""
@@ -214,8 +207,8 @@ class BucketStore:
                 average = sum(length for length, _ in sizes.values()) // len(sizes) + 1
                 written = sum(len(one.content or b"") for one in new.values())
                 self._credit += min(written, len(new) * average // _SPLIT)
-                most = self.count + self._credit // average
-                self._credit %= average
+                most = self.count + max(0, size) // self._size + self._credit // average
+                self._credit %= min(average, self._largest)
             count = self.count
             moving = self.grow(entries, size, most - count)
             if moving and not keys.have(moving):

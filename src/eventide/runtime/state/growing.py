@@ -73,18 +73,16 @@ class GrowingColumn:
 
 
 class GrowingObjects:
-    """A column of objects, of which none is None."""
+    """A column of objects."""
 
     def __init__(self) -> None:
         self._objects: list[Any] = []
 
     def extend(self, values: list[Any]) -> Numbers:
-        """Put values at the end, and say where each is; `NO_PLACE` for None."""
-        places = np.arange(len(self._objects), len(self._objects) + len(values))
+        """Put values at the end, and say where each is."""
+        first = len(self._objects)
         self._objects += values
-        if None in values:
-            places[[value is None for value in values]] = NO_PLACE
-        return places
+        return np.arange(first, len(self._objects))
 
     def take(self, places: Numbers) -> list[Any]:
         """The values at some places."""

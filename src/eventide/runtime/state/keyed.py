@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, Literal
 
 import numpy as np
@@ -70,7 +70,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         self.keys: list[Any] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        super().__init__(backend, max_parallelism, bucket_bytes)
+        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8))
         timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
         self.event_timers, self.processing_timers = timers
         self._timers = timers
@@ -269,6 +269,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         self.bring_up(places[~is_new])
         if is_new.any():
             first, new = len(self), list(compress(keys, is_new.tolist()))
+            self._new += len(new)
             self._add(hashes[is_new], [new])
             self._is_touched.array[first:] = True
             self.index.update(zip(new, range(first, len(self)), strict=True))
@@ -284,30 +285,31 @@ class KeyedState(KeyedRows[GrowingObjects]):
             _check(bucket)
             names: list[Name] = []
             columns = []
-            count = len(bucket.keys)
-            for by_name, has_spaces in ((bucket.values, False), (bucket.spaces, True)):
-                for name, (owners, are_pickled, values) in by_name.items():
-                    names.append((name, "spaces" if has_spaces else "pickled" if are_pickled else "plain"))
-                    if owners is not None:
-                        of_all: list[Any] = [None] * count
-                        for owner, value in zip(owners, values, strict=True):
-                            of_all[owner] = value
-                        values = of_all
-                    columns.append(values)
+            for name, (owners, are_pickled, values) in bucket.values.items():
+                names.append((name, "pickled" if are_pickled else "plain"))
+                columns.append((owners, values))
+            for name, (owners, _, values) in bucket.spaces.items():
+                names.append((name, "spaces"))
+                columns.append((owners, values))
             rows, expiry = (bucket.hashes, bucket.keys, columns), bucket.earliest[EXPIRY]
-            found.append(Part(tuple(names), rows, count, bucket.timers, size, expiry, is_own=not is_page(content)))
+            is_own = not is_page(content)
+            found.append(Part(tuple(names), rows, len(bucket.keys), bucket.timers, size, expiry, None, is_own))
         return found
 
     def _column(self, kind: _Kind) -> GrowingObjects:
         return GrowingObjects()
 
-    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, list[Any], list[Any]]:
-        if len(parts) == 1:
-            hashes, keys, columns = parts[0].rows
-            return hashes, [keys], columns
-        hashes = np.concatenate([part.rows[0] for part in parts])
-        keys = [key for part in parts for key in part.rows[1]]
-        return hashes, [keys], [[value for part in parts for value in part.rows[2][i]] for i in range(len(names))]
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
+        hashes, keys, columns = zip(*(part.rows for part in parts), strict=True)
+        firsts = np.cumsum([0, *map(len, keys)]).tolist()
+        by_name = []
+        for of_name in zip(*columns, strict=True):
+            rows: Any = slice(None)
+            if any(owners is not None for owners, _ in of_name):
+                spans = zip(firsts, of_name, strict=False)
+                rows = [first + i for first, (owners, values) in spans for i in (range(len(values)) if owners is None else owners)]
+            by_name.append((rows, list(chain.from_iterable(values for _, values in of_name))))
+        return np.concatenate(hashes), [list(chain.from_iterable(keys))], by_name
 
     def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
         [keys] = columns

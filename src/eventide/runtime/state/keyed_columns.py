@@ -64,7 +64,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         self._is_exact = is_exact
         self._in_batch = in_batch
         self._reader = PageReader(key, is_exact=is_exact)
-        super().__init__(backend, max_parallelism, PAGE_BYTES)
+        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16)
 
     def _forget(self) -> None:
         super()._forget()
@@ -87,7 +87,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             objects.declare(name, kind)
             objects.flush()
             self._declared = DeclaredTypes(self._backend)
-            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES)
+            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
             self._forget()
 
     def places_of(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Numbers:
@@ -207,7 +207,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
 
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
         rows, types = pa.concat_batches([part.rows for part in parts]), PageTypes(self._key, tuple(names))
-        return rows.column(HASH).to_numpy(), types.parts_of(rows), types.values_of(rows)
+        return rows.column(HASH).to_numpy(), types.parts_of(rows), [(slice(None), values) for values in types.values_of(rows)]
 
     def _add_keys(self, columns: Sequence[pa.Array], those: Flags | None) -> None:
         for of_all, column in zip(self._keys, columns, strict=True):

@@ -25,7 +25,6 @@ from eventide.runtime.state.stored_timers import (
     Rows,
     TimerColumns,
     TimersInOrder,
-    count_of,
     joined,
     rows_of_columns,
 )
@@ -120,11 +119,11 @@ class KeyedRows(ABC, Generic[_Column]):
         stored: the buckets that were read, as they are stored.
     """
 
-    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int) -> None:
+    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int) -> None:
         self._backend = backend
         self._max_parallelism = max_parallelism
         self._declared = DeclaredTypes(backend)
-        self._store = BucketStore(backend, bucket_bytes, TIMES)
+        self._store = BucketStore(backend, bucket_bytes, TIMES, small_bytes)
         self._timers: Sequence[TimersOfKeys] = ()
         self._forget()
 
@@ -133,7 +132,7 @@ class KeyedRows(ABC, Generic[_Column]):
         self._count = self._store.count  # of the buckets as they are stored, while more of them are made
         self.stored: dict[int, Stored] = {}
         self._looked_through: set[int] = set()
-        self._wanted = 0
+        self._new = 0
         self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
         self._index = HashIndex()
         self._values: dict[Name, Values[_Column]] = {}
@@ -152,7 +151,7 @@ class KeyedRows(ABC, Generic[_Column]):
 
     @abstractmethod
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
-        """The hashes, the columns of the keys, and the values by name of several parts of the same names."""
+        """The hashes, the columns of the keys, and by name which rows have values, and these, of parts of the same names."""
 
     @abstractmethod
     def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
@@ -201,8 +200,7 @@ class KeyedRows(ABC, Generic[_Column]):
 
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
-        self._wanted += len(hashes)
-        self._have(self._store.wanted(hashes, self._wanted, self.stored))
+        self._have(self._store.wanted(hashes))
         return self._index.find(hashes)
 
     def _twins(self, key_hash: np.uint64) -> list[int]:
@@ -264,8 +262,8 @@ class KeyedRows(ABC, Generic[_Column]):
                 self._is_beside.array[places] = True
                 for values in self._values.values():
                     values.where.array[places] = NO_PLACE
-            for name, column in zip(names, columns, strict=True):
-                self._values_of(name).set(places, column)
+            for name, (rows, values_of_rows) in zip(names, columns, strict=True):
+                self._values_of(name).set(places[rows], values_of_rows)
             found.append((some, places))
         return found
 
@@ -300,16 +298,17 @@ class KeyedRows(ABC, Generic[_Column]):
                 np.minimum.at(earliest[kind], slots[owners - first], times)
                 counts += np.bincount(slots[owners - first], minlength=len(new))
         entries = np.bincount(slots[is_living], minlength=len(new))
-        facts = zip(new, read, entries.tolist(), counts.tolist(), earliest.T.tolist(), strict=True)
-        for number, parts, of_bucket, of_timers, times_of in facts:
+        facts = zip(new, read, entries.tolist(), counts.tolist(), *earliest.tolist(), strict=True)
+        for number, parts, of_bucket, of_timers, *due in facts:
             if not parts:
                 self.stored[number] = NOTHING
                 continue
-            own, size = parts[0], sum(part.size for part in parts)
-            expiry = min((part.expiry for part in parts if part.expiry is not None), default=None)
-            due = (*(None if time_ms == NEVER else time_ms for time_ms in times_of), expiry)
+            own, size, expiry = parts[0], parts[0].size, parts[0].expiry
+            for part in parts[1:]:
+                size += part.size
+                expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
             of_own = (own.size, own.length) if own.is_own else (0, 0)
-            self.stored[number] = Stored(*of_own, size, of_bucket, of_timers, due, own.types)
+            self.stored[number] = Stored(*of_own, size, of_bucket, of_timers, _times(*due, expiry), own.types)
 
     def _flush(self) -> None:
         """Write back what has changed."""
@@ -318,7 +317,7 @@ class KeyedRows(ABC, Generic[_Column]):
             self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
         changed = self._hashes.array[self._has_changed.array]
         if len(changed):
-            self._store.follow(max(self._wanted, len(changed)), len(self.stored))
+            self._store.follow(len(changed) - self._new, len(self.stored))
             self._store.write(self, np.unique(addresses(changed, self._store.count)).tolist())
         for number in self._looked_through:
             self._store.schedules[EXPIRY].set(number, self.stored[number].earliest[EXPIRY])
@@ -343,28 +342,27 @@ class KeyedRows(ABC, Generic[_Column]):
         is_change = self._has_changed.array | self._is_beside.array
         are_beside = np.zeros(count + 1, bool)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
-            own = np.array([self.stored[number].own_entries for number in buckets])
+            own, own_bytes = np.array([self.stored[number][:2][::-1] for number in buckets]).T
             changed, together = (
                 np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
             )
-            are_beside[:count] = beside(own, changed, together)
+            are_beside[:count] = beside(own, own_bytes, changed, together)
         rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
         rows = rows[np.argsort(slots[rows], kind="stable")]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
         bounds = np.searchsorted(slots[rows], np.arange(count + 1))
         in_order = [[TimersInOrder(*group, places, bounds) for group in of_kind] for of_kind in timers]
-        columns = [[tuple(group.between(i) for group in of_kind) for of_kind in in_order] for i in range(count)]
-        staying, earliest = np.zeros(count + 1, np.int64), np.full((KINDS_OF_TIME, count + 1), NEVER)
+        columns = list(zip(*(zip(*(group.columns() for group in of_kind), strict=True) for of_kind in in_order), strict=True))
+        counts, earliest = np.zeros(count + 1, np.int64), np.full((KINDS_OF_TIME, count + 1), NEVER)
         for kind, of_kind in enumerate(timers):
-            for (owners, times, _), _ in of_kind:
-                np.minimum.at(earliest[kind], slots[owners], times)
-                staying += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
+            for ((owners, times, _), _), group in zip(of_kind, in_order[kind], strict=True):
+                if len(owners):
+                    np.minimum.at(earliest[kind], slots[owners], times)
+                    counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
+                    counts[:count] += group.counts
         expiries = self._expiries_of(buckets, slots, places, are_beside)
-        times_of = [
-            (*(None if time_ms == NEVER else time_ms for time_ms in of_bucket), expiry)
-            for of_bucket, expiry in zip(earliest.T.tolist(), expiries, strict=False)
-        ]
+        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest.tolist(), expiries, strict=False)]
         flags = are_beside.tolist()
         contents = self._contents(buckets, rows, bounds, columns, times_of, flags)
         facts = zip(
@@ -372,17 +370,14 @@ class KeyedRows(ABC, Generic[_Column]):
             contents,
             np.diff(bounds).tolist(),
             np.bincount(slots[is_living], minlength=count + 1).tolist(),
-            columns,
-            staying.tolist(),
+            counts.tolist(),
             times_of,
             flags,
             strict=False,
         )
         return {
-            number: Made(content, entries, sum(map(count_of, of_bucket)) + (stay if is_beside else 0), due, is_beside)
-            if keys
-            else Made()
-            for number, content, keys, entries, of_bucket, stay, due, is_beside in facts
+            number: Made(content, entries, of_timers, due, is_beside) if keys else Made()
+            for number, content, keys, entries, of_timers, due, is_beside in facts
         }
 
     def _expiries_of(
@@ -401,3 +396,8 @@ class KeyedRows(ABC, Generic[_Column]):
                 if time_ms is not None and (known is None or time_ms < known):
                     found[slot] = time_ms
         return found
+
+
+def _times(event_ms: int, clock_ms: int, expiry_ms: int | None) -> Times:
+    """A time of each kind; None where it is never."""
+    return None if event_ms == NEVER else event_ms, None if clock_ms == NEVER else clock_ms, expiry_ms

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import chain, compress
+from itertools import chain, compress, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -122,6 +122,10 @@ class TimersInOrder:
 
     def __init__(self, rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers) -> None:
         owners, times, numbers = rows
+        self.counts: Numbers = np.zeros(len(bounds) - 1, np.int64)
+        """How many timers each bucket has."""
+        if not len(owners):
+            return
         found = places[owners]
         order = order_by(found, times, numbers) if namespaces is not None else order_by(found, times)
         order = order[np.count_nonzero(found == NO_PLACE) :]
@@ -130,20 +134,23 @@ class TimersInOrder:
             first = np.flatnonzero(np.append(True, (found[1:] != found[:-1]) | (times[1:] != times[:-1])))
             found, times, numbers = found[first], times[first], np.minimum.reduceat(numbers, first)
         cuts = np.searchsorted(found, bounds)
-        found = found - np.repeat(bounds[:-1], np.diff(cuts))
+        self.counts = np.diff(cuts)
+        found = found - np.repeat(bounds[:-1], self.counts)
         self._cuts: list[int] = cuts.tolist()
         self._columns = found.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes()
         self._namespaces = None if namespaces is None else [namespaces[i] for i in order.tolist()]
 
-    def between(self, i: int) -> TimerColumns | None:
-        """The columns of one bucket; None if it has no timers."""
-        begin, end = self._cuts[i], self._cuts[i + 1]
-        if begin == end:
-            return None
+    def columns(self) -> list[TimerColumns | None]:
+        """The columns of each bucket; None if it has no timers."""
+        if not self.counts.any():
+            return [None] * len(self.counts)
         places, times, numbers = self._columns
-        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
-        of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
-        return places[of_places], times[of_times], numbers[of_times], namespaces
+        found: list[TimerColumns | None] = []
+        for begin, end in pairwise(self._cuts):
+            of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
+            spaces = None if self._namespaces is None else self._namespaces[begin:end]
+            found.append((places[of_places], times[of_times], numbers[of_times], spaces) if begin < end else None)
+        return found
 
 
 def together(rows: Sequence[Rows]) -> Rows:
@@ -159,6 +166,8 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
 
     One beyond the end of time, or before its beginning, is set for there.
     """
+    if not by_time:
+        return _NO_ROWS
     parts = by_time.values()
     try:
         times = np.fromiter(by_time, NUMBERS, len(by_time))
@@ -178,11 +187,6 @@ def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
     """The earliest time of some timers, in milliseconds; None if there are none."""
     times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
     return min((int(part.min()) for part in times), default=None)
-
-
-def count_of(columns: Iterable[TimerColumns | None]) -> int:
-    """How many timers there are in some columns."""
-    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
 
 
 def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
