@@ -10,7 +10,7 @@ from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state import keyed_columns
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, Bucket
+from eventide.runtime.state.bucket import TIMES, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.keyed import KeyedState
@@ -130,8 +130,10 @@ def check(backend, model):
     store = BucketStore(backend, 1, TIMES)
     contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
     assert store._bytes == sum(map(len, contents))
-    assert store.entries == sum(len(Bucket.from_bytes(content).keys) for content in contents)
-    assert bool(store._changes) == any(name.endswith("/changes") for name in backend.values)
+    found = [repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places]
+    assert len(found) == len({*found}) >= store.entries
+    beside = {name for name in backend.values if name.startswith("bucket/") and name.endswith("/changes")}
+    assert beside == {f"bucket/{number}/changes" for number in store._has_changes}
 
 
 @settings(deadline=None, max_examples=60)

@@ -27,7 +27,7 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, high
 from eventide.runtime.process.rolling_columns import Groups, RollingSpec
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, Bucket
+from eventide.runtime.state.bucket import TIMES, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
@@ -210,7 +210,7 @@ def sizes(backend):
     index = json.loads(backend.values["buckets"])
     store = BucketStore(backend, 1, TIMES)
     contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
-    entries = sum(len(Bucket.from_bytes(content).keys) for content in contents)
+    entries = sum(len(places) for content in contents for _, places in read_living(content))
     return (index["entries"], index["bytes"]), (entries, sum(map(len, contents)))
 
 
