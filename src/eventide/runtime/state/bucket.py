@@ -17,7 +17,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.pages import HASH, Page, is_page, read_parts
-from eventide.runtime.state.stored_timers import TimerColumns, earliest_of
+from eventide.runtime.state.stored_timers import TimerColumns
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""
@@ -64,7 +64,7 @@ class Bucket:
         values: what has no namespace, by name.
         spaces: by name too, what each key has by namespace.
         timers: of each kind, those without a namespace and those with one.
-        earliest: the earliest time of each kind, in milliseconds; of changes, also of the bucket that they follow.
+        earliest: the earliest time of each kind, in milliseconds, as it was stored; of changes, also of their bucket.
 
     >>> bucket = Bucket(["a"], np.array([7], np.uint64), {"n": column(["x"], 1)})
     >>> [(same, size)] = read_bucket(bucket.to_bytes())
@@ -134,7 +134,7 @@ def _of_page(page: Page) -> Bucket:
         rows.column(HASH).to_numpy(),
         {name: column(held, count - held.count(None)) for name, held in found.items()},
         timers=[(of_kind, None) for of_kind in timers],
-        earliest=(*(earliest_of([of_kind]) for of_kind in timers), min(times, default=None)),
+        earliest=(*NO_TIMES[:EXPIRY], min(times, default=None)),
     )
 
 

@@ -33,11 +33,6 @@ _CHANGES = "/changes"
 _MANY = 256
 """Fewer buckets are read one by one in any case."""
 
-_LARGEST_PART = 8
-"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
-_LEAST = 4_096
-"""A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
-
 _SPLIT = 12
 """Buckets become small by splitting one for each so many that are written, and for no more bytes than are written."""
 
@@ -47,7 +42,6 @@ MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
 
 _BUCKETS_OF_A_PAGE = 512
 _NUMBERS = np.dtype("<u2")
-_NO_TIME = 1 << 15
 _TIMES = np.dtype("<i8")
 
 
@@ -107,24 +101,6 @@ class Buckets(Protocol):
         """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
 
 
-def beside(own: Numbers, own_bytes: Numbers, changed: Numbers, together: Numbers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """For which buckets the keys that have changed are stored beside them, and not the whole bucket.
-
-    Each time, all of them are written again, so that by now twice as much was written as they were squared, in units of
-    those of one time.
-
-    Args:
-        own: how many keys each bucket has without its changes.
-        own_bytes: how many bytes they have.
-        changed: how many of its keys have changed in this micro-batch.
-        together: how many have changed in this one or before.
-    """
-    found: np.ndarray[Any, np.dtype[np.bool_]] = (
-        (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
-    )
-    return found
-
-
 class BucketStore:
     """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
 
@@ -177,11 +153,6 @@ class BucketStore:
             if not bucket.endswith(_CHANGES) and int(bucket) in found:
                 found[int(bucket)] = _content(content, stored.get(name + _CHANGES))
         return found
-
-    def wanted(self, hashes: Hashes) -> Iterable[int]:
-        """The buckets to be read for some hashes; all, where they are most of them and may better be fewer."""
-        found = np.flatnonzero(np.bincount(addresses(hashes, self.count))).tolist()
-        return range(self.count) if 2 * len(found) > self.count > 2 * self.fitting else found
 
     def follow(self, touched: int, buckets: int) -> None:
         """Have the size of buckets follow how densely they are touched: so many keys of so many buckets."""
@@ -292,7 +263,7 @@ class BucketStore:
         content |= {} if self.timers is None else {"timers": self.timers}
         content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
         content |= {"credit": self._credit} if self._credit else {}
-        times = {name: s.stored for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        times = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
         stored = json.dumps(content | times).encode()
         if stored != self._stored:
             self._backend.put(_INDEX, stored)
@@ -360,32 +331,22 @@ class Schedule:
     """The earliest time of each bucket, in pages of some hundred buckets, and the earliest time of each page.
 
     The earliest times of the pages are small, and kept by the user of the schedule; a page is read when its earliest
-    time has come, or when the time of one of its buckets changes, and written if it did: few changes beside it.
+    time has come, or when the time of one of its buckets changes, and written if it did.
     """
 
-    def __init__(self, backend: Backend, name: str, stored: Iterable[Sequence[int]]) -> None:
+    def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
         self._backend = backend
         self._name = name
-        self._earliest: dict[int, int] = {}
-        self._has_changes: set[int] = set()
-        for page, time_ms, *has_changes in stored:
-            self._earliest[page] = time_ms
-            self._has_changes.update([page] if has_changes else ())
+        self._earliest = dict(earliest)
         self._pages: dict[int, dict[int, int]] = {}
-        self._beside: dict[int, set[int]] = {}
         self._changed: set[int] = set()
         self._coming: list[tuple[int, bool, int]] = []
         self._start()
 
     @property
     def earliest(self) -> list[tuple[int, int]]:
-        """The earliest time of each page in which there is any, in milliseconds."""
+        """The earliest time of each page in which there is any, in milliseconds: what a schedule is opened with."""
         return sorted(self._earliest.items())
-
-    @property
-    def stored(self) -> list[tuple[int, ...]]:
-        """What a schedule is opened with: each page, its earliest time, and 1 if changes lie beside it."""
-        return [(page, ms, 1) if page in self._has_changes else (page, ms) for page, ms in self.earliest]
 
     def due(self, until_ms: int) -> list[int]:
         """The buckets whose time has come, each once."""
@@ -422,7 +383,6 @@ class Schedule:
         if page.get(position) == time_ms:
             return
         self._changed.add(number)
-        self._beside[number].add(position)
         if time_ms is None:
             page.pop(position)
         else:
@@ -431,8 +391,13 @@ class Schedule:
     def flush(self) -> None:
         """Store the pages that changed, and start again with what is stored."""
         for number in sorted(self._changed):
-            self._put(number, self._pages[number], self._beside[number])
-        self._beside.clear()
+            page = self._pages[number]
+            if page:
+                self._backend.put(f"{self._name}/{number}", _stored(page))
+                self._earliest[number] = min(page.values())
+            else:
+                self._backend.delete(f"{self._name}/{number}")
+                self._earliest.pop(number, None)
         self._changed.clear()
         self._pages.clear()
         self._start()
@@ -440,23 +405,6 @@ class Schedule:
     def _start(self) -> None:
         self._coming = [(time_ms, False, page) for page, time_ms in self._earliest.items()]
         heapq.heapify(self._coming)
-
-    def _put(self, number: int, page: dict[int, int], changed: Collection[int]) -> None:
-        name = f"{self._name}/{number}"
-        if page:
-            self._earliest[number] = min(page.values())
-        if len(changed) * _LARGEST_PART <= len(page):
-            self._has_changes.add(number)
-            self._backend.put(name + _CHANGES, _stored({position: page.get(position) for position in changed}))
-            return
-        if number in self._has_changes:
-            self._has_changes.discard(number)
-            self._backend.delete(name + _CHANGES)
-        if page:
-            self._backend.put(name, _stored(page))
-        else:
-            self._backend.delete(name)
-            self._earliest.pop(number, None)
 
     def _unfold(self, number: int) -> None:
         first = number * _BUCKETS_OF_A_PAGE
@@ -466,13 +414,8 @@ class Schedule:
     def _page(self, number: int) -> dict[int, int]:
         page = self._pages.get(number)
         if page is None:
-            name = f"{self._name}/{number}"
-            stored = self._backend.get(name) if number in self._earliest else None
-            changes = self._backend.get(name + _CHANGES) if number in self._has_changes else None
-            changed = _read(changes or b"")
-            both = _read(stored or b"") | changed
-            page = self._pages[number] = {position: ms for position, ms in both.items() if ms is not None}
-            self._beside[number] = {*changed}
+            stored = self._backend.get(f"{self._name}/{number}") if number in self._earliest else None
+            page = self._pages[number] = {} if stored is None else _read(stored)
         return page
 
 
@@ -484,15 +427,12 @@ def _name_of_changes(bucket: int) -> str:
     return f"{_PREFIX}{bucket}{_CHANGES}"
 
 
-def _stored(page: Mapping[int, int | None]) -> bytes:
-    """The times, then the buckets that they belong to, and whether these have none."""
-    positions = [position if ms is not None else position | _NO_TIME for position, ms in page.items()]
-    return np.array([ms or 0 for ms in page.values()], _TIMES).tobytes() + np.array(positions, _NUMBERS).tobytes()
+def _stored(page: dict[int, int]) -> bytes:
+    """The times, then the buckets that they belong to."""
+    return np.array([*page.values()], _TIMES).tobytes() + np.array([*page], _NUMBERS).tobytes()
 
 
-def _read(stored: bytes) -> dict[int, int | None]:
+def _read(stored: bytes) -> dict[int, int]:
     count = len(stored) // (_TIMES.itemsize + _NUMBERS.itemsize)
     times = np.frombuffer(stored, _TIMES, count)
-    positions = np.frombuffer(stored, _NUMBERS, count, times.nbytes).tolist()
-    pairs = zip(positions, times.tolist(), strict=True)
-    return {number & ~_NO_TIME: None if number & _NO_TIME else time_ms for number, time_ms in pairs}
+    return dict(zip(np.frombuffer(stored, _NUMBERS, count, times.nbytes).tolist(), times.tolist(), strict=True))

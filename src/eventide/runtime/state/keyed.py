@@ -23,7 +23,6 @@ from eventide.runtime.state.bucket import (
     Bucket,
     Column,
     Pickled,
-    Times,
     live,
     owned,
     read_bucket,
@@ -33,9 +32,9 @@ from eventide.runtime.state.bucket_store import addresses
 from eventide.runtime.state.declared import widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
-from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, TimersOfBucket, Values
+from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.pages import is_page
-from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, TimerColumns, joined
+from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, joined
 from eventide.runtime.state.timers import Timers, timers_of_kinds
 
 BUCKET_BYTES = 8_192
@@ -201,7 +200,8 @@ class KeyedState(KeyedRows[GrowingObjects]):
             if due := schedule.due(clock_ms):
                 self._looked_through.update(due)
                 self._have(due)
-                self.bring_up(self._places_in(due))
+                numbers = addresses(self._hashes.array, self._store.count)
+                self.bring_up(np.flatnonzero(np.isin(numbers, due)))
             self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
@@ -317,10 +317,6 @@ class KeyedState(KeyedRows[GrowingObjects]):
         self.keys += new
         self._is_touched.extend(False, len(new))
 
-    def _places_in(self, buckets: Iterable[int]) -> Numbers:
-        """The places of the keys of some buckets."""
-        return np.flatnonzero(np.isin(addresses(self._hashes.array, self._store.count), [*buckets]))
-
     def _note_changes(self) -> None:
         """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
         has_changed = self._has_changed.array
@@ -358,16 +354,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
                 held = compress(values, those.tolist())
                 self._values_of((name, kind)).set(places[those], list(held if kind == "plain" else map(bytes, held)))
 
-    def _contents(
-        self,
-        buckets: Sequence[int],
-        rows: Numbers,
-        bounds: Numbers,
-        timers: Sequence[TimersOfBucket],
-        times: Sequence[Times],
-        are_beside: Sequence[bool],
-    ) -> Iterable[bytes]:
-        """The content of each bucket, between whose bounds some keys lie; with its timers, and when it is due."""
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
         keys, hashes, spans = list(map(self.keys.__getitem__, rows.tolist())), self._hashes.array[rows], bounds.tolist()
         columns = []
         for (name, kind), values in self._values.items():
@@ -376,7 +363,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
                 cuts = np.searchsorted(owners, bounds)
                 of_bucket = owners - np.repeat(bounds[:-1], np.diff(cuts))
                 columns.append((name, kind, of_bucket, values.at(rows[owners]), cuts.tolist()))
-        for i in range(len(buckets)):
+        for i, (_, are_changes, timers, times) in enumerate(plans):
             begin, end = spans[i], spans[i + 1]
             found: tuple[dict[str, Column], dict[str, Column]] = ({}, {})
             for name, kind, owners, held, cuts in columns:
@@ -386,8 +373,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
                     mine = found[kind == "spaces"]
                     column = (those, kind != "plain", held[first:last])
                     mine[name] = _both(mine[name], column) if name in mine else column
-            bucket = Bucket(keys[begin:end], hashes[begin:end], *found, timers[i], times[i])
-            yield bucket.to_bytes(are_changes=are_beside[i])
+            yield Bucket(keys[begin:end], hashes[begin:end], *found, timers, times).to_bytes(are_changes=are_changes)
 
     def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
         return (expiry_of(live(Pickled(value))) for value in values.at(owners))

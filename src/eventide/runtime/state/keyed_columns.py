@@ -14,13 +14,13 @@ from eventide.errors import StateError
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, TimersOfBucket, Values
+from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.page_reader import ANYTHING, NoColumns, PageReader, expiries_of
 from eventide.runtime.state.pages import HASH, PageTypes, encode_page
 from eventide.runtime.state.stored_timers import NO_PLACE, Numbers
@@ -228,31 +228,23 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
                 rows = np.flatnonzero(~has_other)
                 self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
-    def _contents(
-        self,
-        buckets: Sequence[int],
-        rows: Numbers,
-        bounds: Numbers,
-        timers: Sequence[TimersOfBucket],
-        times: Sequence[Times],
-        are_beside: Sequence[bool],
-    ) -> Iterable[bytes]:
-        """The content of each page, between whose bounds some rows lie; with its timers."""
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
         values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
         for known in self.stored.values():
             if known.types is not None and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
-        spans = bounds.tolist()
-        for some in np.split(np.arange(len(buckets)), np.flatnonzero(np.diff(bounds[:-1] // _ROWS_AT_ONCE)) + 1):
-            first, last = spans[some[0]], spans[some[-1] + 1]
-            at = rows[first:last]
-            batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
-            for i in some.tolist():
-                to = self.stored[buckets[i]].types if are_beside[i] else None
-                of_page = batch.slice(spans[i] - first, spans[i + 1] - spans[i])
-                yield encode_page(types, of_page, [timers_of_kind[0] for timers_of_kind in timers[i]], to=to)
+        first = last = 0
+        for i, (number, are_changes, timers, _) in enumerate(plans):
+            begin, end = bounds[i : i + 2].tolist()
+            if end > last:  # the rows of many pages at once
+                first, last = begin, max(end, int(bounds[np.searchsorted(bounds, begin + _ROWS_AT_ONCE, "right") - 1]))
+                at = rows[first:last]
+                batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
+            to = self.stored[number].types if are_changes else None
+            of_page = batch.slice(begin - first, end - begin) if end > begin else None
+            yield encode_page(types, of_page, [kind for (kind,) in timers], to=to) if of_page is not None else b""
 
     def _expiries(self, values: Values[GrowingColumn], owners: Numbers) -> Iterable[int | None]:
         return expiries_of(values.at(owners))

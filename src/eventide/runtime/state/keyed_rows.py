@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,20 +14,21 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
-from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses, beside
+from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
-from eventide.runtime.state.growing import GrowingArray, HashIndex
+from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
 from eventide.runtime.state.pages import PageTypes
 from eventide.runtime.state.stored_timers import (
     NO_PLACE,
     Numbers,
-    Rows,
     TimerColumns,
-    TimersInOrder,
+    by_bucket,
     joined,
     rows_of_columns,
 )
+from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.timers import Timers
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
@@ -35,6 +36,14 @@ Name: TypeAlias = tuple[str, Any]
 
 TimersOfBucket: TypeAlias = Sequence[tuple[TimerColumns | None, ...]]
 """The timers of each kind: those without a namespace; and those with one, where there may be any."""
+
+Plan: TypeAlias = tuple[int, bool, TimersOfBucket, Times]
+"""A bucket that is written: its number, whether these are changes, its timers, and the earliest time of each kind."""
+
+_LARGEST_PART = 8
+"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
+_LEAST = 4_096
+"""A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
 
 NEVER = np.iinfo(np.int64).max
 
@@ -63,29 +72,7 @@ class Part(NamedTuple):
     is_own: bool = True
 
 
-class Column(Protocol):
-    """Values, which are put at the end."""
-
-    def extend(self, values: Any) -> Numbers:
-        """Put values at the end, and say where each is; `NO_PLACE` for none."""
-
-    def take(self, places: Numbers) -> Any:
-        """The values at some places."""
-
-
-class TimersOfKeys(Protocol):
-    """The timers of one kind of the keys at hand; ``number`` is that of the last one that was set."""
-
-    number: int
-
-    def take_in(self, *columns: TimerColumns | None) -> None:
-        """Take note of timers whose keys have places among those at hand, of each group."""
-
-    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
-        """The timers of the keys at hand, of each group, and their namespaces, if they have any."""
-
-
-_Column = TypeVar("_Column", bound=Column)
+_Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
 
 
 class Values(Generic[_Column]):
@@ -124,7 +111,7 @@ class KeyedRows(ABC, Generic[_Column]):
         self._max_parallelism = max_parallelism
         self._declared = DeclaredTypes(backend)
         self._store = BucketStore(backend, bucket_bytes, TIMES, small_bytes)
-        self._timers: Sequence[TimersOfKeys] = ()
+        self._timers: Sequence[Timers | TimerArrays] = ()
         self._forget()
 
     def _forget(self) -> None:
@@ -158,16 +145,8 @@ class KeyedRows(ABC, Generic[_Column]):
         """Have keys at hand: those of some columns, or all."""
 
     @abstractmethod
-    def _contents(
-        self,
-        buckets: Sequence[int],
-        rows: Numbers,
-        bounds: Numbers,
-        timers: Sequence[TimersOfBucket],
-        times: Sequence[Times],
-        are_beside: Sequence[bool],
-    ) -> Iterable[bytes]:
-        """The content of each bucket, between whose bounds some keys lie; with its timers, and when it is due."""
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
+        """The content of each bucket that is planned; the keys at `rows` that lie between its bounds are in it."""
 
     @abstractmethod
     def _expiries(self, values: Values[_Column], owners: Numbers) -> Iterable[int | None]:
@@ -200,7 +179,10 @@ class KeyedRows(ABC, Generic[_Column]):
 
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
-        self._have(self._store.wanted(hashes))
+        store = self._store
+        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
+        are_most = 2 * len(wanted) > store.count > 2 * store.fitting  # and would better be fewer
+        self._have(range(store.count) if are_most else wanted)
         return self._index.find(hashes)
 
     def _twins(self, key_hash: np.uint64) -> list[int]:
@@ -298,8 +280,9 @@ class KeyedRows(ABC, Generic[_Column]):
                 np.minimum.at(earliest[kind], slots[owners - first], times)
                 counts += np.bincount(slots[owners - first], minlength=len(new))
         entries = np.bincount(slots[is_living], minlength=len(new))
-        facts = zip(new, read, entries.tolist(), counts.tolist(), *earliest.tolist(), strict=True)
-        for number, parts, of_bucket, of_timers, *due in facts:
+        event_times, clock_times = earliest.tolist()
+        facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
+        for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
             if not parts:
                 self.stored[number] = NOTHING
                 continue
@@ -307,8 +290,9 @@ class KeyedRows(ABC, Generic[_Column]):
             for part in parts[1:]:
                 size += part.size
                 expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
-            of_own = (own.size, own.length) if own.is_own else (0, 0)
-            self.stored[number] = Stored(*of_own, size, of_bucket, of_timers, _times(*due, expiry), own.types)
+            own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
+            due = _times(event_ms, clock_ms, expiry)
+            self.stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
 
     def _flush(self) -> None:
         """Write back what has changed."""
@@ -346,25 +330,28 @@ class KeyedRows(ABC, Generic[_Column]):
             changed, together = (
                 np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
             )
-            are_beside[:count] = beside(own, own_bytes, changed, together)
+            # Each time, all changes are written again: by now twice as much as they were squared, in units of one time.
+            are_beside[:count] = (
+                (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+            )
         rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
         rows = rows[np.argsort(slots[rows], kind="stable")]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
         bounds = np.searchsorted(slots[rows], np.arange(count + 1))
-        in_order = [[TimersInOrder(*group, places, bounds) for group in of_kind] for of_kind in timers]
-        columns = list(zip(*(zip(*(group.columns() for group in of_kind), strict=True) for of_kind in in_order), strict=True))
+        of_buckets = [[by_bucket(*group, places, bounds) for group in of_kind] for of_kind in timers]
+        columns = zip(*(zip(*(found for found, _ in of_kind), strict=True) for of_kind in of_buckets), strict=True)
         counts, earliest = np.zeros(count + 1, np.int64), np.full((KINDS_OF_TIME, count + 1), NEVER)
         for kind, of_kind in enumerate(timers):
-            for ((owners, times, _), _), group in zip(of_kind, in_order[kind], strict=True):
+            for ((owners, times, _), _), (_, of_bucket) in zip(of_kind, of_buckets[kind], strict=True):
                 if len(owners):
                     np.minimum.at(earliest[kind], slots[owners], times)
                     counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
-                    counts[:count] += group.counts
+                    counts[:count] += of_bucket
         expiries = self._expiries_of(buckets, slots, places, are_beside)
-        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest.tolist(), expiries, strict=False)]
-        flags = are_beside.tolist()
-        contents = self._contents(buckets, rows, bounds, columns, times_of, flags)
+        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest[:, :count].tolist(), expiries, strict=True)]
+        flags = are_beside[:count].tolist()
+        contents = self._contents(rows, bounds, zip(buckets, flags, columns, times_of, strict=True))
         facts = zip(
             buckets,
             contents,

@@ -110,8 +110,10 @@ class WaitingTimers:
             heapq.heappush(self._runs, (next_ms, self._count, run))
 
 
-class TimersInOrder:
-    """The timers of those keys at hand that get places in buckets, by place; those of a key in the order of time.
+def by_bucket(
+    rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers
+) -> tuple[list[TimerColumns | None], Numbers]:
+    """The timers of each bucket by the places of their keys, those of a key in the order of time; and how many they are.
 
     Args:
         rows: the timers of the keys at hand. One that was set again is there twice: what was set first counts.
@@ -119,38 +121,25 @@ class TimersInOrder:
         places: the place of each key at hand; `NO_PLACE` for one that is left out.
         bounds: between which places each bucket lies.
     """
-
-    def __init__(self, rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers) -> None:
-        owners, times, numbers = rows
-        self.counts: Numbers = np.zeros(len(bounds) - 1, np.int64)
-        """How many timers each bucket has."""
-        if not len(owners):
-            return
-        found = places[owners]
-        order = order_by(found, times, numbers) if namespaces is not None else order_by(found, times)
-        order = order[np.count_nonzero(found == NO_PLACE) :]
-        found, times, numbers = found[order], times[order], numbers[order]
-        if namespaces is None and len(order):
-            first = np.flatnonzero(np.append(True, (found[1:] != found[:-1]) | (times[1:] != times[:-1])))
-            found, times, numbers = found[first], times[first], np.minimum.reduceat(numbers, first)
-        cuts = np.searchsorted(found, bounds)
-        self.counts = np.diff(cuts)
-        found = found - np.repeat(bounds[:-1], self.counts)
-        self._cuts: list[int] = cuts.tolist()
-        self._columns = found.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes()
-        self._namespaces = None if namespaces is None else [namespaces[i] for i in order.tolist()]
-
-    def columns(self) -> list[TimerColumns | None]:
-        """The columns of each bucket; None if it has no timers."""
-        if not self.counts.any():
-            return [None] * len(self.counts)
-        places, times, numbers = self._columns
-        found: list[TimerColumns | None] = []
-        for begin, end in pairwise(self._cuts):
-            of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
-            spaces = None if self._namespaces is None else self._namespaces[begin:end]
-            found.append((places[of_places], times[of_times], numbers[of_times], spaces) if begin < end else None)
-        return found
+    owners, times, numbers = rows
+    if not len(owners):
+        return [None] * (len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
+    at = places[owners]
+    order = order_by(at, times, numbers) if namespaces is not None else order_by(at, times)
+    order = order[np.count_nonzero(at == NO_PLACE) :]
+    at, times, numbers = at[order], times[order], numbers[order]
+    if namespaces is None and len(order):
+        first = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (times[1:] != times[:-1])))
+        at, times, numbers = at[first], times[first], np.minimum.reduceat(numbers, first)
+    cuts = np.searchsorted(at, bounds)
+    counts = np.diff(cuts)
+    at = (at - np.repeat(bounds[:-1], counts)).astype(PLACES)
+    found: list[TimerColumns | None] = []
+    for begin, end in pairwise(cuts.tolist()):
+        spaces = None if namespaces is None else [namespaces[i] for i in order[begin:end].tolist()]
+        own, of_times, of_numbers = (column[begin:end].tobytes() for column in (at, times, numbers))
+        found.append((own, of_times, of_numbers, spaces) if begin < end else None)
+    return found, counts
 
 
 def together(rows: Sequence[Rows]) -> Rows:
@@ -181,12 +170,6 @@ def rows_of_columns(columns: TimerColumns) -> Rows:
     """Timers whose keys have places among those at hand."""
     places, times, numbers, _ = columns
     return np.frombuffer(places, PLACES).astype(np.int64), np.frombuffer(times, NUMBERS), np.frombuffer(numbers, NUMBERS)
-
-
-def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
-    """The earliest time of some timers, in milliseconds; None if there are none."""
-    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
-    return min((int(part.min()) for part in times), default=None)
 
 
 def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:

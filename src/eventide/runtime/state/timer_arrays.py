@@ -126,10 +126,6 @@ class TimerArrays:
         """The timers of the keys at hand, none of which has a namespace; one that was set again is there twice."""
         return [(together(self._waiting.rows(())), None)]
 
-    def clear(self) -> None:
-        """Forget what is at hand."""
-        self._waiting.clear()
-
     def _settle(self, until_ms: int) -> Numbers:
         """Have all that is due in the order in which it fires: those of a key one after the other, in rounds.
 

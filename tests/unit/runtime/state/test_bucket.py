@@ -1,7 +1,5 @@
 """Buckets: what is kept of some keys, side by side; and where buckets lie, how many there are, and when each is due."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,8 +10,7 @@ from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import TIMES, Pickled, column, live, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore, Schedule, address, addresses, parents
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.stored_timers import earliest_of, timers_of
-from eventide.runtime.state.stored_timers import earliest_of, timers_of
+from eventide.runtime.state.stored_timers import timers_of
 from support.counting_backend import CountingBackend
 
 VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)
@@ -64,7 +61,6 @@ def test_buckets_have_all_that_is_kept_and_say_when_they_are_due(kept, size):
                 here[key][1][time_ms, namespace] = None
             times = [time_ms for _, timers in here.values() for time_ms, _ in timers]
             assert bucket.earliest == (min(times, default=None), None, None)
-            assert earliest_of([plain, spaced]) == min(times, default=None)
             found |= here
     assert found == {key: parts for key, parts in kept.items() if any(parts)}
 
@@ -117,7 +113,7 @@ def scheduled(*times):
         schedule.set(bucket, time)
     schedule.flush()
     backend.calls.clear()
-    return backend, Schedule(backend, "times", schedule.stored)
+    return backend, Schedule(backend, "times", schedule.earliest)
 
 
 def test_a_bucket_is_due_at_its_time_and_once():
@@ -162,36 +158,3 @@ def test_a_page_without_times_is_deleted():
     schedule.flush()
     assert [*backend.values] == ["times/1"]
     assert schedule.earliest == [(1, 20)]
-
-
-TIMES_OF_BUCKETS = st.lists(
-    st.lists(st.tuples(st.integers(0, 1_100), st.none() | st.integers(-5, 50)), max_size=6), max_size=12
-)
-
-
-@given(TIMES_OF_BUCKETS, st.integers(0, 900))
-def test_a_schedule_is_a_dict_of_times_however_few_change_at_once(batches, many):
-    backend, expected = MemoryBackend(), {}
-    stored = []
-    for changes in [[(bucket, 20 + bucket) for bucket in range(many)], *batches]:
-        schedule = Schedule(backend, "times", stored)
-        for bucket, time_ms in changes:
-            schedule.set(bucket, time_ms)
-            expected[bucket] = time_ms
-        schedule.flush()
-        stored = json.loads(json.dumps(schedule.stored))
-        expected = {bucket: time_ms for bucket, time_ms in expected.items() if time_ms is not None}
-        assert min((time_ms for _, time_ms in schedule.earliest), default=None) == min(expected.values(), default=None)
-        for until_ms in (0, 30, 2_000):
-            due = Schedule(backend, "times", stored).due(until_ms)
-            assert sorted(due) == sorted(bucket for bucket, time_ms in expected.items() if time_ms <= until_ms)
-    assert bool(backend.values) == bool(expected)
-
-
-def test_few_changes_of_a_schedule_are_written_beside_its_page():
-    backend, schedule = scheduled(*((bucket, 1_000 + bucket) for bucket in range(500)))
-    for bucket in (3, 77):
-        schedule.set(bucket, 5_000)
-    schedule.flush()
-    assert backend.calls == [("get", "times/0"), ("put", "times/0/changes")]
-    assert len(backend.values["times/0/changes"]) < len(backend.values["times/0"]) / 100
