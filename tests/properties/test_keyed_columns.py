@@ -130,7 +130,9 @@ def check(backend, model):
     store = BucketStore(backend, 1, TIMES)
     contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
     assert store._bytes == sum(map(len, contents))
-    found = [repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places]
+    found = [
+        repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places
+    ]
     assert len(found) == len({*found}) >= store.entries
     beside = {name for name in backend.values if name.startswith("bucket/") and name.endswith("/changes")}
     assert beside == {f"bucket/{number}/changes" for number in store._has_changes}

@@ -197,7 +197,9 @@ def test_micro_batches_that_touch_few_keys_or_many_leave_what_a_dict_would_have(
             keyed = KeyedState(backend, 4, bucket_bytes)
     stored = BucketStore(backend, 1, TIMES)
     contents = [content for content in stored.get_many(range(stored.count)).values() if content is not None]
-    found = [repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places]
+    found = [
+        repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places
+    ]
     assert {*found} >= {*map(repr, living)}
     assert len(found) == len({*found})
     again = KeyedState(backend, 4, bucket_bytes)

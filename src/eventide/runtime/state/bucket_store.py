@@ -11,17 +11,17 @@ from __future__ import annotations
 import heapq
 import json
 from base64 import b85decode, b85encode
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from eventide.errors import StateError
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Times
 from eventide.runtime.state.pages import PageTypes
 from eventide.runtime.state.runs import compressed, decompressed
-from eventide.runtime.state.stored_timers import Numbers
 
 _INDEX = "buckets"
 BUCKET = "bucket"
@@ -71,13 +71,10 @@ NOTHING = Stored()
 
 
 class Made(NamedTuple):
-    """A bucket to be stored, whole or as changes beside what is stored; no content for an empty one.
+    """A bucket to be stored, with what :class:`Stored` says of it; no content for an empty one.
 
     Attributes:
         content: the bytes.
-        entries: how many keys the bucket has then.
-        timers: how many timers these have.
-        earliest: the earliest time of each kind, in milliseconds.
         are_changes: whether the content lies beside what is stored, which stays.
     """
 
@@ -88,17 +85,8 @@ class Made(NamedTuple):
     are_changes: bool = False
 
 
-class Buckets(Protocol):
-    """What has been read of a store in a micro-batch, and has to be written back."""
-
-    stored: dict[int, Stored]
-    """The buckets that were read, as they are stored."""
-
-    def have(self, buckets: Iterable[int]) -> bool:
-        """Read buckets; False if that is not possible, so that they have to stay as they are."""
-
-    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
-        """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
+class NoColumns(StateError):
+    """Columns cannot hold what is stored: it has to be used as objects."""
 
 
 class BucketStore:
@@ -158,15 +146,28 @@ class BucketStore:
         """Have the size of buckets follow how densely they are touched: so many keys of so many buckets."""
         self._size = self._largest if touched >= 2 * buckets else self._smallest
 
-    def write(self, keys: Buckets, changed: Iterable[int]) -> None:
-        """Write buckets that have changed, and those whose keys move because there are more buckets now, or fewer."""
-        known, made = keys.stored, dict[int, Made]()
+    def write(
+        self,
+        changed: Iterable[int],
+        known: dict[int, Stored],
+        have: Callable[[Iterable[int]], None],
+        make: Callable[[Sequence[int], bool], Mapping[int, Made]],
+    ) -> None:
+        """Write buckets that have changed, and those whose keys move because there are more buckets now, or fewer.
+
+        Args:
+            changed: their numbers.
+            known: the buckets that were read.
+            have: reads more of them.
+            make: gives some buckets, in their order; as a whole, if their keys may come from others.
+        """
+        made = dict[int, Made]()
         sizes = {number: (one.size, one.entries) for number, one in known.items()}
         buckets, is_whole, most = sorted(changed), len(known) == self.count > 2 * self.fitting, MOST_BUCKETS
         if is_whole:  # all were read, and are too small
             buckets, self.count = sorted(known), self.fitting
         while True:
-            new = keys.made(buckets, is_whole=is_whole)
+            new = make(buckets, is_whole)
             made |= new
             size = entries = 0
             for number, one in new.items():
@@ -182,7 +183,9 @@ class BucketStore:
                 self._credit %= min(average, self._largest)
             count = self.count
             moving = self.grow(entries, size, most - count)
-            if moving and not keys.have(moving):
+            try:
+                have(moving)
+            except NoColumns:
                 self.count, moving = count, []  # what cannot move yet stays together with what could
             if not moving:
                 break
@@ -294,19 +297,12 @@ def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
     return known_ms is not None and time_ms is not None and known_ms < time_ms
 
 
-def address(key_hash: int, count: int) -> int:
-    """The bucket of a hash among ``count`` buckets.
+def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The bucket of each of some hashes among ``count`` buckets.
 
-    >>> [address(key_hash, 6) for key_hash in range(8)]
+    >>> addresses(np.arange(8, dtype=np.uint64), 6).tolist()
     [0, 1, 2, 3, 4, 5, 2, 3]
     """
-    low = 1 << count.bit_length() - 1
-    found = key_hash & 2 * low - 1
-    return found if found < count else found - low
-
-
-def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """:func:`address` for each of many hashes."""
     low = 1 << count.bit_length() - 1
     found = (hashes & np.uint64(2 * low - 1)).astype(np.int64)
     return np.where(found < count, found, found - low)

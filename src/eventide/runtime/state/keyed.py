@@ -35,7 +35,7 @@ from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.pages import is_page
 from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, joined
-from eventide.runtime.state.timers import Timers, timers_of_kinds
+from eventide.runtime.state.timers import timers_of_kinds
 
 BUCKET_BYTES = 8_192
 """The size of a bucket of objects of which many keys are touched."""
@@ -307,7 +307,11 @@ class KeyedState(KeyedRows[GrowingObjects]):
             rows: Any = slice(None)
             if any(owners is not None for owners, _ in of_name):
                 spans = zip(firsts, of_name, strict=False)
-                rows = [first + i for first, (owners, values) in spans for i in (range(len(values)) if owners is None else owners)]
+                rows = [
+                    first + i
+                    for first, (owners, values) in spans
+                    for i in (range(len(values)) if owners is None else owners)
+                ]
             by_name.append((rows, list(chain.from_iterable(values for _, values in of_name))))
         return np.concatenate(hashes), [list(chain.from_iterable(keys))], by_name
 

@@ -15,13 +15,13 @@ from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore, NoColumns
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
-from eventide.runtime.state.page_reader import ANYTHING, NoColumns, PageReader, expiries_of
+from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
 from eventide.runtime.state.pages import HASH, PageTypes, encode_page
 from eventide.runtime.state.stored_timers import NO_PLACE, Numbers
 from eventide.runtime.state.timer_arrays import TimerArrays
@@ -186,14 +186,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
                 "Declare the type of what was stored"
             ) from error
 
-    def have(self, buckets: Iterable[int]) -> bool:
-        """Have the rows of some pages at hand; False if columns cannot hold what is there."""
-        try:
-            self._have(buckets)
-        except NoColumns:
-            return False
-        return True
-
     def _have(self, buckets: Iterable[int]) -> None:
         first = len(self)
         super()._have(buckets)
@@ -207,7 +199,11 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
 
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
         rows, types = pa.concat_batches([part.rows for part in parts]), PageTypes(self._key, tuple(names))
-        return rows.column(HASH).to_numpy(), types.parts_of(rows), [(slice(None), values) for values in types.values_of(rows)]
+        return (
+            rows.column(HASH).to_numpy(),
+            types.parts_of(rows),
+            [(slice(None), values) for values in types.values_of(rows)],
+        )
 
     def _add_keys(self, columns: Sequence[pa.Array], those: Flags | None) -> None:
         for of_all, column in zip(self._keys, columns, strict=True):
@@ -231,7 +227,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
     def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
         values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
-        for known in self.stored.values():
+        for known in self._stored.values():
             if known.types is not None and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
@@ -242,7 +238,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
                 first, last = begin, max(end, int(bounds[np.searchsorted(bounds, begin + _ROWS_AT_ONCE, "right") - 1]))
                 at = rows[first:last]
                 batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
-            to = self.stored[number].types if are_changes else None
+            to = self._stored[number].types if are_changes else None
             of_page = batch.slice(begin - first, end - begin) if end > begin else None
             yield encode_page(types, of_page, [kind for (kind,) in timers], to=to) if of_page is not None else b""
 

@@ -42,7 +42,7 @@ Plan: TypeAlias = tuple[int, bool, TimersOfBucket, Times]
 
 _LARGEST_PART = 8
 """Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
-_LEAST = 4_096
+_LEAST = 2_048
 """A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
 
 NEVER = np.iinfo(np.int64).max
@@ -101,9 +101,6 @@ class KeyedRows(ABC, Generic[_Column]):
 
     A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
     it, until all that was written so would have been enough to write the bucket.
-
-    Attributes:
-        stored: the buckets that were read, as they are stored.
     """
 
     def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int) -> None:
@@ -117,7 +114,7 @@ class KeyedRows(ABC, Generic[_Column]):
     def _forget(self) -> None:
         """Have nothing at hand."""
         self._count = self._store.count  # of the buckets as they are stored, while more of them are made
-        self.stored: dict[int, Stored] = {}
+        self._stored: dict[int, Stored] = {}
         self._looked_through: set[int] = set()
         self._new = 0
         self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
@@ -165,17 +162,12 @@ class KeyedRows(ABC, Generic[_Column]):
 
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        return self._store.schedules[kind].next_but(self.stored)
+        return self._store.schedules[kind].next_but(self._stored)
 
     def held(self) -> dict[str, int]:
         """How many keys and timers there are, as far as that is known without reading; asked after a flush."""
         timers = self._store.timers
         return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
-
-    def have(self, buckets: Iterable[int]) -> bool:
-        """Have the keys of some buckets at hand; False if that is not possible."""
-        self._have(buckets)
-        return True
 
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
@@ -211,7 +203,7 @@ class KeyedRows(ABC, Generic[_Column]):
             values.where.extend(NO_PLACE, count)
 
     def _have(self, buckets: Iterable[int]) -> None:
-        new = sorted(number for number in buckets if number not in self.stored)
+        new = sorted(number for number in buckets if number not in self._stored)
         if not new:
             return
         with without_collection():
@@ -221,7 +213,9 @@ class KeyedRows(ABC, Generic[_Column]):
             own = self._take_in([parts[0] for parts in read if parts])
             changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
             is_beside = self._is_beside.array
-            taken = [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
+            taken = (
+                [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
+            )
             self._note_stored(new, read, first, self._take_in_timers([*taken, *changes]))
 
     def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
@@ -284,7 +278,7 @@ class KeyedRows(ABC, Generic[_Column]):
         facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
         for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
             if not parts:
-                self.stored[number] = NOTHING
+                self._stored[number] = NOTHING
                 continue
             own, size, expiry = parts[0], parts[0].size, parts[0].expiry
             for part in parts[1:]:
@@ -292,7 +286,7 @@ class KeyedRows(ABC, Generic[_Column]):
                 expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
             own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
             due = _times(event_ms, clock_ms, expiry)
-            self.stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
+            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
 
     def _flush(self) -> None:
         """Write back what has changed."""
@@ -301,17 +295,18 @@ class KeyedRows(ABC, Generic[_Column]):
             self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
         changed = self._hashes.array[self._has_changed.array]
         if len(changed):
-            self._store.follow(len(changed) - self._new, len(self.stored))
-            self._store.write(self, np.unique(addresses(changed, self._store.count)).tolist())
+            self._store.follow(len(changed) - self._new, len(self._stored))
+            numbers = np.unique(addresses(changed, self._store.count)).tolist()
+            self._store.write(numbers, self._stored, self._have, self._made)
         for number in self._looked_through:
-            self._store.schedules[EXPIRY].set(number, self.stored[number].earliest[EXPIRY])
+            self._store.schedules[EXPIRY].set(number, self._stored[number].earliest[EXPIRY])
         self._store.numbers = [timers.number for timers in self._timers]
         self._store.flush()
         self._declared.flush()
         self._forget()
 
-    def made(self, buckets: Sequence[int], *, is_whole: bool) -> dict[int, Made]:
-        """Some buckets in their order as they are to be stored; all whole, where their keys may come from others."""
+    def _made(self, buckets: Sequence[int], is_whole: bool) -> dict[int, Made]:
+        """Some buckets, in their order, as they are to be stored; all as a whole, if their keys may come from others."""
         count = len(buckets)
         numbers = addresses(self._hashes.array, self._store.count)
         slots = np.searchsorted(buckets, numbers)
@@ -326,7 +321,7 @@ class KeyedRows(ABC, Generic[_Column]):
         is_change = self._has_changed.array | self._is_beside.array
         are_beside = np.zeros(count + 1, bool)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
-            own, own_bytes = np.array([self.stored[number][:2][::-1] for number in buckets]).T
+            own, own_bytes = np.array([self._stored[number][:2][::-1] for number in buckets]).T
             changed, together = (
                 np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
             )
@@ -372,7 +367,7 @@ class KeyedRows(ABC, Generic[_Column]):
     ) -> list[int | None]:
         """When something of each bucket expires first, or a time before that; the keys that are written have places."""
         found = [
-            self.stored[number].earliest[EXPIRY] if is_beside else None
+            self._stored[number].earliest[EXPIRY] if is_beside else None
             for number, is_beside in zip(buckets, are_beside.tolist(), strict=False)
         ]
         for _, values in self._expiring():

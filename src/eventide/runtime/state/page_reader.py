@@ -9,19 +9,16 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
-from eventide.errors import DataError, StateError
+from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.state.bucket import Bucket, read_bucket
+from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.keyed_rows import Part
 from eventide.runtime.state.pages import HASH, NO_TIMERS, Page, PageTypes, is_page, read_parts
 from eventide.runtime.state.stored_timers import NO_PLACE
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
-
-
-class NoColumns(StateError):
-    """Columns cannot hold what is stored: it has to be used as objects."""
 
 
 class PageReader:
@@ -51,7 +48,11 @@ class PageReader:
             NoColumns: if columns cannot hold what it is.
         """
         is_own, found = is_page(content), []
-        pages = map(self._with_key, read_parts(content)) if is_own else map(self._page_of, *zip(*read_bucket(content), strict=True))
+        pages = (
+            map(self._with_key, read_parts(content))
+            if is_own
+            else map(self._page_of, *zip(*read_bucket(content), strict=True))
+        )
         for page in pages:
             times = [
                 time_ms

@@ -6,7 +6,7 @@ A column has 64-bit numbers, or what names the key: its place in a bucket, or am
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from itertools import chain, compress, pairwise
 from typing import Any, TypeAlias
 
@@ -169,7 +169,11 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
 def rows_of_columns(columns: TimerColumns) -> Rows:
     """Timers whose keys have places among those at hand."""
     places, times, numbers, _ = columns
-    return np.frombuffer(places, PLACES).astype(np.int64), np.frombuffer(times, NUMBERS), np.frombuffer(numbers, NUMBERS)
+    return (
+        np.frombuffer(places, PLACES).astype(np.int64),
+        np.frombuffer(times, NUMBERS),
+        np.frombuffer(numbers, NUMBERS),
+    )
 
 
 def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:

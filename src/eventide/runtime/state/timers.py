@@ -167,7 +167,9 @@ class Timers:
     def all(self) -> list[_Timer]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
-        return [*dict.fromkeys((time_ms, key, namespace) for time_ms, _, _, key, namespace in self._in_order(self.rows()))]
+        return [
+            *dict.fromkeys((time_ms, key, namespace) for time_ms, _, _, key, namespace in self._in_order(self.rows()))
+        ]
 
     def take_in(self, *columns: TimerColumns | None) -> None:
         """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
@@ -212,8 +214,7 @@ class Timers:
     def _expect(self, time_ms: int) -> None:
         """Take note of a time of which there is no timer at hand."""
         self._new.append(time_ms)
-        if time_ms < self._earliest_new:
-            self._earliest_new = time_ms
+        self._earliest_new = min(self._earliest_new, time_ms)
 
     def _take(self, until_ms: int) -> _Parts:
         """Take out the timers at or before a time."""

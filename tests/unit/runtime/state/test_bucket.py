@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import TIMES, Pickled, column, live, owned, read_living
-from eventide.runtime.state.bucket_store import BucketStore, Schedule, address, addresses, parents
+from eventide.runtime.state.bucket_store import BucketStore, Schedule, addresses, parents
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.stored_timers import timers_of
+from support.buckets import address
 from support.counting_backend import CountingBackend
 
 VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)

@@ -9,9 +9,9 @@ from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import Pickled
-from eventide.runtime.state.bucket_store import address
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.keyed import KeyedState
+from support.buckets import address
 from support.counting_backend import CountingBackend
 
 
