@@ -21,7 +21,7 @@ from eventide.runtime.state.bucket import Bucket, Column, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.stored_timers import NUMBERS, PLACES, TimerColumns, timers_of
+from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 
 VALUE, EVENT_TIMER, CLOCK_TIMER, WINDOW = "value", "event timer", "clock timer", "window"

@@ -19,7 +19,7 @@ from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.stored_timers import timers_of
+from eventide.runtime.state.timers import timers_of
 from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
 from eventide.why.evidence import Evidence

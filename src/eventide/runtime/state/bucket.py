@@ -17,7 +17,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.pages import HASH, Page, is_page, read_parts
-from eventide.runtime.state.stored_timers import TimerColumns
+from eventide.runtime.state.timers import TimerColumns
 
 KINDS_OF_TIME = 2
 """There are timers of event time, and of processing time."""

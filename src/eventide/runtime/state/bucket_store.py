@@ -94,12 +94,13 @@ class BucketStore:
 
     ``size`` is the number of bytes, before compression, that a bucket should have where many of its keys are touched.
     Elsewhere it should have ``small`` ones: where a micro-batch touches one key of each that it reads, some are split;
-    where it touches many, and has read most buckets, they are put together. ``times`` names the kinds of time at which a bucket may
-    be due. A small index has the number of buckets and the earliest time of each page of a :class:`Schedule`; buckets
-    without content take no place. ``numbers`` are for the user of the store, and kept with the index for as long as
-    anything is stored; so is ``timers``, how many of them the buckets have, which is None where a version wrote the
-    buckets that did not count them. The index also has which buckets have changes beside them, a bit for each,
-    and how many bytes may still be spent on splitting buckets.
+    where it touches many, and has read most buckets, they are put together. ``times`` names the kinds of time at which
+    a bucket may be due.
+
+    A small index has the number of buckets, a bit for each that has changes beside it, and the earliest time of each
+    page of a :class:`Schedule`; buckets without content take no place. ``numbers`` are for the user of the store, and
+    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is
+    None where a version wrote the buckets that did not count them; and how many bytes may still be spent on splitting.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str], small: int | None = None) -> None:
@@ -203,9 +204,9 @@ class BucketStore:
         if self.timers is not None:
             self.timers += made.timers - before.timers
         for kind, (old_ms, time_ms) in enumerate(zip(before.earliest, made.earliest, strict=True)):
-            if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
-                continue
-            self.schedules[kind].set(number, time_ms)
+            is_earlier = old_ms is not None and time_ms is not None and old_ms < time_ms
+            if old_ms != time_ms and not (kind == EXPIRY and is_earlier):  # to look there too early saves telling
+                self.schedules[kind].set(number, time_ms)
         known[number] = before._replace(earliest=made.earliest)
 
     def grow(self, entries: int, size: int, most: int = MOST_BUCKETS) -> list[int]:
@@ -290,11 +291,6 @@ def _numbers_of(bits: str | int, count: int) -> set[int]:
     if isinstance(bits, int):
         return {*range(count)} if bits else set()
     return {*np.flatnonzero(np.unpackbits(np.frombuffer(decompressed(b85decode(bits)), np.uint8))).tolist()}
-
-
-def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
-    """Whether it does not matter that a bucket is looked through earlier than need be, which saves telling."""
-    return known_ms is not None and time_ms is not None and known_ms < time_ms
 
 
 def addresses(hashes: Hashes, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

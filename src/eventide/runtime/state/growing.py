@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.stored_timers import NO_PLACE, Numbers
+from eventide.runtime.state.timers import NO_PLACE, Numbers
 
 
 class GrowingArray:

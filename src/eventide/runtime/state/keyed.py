@@ -34,8 +34,7 @@ from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.pages import is_page
-from eventide.runtime.state.stored_timers import NO_PLACE, Numbers, joined
-from eventide.runtime.state.timers import timers_of_kinds
+from eventide.runtime.state.timers import NO_PLACE, Numbers, joined, timers_of_kinds
 
 BUCKET_BYTES = 8_192
 """The size of a bucket of objects of which many keys are touched."""

@@ -23,8 +23,8 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
 from eventide.runtime.state.pages import HASH, PageTypes, encode_page
-from eventide.runtime.state.stored_timers import NO_PLACE, Numbers
 from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.timers import NO_PLACE, Numbers
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""

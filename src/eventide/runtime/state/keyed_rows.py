@@ -1,10 +1,11 @@
-"""The keys of one subtask whose buckets were read, as rows: what state of objects and state of columns have in common."""
+"""The keys of a subtask whose buckets were read, as rows: what state of objects and of columns have in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -19,16 +20,17 @@ from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
 from eventide.runtime.state.pages import PageTypes
-from eventide.runtime.state.stored_timers import (
+from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.timers import (
     NO_PLACE,
     Numbers,
+    Rows,
     TimerColumns,
+    Timers,
     by_bucket,
     joined,
     rows_of_columns,
 )
-from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import Timers
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
@@ -135,7 +137,7 @@ class KeyedRows(ABC, Generic[_Column]):
 
     @abstractmethod
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
-        """The hashes, the columns of the keys, and by name which rows have values, and these, of parts of the same names."""
+        """The hashes, the columns of the keys, and the values by name, with their rows, of parts of the same names."""
 
     @abstractmethod
     def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
@@ -243,37 +245,30 @@ class KeyedRows(ABC, Generic[_Column]):
             found.append((some, places))
         return found
 
-    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[TimerColumns]]:
+    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[Rows]]:
         """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
-        found: list[list[TimerColumns]] = [[] for _ in self._timers]
+        found: list[list[Rows]] = [[] for _ in self._timers]
         for parts, places in taken:
             firsts = np.cumsum([0, *(part.length for part in parts[:-1])])
-            for kind, (timers, of_kind) in enumerate(zip(self._timers, found, strict=True)):
+            for kind, timers in enumerate(self._timers):
                 groups = zip(*(part.timers[kind] for part in parts), strict=True)
                 columns = [joined(group, firsts, places) for group in groups]
-                if any(columns):
-                    timers.take_in(*columns)
-                    of_kind += filter(None, columns)
+                timers.take_in(*columns)
+                found[kind] += [rows_of_columns(group) for group in columns if group is not None]
         return found
 
     def _note_stored(
-        self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: list[list[TimerColumns]]
+        self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
     ) -> None:
         """Take note of how buckets are stored whose keys are at hand from one place on, with these timers."""
-        slots = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
-        is_living = ~self._is_beside.array[first:]
-        if not is_living.all():
-            for values in self._values.values():
-                is_living |= values.where.array[first:] != NO_PLACE
-        earliest = np.full((KINDS_OF_TIME, len(new)), NEVER)
-        counts = np.zeros(len(new), np.int64)
-        for kind, of_kind in enumerate(timers):
-            for columns in of_kind:
-                owners, times, _ = rows_of_columns(columns)
-                is_living[owners - first] = True
-                np.minimum.at(earliest[kind], slots[owners - first], times)
-                counts += np.bincount(slots[owners - first], minlength=len(new))
-        entries = np.bincount(slots[is_living], minlength=len(new))
+        count, slots = len(new), np.zeros(len(self), np.int64)
+        slots[first:] = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
+        is_living = self._have_anything(timers) | ~self._is_beside.array
+        entries = np.bincount(slots[first:][is_living[first:]], minlength=count)
+        counts = np.zeros(count, np.int64)
+        for owners, _, _ in chain.from_iterable(timers):
+            counts += np.bincount(slots[owners], minlength=count)
+        earliest = _earliest(timers, slots, count)
         event_times, clock_times = earliest.tolist()
         facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
         for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
@@ -287,6 +282,15 @@ class KeyedRows(ABC, Generic[_Column]):
             own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
             due = _times(event_ms, clock_ms, expiry)
             self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
+
+    def _have_anything(self, timers: Sequence[Sequence[Rows]]) -> Flags:
+        """Which of the keys at hand have a value, or one of some timers."""
+        found = np.zeros(len(self), bool)
+        for values in self._values.values():
+            found |= values.where.array != NO_PLACE
+        for owners, _, _ in chain.from_iterable(timers):
+            found[owners] = True
+        return found
 
     def _flush(self) -> None:
         """Write back what has changed."""
@@ -306,18 +310,14 @@ class KeyedRows(ABC, Generic[_Column]):
         self._forget()
 
     def _made(self, buckets: Sequence[int], is_whole: bool) -> dict[int, Made]:
-        """Some buckets, in their order, as they are to be stored; all as a whole, if their keys may come from others."""
+        """Some buckets, in their order, as they are to be stored; as a whole, if their keys may come from others."""
         count = len(buckets)
         numbers = addresses(self._hashes.array, self._store.count)
         slots = np.searchsorted(buckets, numbers)
         slots[np.append(buckets, NO_PLACE)[slots] != numbers] = count  # of keys that are in no bucket that is asked for
-        timers = [of_kind.rows() for of_kind in self._timers]
-        is_living = np.zeros(len(self), bool)
-        for values in self._values.values():
-            is_living |= values.where.array != NO_PLACE
-        for of_kind in timers:
-            for (owners, _, _), _ in of_kind:
-                is_living[owners] = True
+        groups = [of_kind.rows() for of_kind in self._timers]
+        timers = [[rows for rows, _ in of_kind] for of_kind in groups]
+        is_living = self._have_anything(timers)
         is_change = self._has_changed.array | self._is_beside.array
         are_beside = np.zeros(count + 1, bool)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
@@ -334,15 +334,13 @@ class KeyedRows(ABC, Generic[_Column]):
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
         bounds = np.searchsorted(slots[rows], np.arange(count + 1))
-        of_buckets = [[by_bucket(*group, places, bounds) for group in of_kind] for of_kind in timers]
+        of_buckets = [[by_bucket(*group, places, bounds) for group in of_kind] for of_kind in groups]
         columns = zip(*(zip(*(found for found, _ in of_kind), strict=True) for of_kind in of_buckets), strict=True)
-        counts, earliest = np.zeros(count + 1, np.int64), np.full((KINDS_OF_TIME, count + 1), NEVER)
-        for kind, of_kind in enumerate(timers):
-            for ((owners, times, _), _), (_, of_bucket) in zip(of_kind, of_buckets[kind], strict=True):
-                if len(owners):
-                    np.minimum.at(earliest[kind], slots[owners], times)
-                    counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
-                    counts[:count] += of_bucket
+        counts = np.zeros(count + 1, np.int64)
+        counts[:count] = sum(of_bucket for _, of_bucket in chain.from_iterable(of_buckets))
+        for owners, _, _ in chain.from_iterable(timers):
+            counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
+        earliest = _earliest(timers, slots, count + 1)
         expiries = self._expiries_of(buckets, slots, places, are_beside)
         times_of = [_times(*of_bucket) for of_bucket in zip(*earliest[:, :count].tolist(), expiries, strict=True)]
         flags = are_beside[:count].tolist()
@@ -378,6 +376,15 @@ class KeyedRows(ABC, Generic[_Column]):
                 if time_ms is not None and (known is None or time_ms < known):
                     found[slot] = time_ms
         return found
+
+
+def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> Numbers:
+    """The earliest time of each kind in each of so many buckets, given the bucket of each key."""
+    found = np.full((KINDS_OF_TIME, count), NEVER)
+    for kind, of_kind in enumerate(timers):
+        for owners, times, _ in of_kind:
+            np.minimum.at(found[kind], slots[owners], times)
+    return found
 
 
 def _times(event_ms: int, clock_ms: int, expiry_ms: int | None) -> Times:

@@ -16,7 +16,7 @@ from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.keyed_rows import Part
 from eventide.runtime.state.pages import HASH, NO_TIMERS, Page, PageTypes, is_page, read_parts
-from eventide.runtime.state.stored_timers import NO_PLACE
+from eventide.runtime.state.timers import NO_PLACE
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
 

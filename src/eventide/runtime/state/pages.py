@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.stored_timers import NUMBERS, PLACES, TimerColumns
+from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 
 HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"

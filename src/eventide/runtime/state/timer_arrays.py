@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eventide.runtime.elements.ordering import order_by
-from eventide.runtime.state.stored_timers import (
+from eventide.runtime.state.timers import (
     PLACES,
     Numbers,
     Rows,

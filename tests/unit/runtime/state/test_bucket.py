@@ -10,7 +10,7 @@ from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import TIMES, Pickled, column, live, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore, Schedule, addresses, parents
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.stored_timers import timers_of
+from eventide.runtime.state.timers import timers_of
 from support.buckets import address
 from support.counting_backend import CountingBackend
 
