@@ -180,7 +180,7 @@ class BucketStore:
                 average = sum(length for length, _ in sizes.values()) // len(sizes) + 1
                 written = sum(len(one.content or b"") for one in new.values())
                 self._credit += min(written, len(new) * average // _SPLIT)
-                most = self.count + max(0, size) // self._size + self._credit // average
+                most = self.count + (size // self._size if entries > 0 else 0) + self._credit // average
                 self._credit %= min(average, self._largest)
             count = self.count
             moving = self.grow(entries, size, most - count)
