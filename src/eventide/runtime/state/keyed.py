@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain, compress
+from itertools import accumulate, chain, compress
 from typing import Any, Literal
 
 import numpy as np
@@ -76,6 +76,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
     def _forget(self) -> None:
         super()._forget()
         self._is_touched = GrowingArray(np.bool_)
+        self._opened: set[int] = set()
         for of_keys in (self.index, self.keys, self.values, self._spaces):
             of_keys.clear()
 
@@ -150,8 +151,15 @@ class KeyedState(KeyedRows[GrowingObjects]):
         return [(key, unpickled(values, key)) for key in values]
 
     def open(self, key: Any) -> None:
-        """Touch a key that was not touched yet."""
-        self._open([key], np.array([stable_hash(key)], np.uint64))
+        """Touch a key that was not touched yet, and with it the others of its bucket: the next one may be among them."""
+        hashes = np.array([stable_hash(key)], np.uint64)
+        number = int(addresses(hashes, self._store.count)[0])
+        if number not in self._opened:
+            self._opened.add(number)
+            self._have([number])
+            self.bring_up(np.flatnonzero(addresses(self._hashes.array, self._store.count) == number))
+        if key not in self.index:
+            self._open([key], hashes)
 
     def open_all(self, keys: Iterable[Any]) -> None:
         """Touch many keys: quicker than one by one."""
@@ -300,7 +308,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
 
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
         hashes, keys, columns = zip(*(part.rows for part in parts), strict=True)
-        firsts = np.cumsum([0, *map(len, keys)]).tolist()
+        firsts = [0, *accumulate(map(len, keys))]
         by_name = []
         for of_name in zip(*columns, strict=True):
             rows: Any = slice(None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -249,7 +249,7 @@ class KeyedRows(ABC, Generic[_Column]):
         """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
         found: list[list[Rows]] = [[] for _ in self._timers]
         for parts, places in taken:
-            firsts = np.cumsum([0, *(part.length for part in parts[:-1])])
+            firsts = np.array([0, *accumulate(part.length for part in parts[:-1])])
             for kind, timers in enumerate(self._timers):
                 groups = zip(*(part.timers[kind] for part in parts), strict=True)
                 columns = [joined(group, firsts, places) for group in groups]
