@@ -151,7 +151,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         return [(key, unpickled(values, key)) for key in values]
 
     def open(self, key: Any) -> None:
-        """Touch a key that was not touched yet, and with it the others of its bucket: the next one may be among them."""
+        """Touch a key that was not touched yet, and the others of its bucket, among which the next one may be."""
         hashes = np.array([stable_hash(key)], np.uint64)
         number = int(addresses(hashes, self._store.count)[0])
         if number not in self._opened:
