@@ -12,6 +12,7 @@ import numpy as np
 
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
@@ -313,8 +314,9 @@ class KeyedRows(ABC, Generic[_Column]):
         """Some buckets, in their order, as they are to be stored; as a whole, if their keys may come from others."""
         count = len(buckets)
         numbers = addresses(self._hashes.array, self._store.count)
-        slots = np.searchsorted(buckets, numbers)
-        slots[np.append(buckets, NO_PLACE)[slots] != numbers] = count  # of keys that are in no bucket that is asked for
+        slot_of = np.full(max(self._store.count, buckets[-1] + 1), count)  # for buckets that are not asked for
+        slot_of[buckets] = np.arange(count)
+        slots = slot_of[numbers]
         groups = [of_kind.rows() for of_kind in self._timers]
         timers = [[rows for rows, _ in of_kind] for of_kind in groups]
         is_living = self._have_anything(timers)
@@ -330,7 +332,7 @@ class KeyedRows(ABC, Generic[_Column]):
                 (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
             )
         rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
-        rows = rows[np.argsort(slots[rows], kind="stable")]
+        rows = rows[order_by(slots[rows])]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
         bounds = np.searchsorted(slots[rows], np.arange(count + 1))
