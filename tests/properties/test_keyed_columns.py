@@ -10,7 +10,8 @@ from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state import keyed_columns
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, Bucket, BucketStore
+from eventide.runtime.state.bucket import TIMES, read_living
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
@@ -129,8 +130,12 @@ def check(backend, model):
     store = BucketStore(backend, 1, TIMES)
     contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
     assert store._bytes == sum(map(len, contents))
-    assert store.entries == sum(len(Bucket.from_bytes(content).keys) for content in contents)
-    assert bool(store._changes) == any(name.endswith("/changes") for name in backend.values)
+    found = [
+        repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places
+    ]
+    assert len(found) == len({*found}) >= store.entries
+    beside = {name for name in backend.values if name.startswith("bucket/") and name.endswith("/changes")}
+    assert beside == {f"bucket/{number}/changes" for number in store._has_changes}
 
 
 @settings(deadline=None, max_examples=60)
@@ -154,7 +159,6 @@ def test_both_views_find_what_either_has_left(batches, is_small):
     with pytest.MonkeyPatch.context() as patch:
         if is_small:
             patch.setattr(keyed_columns, "PAGE_BYTES", 4_096)
-            patch.setattr(keyed_columns, "_SMALL_PAGE_BYTES", 512)
         for in_columns, keys, changes in batches:
             view = (Columns if in_columns else Objects)(backend, keys)
             for what, name, value in changes:

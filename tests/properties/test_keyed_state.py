@@ -3,12 +3,15 @@
 And as the rows of a savepoint, which come in any order, some at a time.
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.time_window import TimeWindow
+from eventide.runtime.state import keyed_rows
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket import TIMES, read_living
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.savepoint.rows import KeyRows, keep_values, rows_of_buckets
 
@@ -112,3 +115,107 @@ def test_the_rows_of_a_savepoint_become_the_same_state_however_they_are_cut(entr
     assert found.all_entries() == expected.all_entries()
     assert found.event_timers.all() == expected.event_timers.all()
     assert found.event_timers.number == expected.event_timers.number
+
+
+MANY = 60
+LAST, NOTES = "global:last", "global:notes"
+VALUES = st.one_of(st.integers(-3, 2**70), st.text("ab", max_size=3), st.booleans(), st.lists(st.integers(0, 3)))
+TOUCHED = st.one_of(
+    st.lists(st.integers(0, MANY), min_size=1, max_size=3),
+    st.just(range(0, MANY, 5)),
+    st.just(range(MANY)),
+    st.just(range(MANY // 2, 2 * MANY)),
+)
+CHANGE = st.one_of(
+    st.tuples(st.just("last"), VALUES),
+    st.tuples(st.just("notes"), VALUES),
+    st.tuples(st.just("window"), VALUES),
+    st.tuples(st.just("append"), st.just(7)),
+    st.tuples(st.just("timer"), st.integers(0, 40)),
+    st.tuples(st.just("timer of a window"), st.integers(0, 40)),
+    st.tuples(st.just("no timer"), st.integers(0, 40)),
+    st.tuples(st.just("clear"), st.none()),
+    st.tuples(st.just("look"), st.none()),
+)
+BATCHES = st.lists(
+    st.tuples(TOUCHED, st.lists(CHANGE, min_size=1, max_size=3), st.none() | st.integers(0, 40), st.booleans()),
+    min_size=2,
+    max_size=10,
+)
+KINDS_OF_KEYS = [str, lambda number: number, lambda number: (number % 3, f"{number}"), lambda number: number - 0.5]
+
+
+def _apply(keyed, model, key, what, argument):
+    """Change a key in the state and in the model of it."""
+    if what in ("last", "notes"):
+        keyed.write(key, None, f"global:{what}", argument)
+        model.values[key, None, f"global:{what}"] = argument
+    elif what == "window":
+        keyed.write(key, "w", NOTES, argument)
+        model.values[key, "w", NOTES] = argument
+    elif what == "append":
+        found = keyed.read(key, None, NOTES)
+        assert repr(found) == repr(model.values.get((key, None, NOTES)))
+        if type(found) is list:
+            found.append(argument)
+            model.values[key, None, NOTES] = [*found]
+    elif what == "no timer":
+        keyed.event_timers.delete(argument, key, None)
+        model.timers.discard((argument, key, None))
+    elif what.startswith("timer"):
+        namespace = None if what == "timer" else "w"
+        keyed.event_timers.register(argument, key, namespace)
+        model.timers.add((argument, key, namespace))
+    elif what == "clear":
+        for namespace in (None, "w"):
+            keyed.take_all(key, namespace, "global:")
+        model.values = {at: value for at, value in model.values.items() if at[0] != key}
+    else:
+        assert repr(keyed.read(key, None, LAST)) == repr(model.values.get((key, None, LAST)))
+
+
+@given(BATCHES, st.sampled_from(KINDS_OF_KEYS), st.sampled_from([1, 300, 3_000, 100_000]))
+def test_micro_batches_that_touch_few_keys_or_many_leave_what_a_dict_would_have(batches, key_of, bucket_bytes):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keyed_rows, "_LEAST", 100)  # so that changes lie beside small buckets, too
+        _play([(range(MANY), [("last", 1)], None, True), *batches], key_of, bucket_bytes)
+
+
+def _play(batches, key_of, bucket_bytes):
+    backend, model = MemoryBackend(), Model()
+    keyed = KeyedState(backend, 4, bucket_bytes)
+    for touched, changes, until, restarts in batches:
+        keys = [key_of(number) for number in touched]
+        keyed.open_all(keys)
+        for key in keys:
+            for what, argument in changes:
+                _apply(keyed, model, key, what, list(argument) if type(argument) is list else argument)
+        if until is not None:
+            due = {timer for timer in model.timers if timer[0] <= until}
+            fired = list(keyed.event_timers.due(until))
+            assert [timer[0] for timer in fired] == sorted(timer[0] for timer in fired)
+            assert len(fired) == len(due)
+            assert set(fired) == due
+            model.timers -= due
+        assert keyed.event_timers.next_ms() == min((time for time, _, _ in model.timers), default=None)
+        keyed.flush()
+        living = {at[0] for at in model.values} | {key for _, key, _ in model.timers}
+        assert keyed.held() == {"numKeys": len(living), "numTimers": len(model.timers)}
+        if restarts:
+            keyed = KeyedState(backend, 4, bucket_bytes)
+    stored = BucketStore(backend, 1, TIMES)
+    contents = [content for content in stored.get_many(range(stored.count)).values() if content is not None]
+    found = [
+        repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places
+    ]
+    assert {*found} >= {*map(repr, living)}
+    assert len(found) == len({*found})
+    again = KeyedState(backend, 4, bucket_bytes)
+    assert repr(_sorted(again.all_entries())) == repr(_sorted(model.entries()))
+    assert sorted(again.event_timers.all(), key=str) == sorted(model.timers, key=str)
+    if not model.values and not model.timers:
+        assert backend.values == {}
+
+
+def _sorted(entries):
+    return sorted(((at, sorted(values.items())) for at, values in entries.items()), key=repr)

@@ -17,7 +17,8 @@ from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Bucket, BucketStore, Column, owned
+from eventide.runtime.state.bucket import Bucket, Column, owned, read_living
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
@@ -126,7 +127,9 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.get_many(range(store.count)).values():
         if content is not None:
-            yield from _rows_of_bucket(Bucket.from_bytes(content, loads_anyway), keys)
+            for bucket, places in read_living(content, loads_anyway):
+                of_living = {*bucket.hashes[places].tolist()}
+                yield from (row for row in _rows_of_bucket(bucket, keys) if row["key_hash"] in of_living)
 
 
 def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:
@@ -194,7 +197,7 @@ def elements_of(batch: pa.RecordBatch) -> list[Any]:
 def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[Row]:
     # Places stand for keys, which may be of classes that are missing, and not equal to themselves then.
     places = [*range(len(bucket.keys))]
-    of_key = [keys.columns(key, key_hash) for key, key_hash in zip(bucket.keys, bucket.hashes, strict=True)]
+    of_key = [keys.columns(key, key_hash) for key, key_hash in zip(bucket.keys, bucket.hashes.tolist(), strict=True)]
     for name, (owners, are_pickled, values) in bucket.values.items():
         for place, value in owned(places, owners, values):
             yield {**of_key[place], "kind": VALUE, "name": name, **_value(value if are_pickled else dumps(value))}
@@ -240,7 +243,7 @@ def _bucket(rows: Sequence[Row]) -> tuple[Bucket, int]:
             spaces[row["name"]].setdefault(place, {})[space] = loads(row["value_pickle"])
     bucket = Bucket(
         [loads(key) for key in places],
-        hashes,
+        np.array(hashes, np.uint64),
         {name: _column(of_key) for name, of_key in values.items()},
         {name: _column({place: dumps(of) for place, of in of_key.items()}) for name, of_key in spaces.items()},
         [

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from eventide.errors import StateError
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole

@@ -16,7 +16,7 @@ from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import BUCKET
+from eventide.runtime.state.bucket_store import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.journal import has_base, whole

@@ -16,7 +16,7 @@ from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
+from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.timers import timers_of
@@ -148,8 +148,8 @@ def entries_of_key(bucket: bytes, loads: Callable[[bytes], Any], is_asked: Calla
         loads: reads objects.
         is_asked: says which keys.
     """
-    found = Bucket.from_bytes(bucket, loads)
-    for place in [place for place, key in enumerate(found.keys) if is_asked(key)]:
+    those = ((found, place) for found, places in read_living(bucket, loads) for place in places)
+    for found, place in ((found, place) for found, place in those if is_asked(found.keys[place])):
         for name, column in found.values.items():
             for value in _values(column, place, loads):
                 if name != _SESSIONS:  # each of which has its contents

@@ -27,9 +27,9 @@ from eventide.runtime.process.functions import ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator
 from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, alike
-from eventide.runtime.state.page_reader import NoColumns
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable

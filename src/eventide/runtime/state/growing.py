@@ -48,19 +48,20 @@ class GrowingColumn:
         self._parts: list[pa.Array] = []
         self._length = 0
 
-    def __len__(self) -> int:
-        return self._length
-
-    def extend(self, values: pa.Array) -> None:
-        """Put values at the end."""
+    def extend(self, values: pa.Array) -> Numbers:
+        """Put values at the end, and say where each is; `NO_PLACE` for null."""
         parts = self._parts
         parts.append(values)
+        places = np.arange(self._length, self._length + len(values))
         self._length += len(values)
+        if values.null_count:
+            places[values.is_null().to_numpy(zero_copy_only=False)] = NO_PLACE
         while len(parts) > 1 and 2 * len(parts[-1]) >= len(parts[-2]):
             try:
                 parts[-2:] = [pa.concat_arrays(parts[-2:])]
             except pa.ArrowInvalid:  # more text than one array can hold
-                return
+                break
+        return places
 
     def take(self, places: Numbers) -> pa.Array:
         """The values at some places; null where a place is none."""
@@ -69,6 +70,23 @@ class GrowingColumn:
             return self._parts[0].take(wanted)
         found = pa.chunked_array(self._parts, self._kind).take(wanted)
         return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], self._kind)
+
+
+class GrowingObjects:
+    """A column of objects."""
+
+    def __init__(self) -> None:
+        self._objects: list[Any] = []
+
+    def extend(self, values: list[Any]) -> Numbers:
+        """Put values at the end, and say where each is."""
+        first = len(self._objects)
+        self._objects += values
+        return np.arange(first, len(self._objects))
+
+    def take(self, places: Numbers) -> list[Any]:
+        """The values at some places."""
+        return list(map(self._objects.__getitem__, places.tolist()))
 
 
 class HashIndex:

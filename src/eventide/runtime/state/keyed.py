@@ -4,93 +4,81 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import compress
-from typing import Any, NamedTuple
+from itertools import accumulate, chain, compress
+from typing import Any, Literal
 
 import numpy as np
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
+from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.keys import group_of, hashes_of, stable_hash
+from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.invoke import shown
-from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
-    NO_BUCKET,
-    NO_TIMES,
-    TIMES,
+    PLAIN,
     Bucket,
-    BucketStore,
+    Column,
     Pickled,
-    address,
-    addresses,
-    buckets_of,
     live,
     owned,
+    read_bucket,
     unpickled,
 )
-from eventide.runtime.state.declared import DeclaredTypes, widened
-from eventide.runtime.state.expiring import SUFFIX, unexpired
-from eventide.runtime.state.timers import StoredTimers, placed, timers_of_kinds
+from eventide.runtime.state.bucket_store import addresses
+from eventide.runtime.state.declared import widened
+from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
+from eventide.runtime.state.growing import GrowingArray, GrowingObjects
+from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
+from eventide.runtime.state.pages import is_page
+from eventide.runtime.state.timers import NO_PLACE, Numbers, joined, timers_of_kinds
 
-BUCKET_BYTES = 1_024
-"""The size of a bucket of objects: all of its keys are brought up when one is touched."""
+BUCKET_BYTES = 8_192
+"""The size of a bucket of objects of which many keys are touched."""
 
-_PLAIN = frozenset({str, int, float, bool, bytes, type(None)})
-"""Keys of these types have the same hash for ever."""
+_Kind = Literal["plain", "pickled", "spaces"]
+"""Values that are pickled together, those that are pickled by themselves, and the pickles of dicts by namespace."""
 
-
-class _Stored(NamedTuple):
-    """A bucket as it is stored."""
-
-    content: bytes | None = None
-    entries: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    timers: int = 0
-
-    @property
-    def size(self) -> int:
-        return len(self.content or b"")
+_KINDS: tuple[tuple[_Kind, ...], tuple[_Kind, ...]] = (("plain", "pickled"), ("spaces",))
 
 
-_NOTHING = _Stored()
-
-
-class KeyedState:
+class KeyedState(KeyedRows[GrowingObjects]):
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
-    The bucket of a key is read when the key is touched, or one of its timers is due; all keys of the bucket are at hand
-    then, and lie side by side: for each name there is a dict by key. Values that can be changed stay pickled until they
-    are looked at. What has changed is written once, by :meth:`flush`. The namespace is the window (None for state that
-    belongs to the key as a whole).
+    The bucket of a key is read when the key is touched, or one of its timers is due. The keys of the bucket are at hand
+    then, as they are stored. Those that are touched lie side by side: for each name there is a dict by key. Values that
+    can be changed stay pickled until they are looked at. What has changed is written once, by :meth:`flush`. The
+    namespace is the window (None for state that belongs to the key as a whole).
 
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
 
     Attributes:
-        keys: those at hand, in the order in which they came.
-        index: where each of them stands there.
-        values: what has no namespace, by name and key; :meth:`read` unpickles a value at its first use.
+        keys: those at hand, by their places.
+        index: the places of those that were touched.
+        values: what has no namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
-        self._max_parallelism = max_parallelism
-        self._store = BucketStore(backend, bucket_bytes, TIMES)
         self.index: dict[Any, int] = {}
         self.keys: list[Any] = []
-        self._hashes: list[int] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        self._stored: dict[int, _Stored] = {}
-        self._looked_through: set[int] = set()
-        self._types = DeclaredTypes(backend)
+        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8))
         timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
         self.event_timers, self.processing_timers = timers
-        self._timers: Sequence[StoredTimers] = timers
+        self._timers = timers
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._is_touched = GrowingArray(np.bool_)
+        self._opened: set[int] = set()
+        for of_keys in (self.index, self.keys, self.values, self._spaces):
+            of_keys.clear()
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
@@ -144,7 +132,7 @@ class KeyedState:
         Raises:
             StateError: if what is stored has a type that does not widen to this one.
         """
-        convert = self._types.declare(name, type_info)
+        convert = self._declared.declare(name, type_info)
         if convert is None:
             return
         self.open_everything()
@@ -157,56 +145,54 @@ class KeyedState:
                     space: widened(value, convert, expires=expires) for space, value in spaces.items()
                 }
 
-    @property
-    def by_name(self) -> tuple[dict[str, dict[Any, Any]], dict[str, dict[Any, Any]]]:
-        """The values of the keys at hand by name: without a namespace, and by namespace."""
-        return self.values, self._spaces
-
     def items(self, name: str) -> list[tuple[Any, Any]]:
-        """The keys at hand that have a value without a namespace under a name, and their values."""
+        """The keys that were touched and have a value without a namespace under a name, and their values."""
         values = self.values[name]
         return [(key, unpickled(values, key)) for key in values]
 
     def open(self, key: Any) -> None:
-        """Have a key at hand that is not yet."""
-        key_hash = stable_hash(key)
-        number = address(key_hash, self._store.count)
-        if number not in self._stored:
-            self._take_in(number, self._store.get(number))
+        """Touch a key that was not touched yet, and the others of its bucket, among which the next one may be."""
+        hashes = np.array([stable_hash(key)], np.uint64)
+        number = int(addresses(hashes, self._store.count)[0])
+        if number not in self._opened:
+            self._opened.add(number)
+            self._have([number])
+            self.bring_up(np.flatnonzero(addresses(self._hashes.array, self._store.count) == number))
         if key not in self.index:
-            self._add([key], [key_hash])
+            self._open([key], hashes)
 
     def open_all(self, keys: Iterable[Any]) -> None:
-        """Have many keys at hand: quicker than one by one."""
+        """Touch many keys: quicker than one by one."""
         index = self.index
         new = [key for key in dict.fromkeys(keys) if key not in index]
-        if len(new) < 2:
-            for key in new:
-                self.open(key)
-            return
-        with without_collection():
-            self._open(new, hashes_of(new))
+        if new:
+            with without_collection():
+                self._open(new, hashes_of(new))
 
     def open_everything(self) -> None:
-        """Have every key at hand."""
+        """Touch every key."""
         with without_collection():
             self._have(range(self._store.count))
+            self.bring_up(np.arange(len(self)))
 
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-        due = self._store.schedules[kind].due(until_ms)
-        if due:
-            with without_collection():
-                self._have(due)
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        return self._store.schedules[kind].next_but(self._stored)
-
-    def groups_of(self, keys: Iterable[Any]) -> list[int]:
-        """The key group of each of some keys at hand."""
-        places, hashes, groups = self.index, self._hashes, self._max_parallelism
-        return [group_of(hashes[places[key]], groups) for key in keys]
+    def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
+        """Touch the keys at some places, and take note that their timers have changed, if they have."""
+        if has_changed:
+            self._has_changed.array[places] = True
+        is_new = np.zeros(len(self), bool)
+        is_new[places] = True
+        new = np.flatnonzero(is_new & ~self._is_touched.array)
+        if not len(new):
+            return
+        self._is_touched.array[new] = True
+        keys = list(map(self.keys.__getitem__, new.tolist()))
+        self.index.update(zip(keys, new.tolist(), strict=True))
+        for (name, kind), values in self._values.items():
+            has_value = values.where.array[new] != NO_PLACE
+            held = values.at(new[has_value])
+            owners = keys if len(held) == len(keys) else compress(keys, has_value.tolist())
+            mine = self._spaces[name] if kind == "spaces" else self.values[name]
+            mine.update(zip(owners, held if kind == "plain" else map(Pickled, held), strict=True))
 
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
@@ -218,9 +204,11 @@ class KeyedState:
         if not used and not schedule.earliest:
             return
         with without_collection():
-            due = schedule.due(clock_ms)
-            self._looked_through.update(due)
-            self._have(due)
+            if due := schedule.due(clock_ms):
+                self._looked_through.update(due)
+                self._have(due)
+                numbers = addresses(self._hashes.array, self._store.count)
+                self.bring_up(np.flatnonzero(np.isin(numbers, due)))
             self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
@@ -238,20 +226,10 @@ class KeyedState:
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            if self._stored:
-                self._write()
-            self.index.clear()
-            self.keys.clear()
-            self._hashes.clear()
-            self.values.clear()
-            self._spaces.clear()
-            self._stored.clear()
-            self._looked_through.clear()
-            self._store.numbers = [timers.number for timers in self._timers]
-            for timers in self._timers:
-                timers.clear()
-        self._store.flush()
-        self._types.flush()
+            self._note_changes()
+            self._flush()
+        for timers in (self.event_timers, self.processing_timers):
+            timers.clear()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
         """Take over the keys of another state, with their values and timers, beside the keys that are there.
@@ -262,7 +240,7 @@ class KeyedState:
         """
         keys = bucket.keys
         with without_collection():
-            self._open(keys, np.array(bucket.hashes, np.uint64))
+            self._open(keys, bucket.hashes)
             for name, (owners, are_pickled, values) in bucket.values.items():
                 self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
             for name, (owners, _, values) in bucket.spaces.items():
@@ -270,14 +248,10 @@ class KeyedState:
                 for key, value in owned(keys, owners, map(Pickled, values)):
                     mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
             places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
-            for timers, (plain, spaced) in zip(self._timers, bucket.timers, strict=True):
-                timers.take_in(self.keys, 0, (placed(plain, places), placed(spaced, places)))
+            self._has_changed.array[places] = True
+            for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
+                timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
                 timers.number = max(timers.number, last_number)
-
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked after :meth:`flush`."""
-        timers = self._store.timers
-        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
@@ -293,114 +267,165 @@ class KeyedState:
         return dict(found)
 
     def _open(self, keys: list[Any], hashes: Hashes) -> None:
-        """Have keys at hand, given their hashes."""
-        self._have(np.flatnonzero(np.bincount(addresses(hashes, self._store.count))).tolist())
-        are_new = [key not in self.index for key in keys]
-        self._add(list(compress(keys, are_new)), list(compress(hashes.tolist(), are_new)))
+        """Touch keys, given their hashes."""
+        places = self._find(hashes)
+        for i, place in enumerate(places.tolist()):
+            if place != NO_PLACE and self.keys[place] != keys[i]:
+                places[i] = next((twin for twin in self._twins(hashes[i]) if self.keys[twin] == keys[i]), NO_PLACE)
+        is_new = places == NO_PLACE
+        self.bring_up(places[~is_new])
+        if is_new.any():
+            first, new = len(self), list(compress(keys, is_new.tolist()))
+            self._new += len(new)
+            self._add(hashes[is_new], [new])
+            self._is_touched.array[first:] = True
+            self.index.update(zip(new, range(first, len(self)), strict=True))
 
-    def _have(self, numbers: Iterable[int]) -> None:
-        """Have all keys of some buckets at hand."""
-        new = [number for number in numbers if number not in self._stored]
-        for number, content in self._store.get_many(new).items():
-            self._take_in(number, content)
-
-    def _take_in(self, number: int, content: bytes | None) -> None:
-        """Have the keys of a bucket at hand.
+    def _read(self, content: bytes) -> list[Part]:
+        """A bucket, and its changes, if there are any.
 
         Raises:
             StateError: if a key does not have the hash that it was stored with.
         """
-        if content is None:
-            self._stored[number] = _NOTHING
-            return
-        bucket = Bucket.from_bytes(content)
-        keys = bucket.keys
-        self._check(bucket)
-        self._stored[number] = _Stored(content, len(keys), bucket.earliest, bucket.count_timers())
-        self._bring_up(bucket)
+        found = []
+        for bucket, size in read_bucket(content):
+            _check(bucket)
+            names: list[Name] = []
+            columns = []
+            for name, (owners, are_pickled, values) in bucket.values.items():
+                names.append((name, "pickled" if are_pickled else "plain"))
+                columns.append((owners, values))
+            for name, (owners, _, values) in bucket.spaces.items():
+                names.append((name, "spaces"))
+                columns.append((owners, values))
+            rows, expiry = (bucket.hashes, bucket.keys, columns), bucket.earliest[EXPIRY]
+            is_own = not is_page(content)
+            found.append(Part(tuple(names), rows, len(bucket.keys), bucket.timers, size, expiry, None, is_own))
+        return found
 
-    def _bring_up(self, bucket: Bucket) -> None:
-        """Have the keys of a bucket at hand, with what is kept of them."""
-        keys, first = bucket.keys, len(self.keys)
-        self._add(keys, bucket.hashes)
-        for mine, columns in ((self.values, bucket.values), (self._spaces, bucket.spaces)):
-            for name, (owners, are_pickled, values) in columns.items():
-                mine[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
-        for timers, columns_of_timers in zip(self._timers, bucket.timers, strict=True):
-            timers.take_in(keys, first, columns_of_timers)
+    def _column(self, kind: _Kind) -> GrowingObjects:
+        return GrowingObjects()
 
-    def _add(self, keys: list[Any], hashes: list[int]) -> None:
-        first = len(self.keys)
-        self.index.update(zip(keys, range(first, first + len(keys)), strict=True))
-        self.keys += keys
-        self._hashes += hashes
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
+        hashes, keys, columns = zip(*(part.rows for part in parts), strict=True)
+        firsts = [0, *accumulate(map(len, keys))]
+        by_name = []
+        for of_name in zip(*columns, strict=True):
+            rows: Any = slice(None)
+            if any(owners is not None for owners, _ in of_name):
+                spans = zip(firsts, of_name, strict=False)
+                rows = [
+                    first + i
+                    for first, (owners, values) in spans
+                    for i in (range(len(values)) if owners is None else owners)
+                ]
+            by_name.append((rows, list(chain.from_iterable(values for _, values in of_name))))
+        return np.concatenate(hashes), [list(chain.from_iterable(keys))], by_name
 
-    def _check(self, bucket: Bucket) -> None:
-        """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
-        keys = bucket.keys
-        if not self.index.keys().isdisjoint(keys):
-            raise _other_hash(next(key for key in keys if key in self.index))
-        if _PLAIN.issuperset(map(type, keys)):
-            return
-        key, key_hash = next((key, h) for key, h in zip(keys, bucket.hashes, strict=True) if type(key) not in _PLAIN)
-        if stable_hash(key) != key_hash:
-            raise _other_hash(key)
+    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
+        [keys] = columns
+        new = keys if those is None else list(compress(keys, those.tolist()))
+        self.keys += new
+        self._is_touched.extend(False, len(new))
 
-    def _contents(self, moved: tuple[int, list[int]] | None = None) -> dict[int, _Stored]:
-        """Return the contents to store of the keys at hand, by bucket.
+    def _note_changes(self) -> None:
+        """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
+        has_changed = self._has_changed.array
+        for timers in (self.event_timers, self.processing_timers):
+            has_changed[list(map(self.index.__getitem__, timers.changed))] = True
+        keys, places = [*self.index], np.fromiter(self.index.values(), np.int64, len(self.index))
+        for by_name, kinds in zip((self.values, self._spaces), _KINDS, strict=True):
+            for name, of_name in by_name.items():
+                rows, now = _changed(self._stored_values(name, kinds, places), list(map(of_name.get, keys)))
+                if rows:
+                    has_changed[places[rows]] = True
+                    self._set(name, kinds, places[rows], now)
 
-        Given how many buckets there were, and the numbers of some, only of the keys that were in those.
-        """
-        hashes = np.array(self._hashes, np.uint64)
-        numbers = addresses(hashes, self._store.count)
-        if moved is not None:
-            before, some = moved
-            numbers[~np.isin(addresses(hashes, before), some)] = NO_BUCKET
-        buckets = buckets_of(self.keys, hashes, numbers, self.values, self._spaces, self._timers)
-        return {
-            number: _Stored(bucket.to_bytes(), len(bucket.keys), bucket.earliest, bucket.count_timers())
-            for number, bucket in buckets.items()
-        }
+    def _stored_values(self, name: str, kinds: Sequence[_Kind], places: Numbers) -> list[Any]:
+        """What keys at some places have under a name as it is stored; None for nothing."""
+        found: list[Any] = [None] * len(places)
+        for kind in kinds:
+            if (name, kind) in self._values:
+                values = self._values[name, kind]
+                rows = np.flatnonzero(values.where.array[places] != NO_PLACE)
+                held = values.at(places[rows])
+                for row, value in zip(rows.tolist(), held if kind == "plain" else map(Pickled, held), strict=True):
+                    found[row] = value
+        return found
 
-    def _write(self) -> None:
-        """Write the buckets that have changed, and those whose keys move because there are more buckets now."""
-        store, known = self._store, dict(self._stored)
-        new = dict.fromkeys(known, _NOTHING) | self._contents()
-        changed: dict[int, _Stored] = {}
-        while True:
-            update = {number: now for number, now in new.items() if now.content != known.get(number, _NOTHING).content}
-            entries = sum(now.entries - known.get(number, _NOTHING).entries for number, now in update.items())
-            size = sum(now.size - known.get(number, _NOTHING).size for number, now in update.items())
-            known |= update
-            changed |= update
-            before = store.count
-            moving = store.grow(entries, size)
-            if not moving:
-                break
-            self._have(moving)
-            known = self._stored | known
-            new = dict.fromkeys(moving, _NOTHING) | self._contents((before, moving))
-        for number in sorted(changed):
-            now, then = changed[number], self._stored.get(number, _NOTHING)
-            store.put(number, now.content)
-            if store.timers is not None:
-                store.timers += now.timers - then.timers
-            for kind, (old_ms, time_ms) in enumerate(zip(then.earliest, now.earliest, strict=True)):
-                if old_ms == time_ms or (kind == EXPIRY and _may_wait(old_ms, time_ms)):
-                    continue
-                store.schedules[kind].set(number, time_ms)
-        for number in self._looked_through:
-            store.schedules[EXPIRY].set(number, known[number].earliest[EXPIRY])
+    def _set(self, name: str, kinds: Sequence[_Kind], places: Numbers, values: list[Any]) -> None:
+        """Have the keys at some places have values under a name; None for nothing."""
+        are_plain = np.fromiter((type(value) in PLAIN for value in values), bool, len(values))
+        are_pickled = np.fromiter((type(value) is Pickled for value in values), bool, len(values))
+        for kind in kinds:
+            if (name, kind) in self._values:
+                self._values[name, kind].where.array[places] = NO_PLACE
+        for kind, those in (("plain", are_plain), (kinds[-1], are_pickled)):
+            if those.any():
+                held = compress(values, those.tolist())
+                self._values_of((name, kind)).set(places[those], list(held if kind == "plain" else map(bytes, held)))
+
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
+        keys, hashes, spans = list(map(self.keys.__getitem__, rows.tolist())), self._hashes.array[rows], bounds.tolist()
+        columns = []
+        for (name, kind), values in self._values.items():
+            owners = np.flatnonzero(values.where.array[rows] != NO_PLACE)
+            if len(owners):
+                cuts = np.searchsorted(owners, bounds)
+                of_bucket = owners - np.repeat(bounds[:-1], np.diff(cuts))
+                columns.append((name, kind, of_bucket, values.at(rows[owners]), cuts.tolist()))
+        for i, (_, are_changes, timers, times) in enumerate(plans):
+            begin, end = spans[i], spans[i + 1]
+            found: tuple[dict[str, Column], dict[str, Column]] = ({}, {})
+            for name, kind, owners, held, cuts in columns:
+                first, last = cuts[i], cuts[i + 1]
+                if first < last:
+                    those = None if last - first == end - begin else owners[first:last].tolist()
+                    mine = found[kind == "spaces"]
+                    column = (those, kind != "plain", held[first:last])
+                    mine[name] = _both(mine[name], column) if name in mine else column
+            yield Bucket(keys[begin:end], hashes[begin:end], *found, timers, times).to_bytes(are_changes=are_changes)
+
+    def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
+        return (expiry_of(live(Pickled(value))) for value in values.at(owners))
 
 
-def _may_wait(known_ms: int | None, time_ms: int | None) -> bool:
-    """Whether it does not matter that a bucket is looked through earlier than need be, which saves telling."""
-    return known_ms is not None and time_ms is not None and known_ms < time_ms
+def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
+    """Which values are others now than they were, and these: pickled, if they can be changed in place."""
+    rows, found = [], []
+    for row, (old, new) in enumerate(zip(before, now, strict=True)):
+        if old is new:
+            continue
+        kind = type(new)
+        if new is not None and kind not in PLAIN:
+            value = new if kind is Pickled else Pickled(dumps(new))
+            if type(old) is Pickled and value == old:
+                continue
+        else:
+            value = new
+            if kind is type(old) and kind is not float and old == new:
+                continue
+        rows.append(row)
+        found.append(value)
+    return rows, found
 
 
-def _other_hash(key: Any) -> StateError:
-    return StateError(
-        f"the key {shown(key)}, a {type(key).__name__}, has another hash than when it was stored, so that its state "
-        "would not be found: its class has other fields now, or its values have changed. Classes of keys must stay "
-        "as they are; undo the change, or start with a new checkpoint location"
-    )
+def _both(one: Column, other: Column) -> Column:
+    """The values of two columns, of which each key is in one."""
+    owners = [owner for owners, _, _ in (one, other) for owner in owners or ()]
+    parts = (values if are_pickled else map(dumps, values) for _, are_pickled, values in (one, other))
+    return owners, True, [value for values in parts for value in values]
+
+
+def _check(bucket: Bucket) -> None:
+    """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
+    keys = bucket.keys
+    if PLAIN.issuperset(map(type, keys)):
+        return
+    other = next((i for i, key in enumerate(keys) if type(key) not in PLAIN and key is not None), None)
+    if other is not None and stable_hash(keys[other]) != bucket.hashes[other]:
+        raise StateError(
+            f"the key {shown(keys[other])}, a {type(keys[other]).__name__}, has another hash than when it was stored, "
+            "so that its state would not be found: its class has other fields now, or its values have changed. Classes "
+            "of keys must stay as they are; undo the change, or start with a new checkpoint location"
+        )

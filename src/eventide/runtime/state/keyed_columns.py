@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,92 +13,31 @@ from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.errors import StateError
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.ordering import order_by
-from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import (
-    EXPIRY,
-    KINDS_OF_TIME,
-    MOST_BUCKETS,
-    NO_TIMES,
-    TIMES,
-    BucketStore,
-    addresses,
-)
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
+from eventide.runtime.state.bucket_store import BucketStore, NoColumns
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
-from eventide.runtime.state.growing import GrowingArray, GrowingColumn, HashIndex
+from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.page_reader import ANYTHING, NO_PAGE, NoColumns, PageReader, StoredPage, expiries_of
-from eventide.runtime.state.pages import (
-    HASH,
-    Page,
-    PageTypes,
-    Timers,
-    encode_page,
-)
+from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
+from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
+from eventide.runtime.state.pages import HASH, PageTypes, encode_page
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, PLACES, Numbers, TimersInOrder, count_of, placed
+from eventide.runtime.state.timers import NO_PLACE, Numbers
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
 
-_SMALL_PAGE_BYTES = 4_096
-"""The size of a page of which one row is touched: it costs less than the call."""
-
-_LARGEST_PART = 8
-"""Changes are stored beside a page if they are at most one row in this many of the page."""
-
 _ROWS_AT_ONCE = 1 << 20
-_NEVER = np.iinfo(np.int64).max
-
-
 _NO_ROWS = np.zeros(0, np.int64)
-_Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 
-class _Made(NamedTuple):
-    """A page to be stored, whole or as changes beside what is stored; no content for an empty one."""
+class KeyedColumns(KeyedRows[GrowingColumn]):
+    """The keys whose pages were read, with their values by name and their timers, all in columns.
 
-    content: bytes | None = None
-    timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    are_changes: bool = False
-
-
-class _Values:
-    """The values at hand of one name and type, and where among them the one of each key stands."""
-
-    def __init__(self, kind: TypeInformation, keys: int) -> None:
-        self._stored = GrowingColumn(kind.arrow_type())
-        self.where = GrowingArray(np.int64)
-        self.where.extend(NO_PLACE, keys)
-
-    def set(self, places: Numbers | slice, values: pa.Array) -> None:
-        """Give the keys at some places values, the last one that is given; null stands for none."""
-        at = np.arange(len(self._stored), len(self._stored) + len(values))
-        self._stored.extend(values)
-        self.where.array[places] = np.where(_is_valid(values), at, NO_PLACE) if values.null_count else at
-
-    def at(self, places: Numbers) -> pa.Array:
-        """The values of the keys at some places."""
-        return self._stored.take(self.where.array[places])
-
-    def owners(self, first: int = 0) -> Numbers:
-        """The places of the keys that have a value, from one place on."""
-        return np.flatnonzero(self.where.array[first:] != NO_PLACE) + first
-
-
-class KeyedColumns:
-    """The keys whose pages were read, with their values by name and their timers, and what has become of them.
-
-    A key is named by its place among those at hand. Pages and buckets of objects lie in one store
-    (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view of it); a bucket of objects becomes a page
-    when one of its keys changes. Where a few rows of a page have changed, they are stored beside it, until all that was
-    written so would have been enough to write the page.
-
-    The size of pages follows how densely they are touched: where a micro-batch touches one row of each that it reads,
-    some are split; where it reads most of them, they are put together.
+    Pages and buckets of objects lie in one store (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view
+    of it); a bucket of objects becomes a page when one of its keys changes.
 
     Args:
         backend: where it is stored.
@@ -122,34 +60,20 @@ class KeyedColumns:
         is_exact: bool = False,
         in_batch: bool = False,
     ) -> None:
-        self._backend = backend
         self._key = key
-        self._max_parallelism = max_parallelism
         self._is_exact = is_exact
         self._in_batch = in_batch
         self._reader = PageReader(key, is_exact=is_exact)
-        self._declared = DeclaredTypes(backend)
-        self._store = BucketStore(backend, PAGE_BYTES, TIMES)
-        self._begin()
+        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16)
 
-    def _begin(self) -> None:
-        """Have nothing at hand."""
-        self._pages: dict[int, StoredPage] = {}
-        self._looked_through: set[int] = set()
-        self._read_rows = self._touched = 0
-        self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
+    def _forget(self) -> None:
+        super()._forget()
         self._keys = [GrowingColumn(kind.arrow_type()) for kind in _parts(self._key)]
-        self._index = HashIndex()
-        self._values: dict[tuple[str, TypeInformation], _Values] = {}
         numbers = self._store.numbers or [0] * KINDS_OF_TIME
-        self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
+        self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
         if self._in_batch:
             for of_kind in self.timers:
                 of_kind.all_kinds = self.timers
-
-    def __len__(self) -> int:
-        """How many keys are at hand."""
-        return len(self._hashes.array)
 
     def declare(self, name: str, kind: TypeInformation) -> None:
         """Say the type of what is stored under a name, when nothing is at hand.
@@ -163,8 +87,8 @@ class KeyedColumns:
             objects.declare(name, kind)
             objects.flush()
             self._declared = DeclaredTypes(self._backend)
-            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES)
-            self._begin()
+            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
+            self._forget()
 
     def places_of(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Numbers:
         """Have keys at hand, each of which is given once, as the hash and the parts of each; and give their places.
@@ -172,17 +96,14 @@ class KeyedColumns:
         Raises:
             NoColumns: if what is stored in their pages is not as columns hold it.
         """
-        store = self._store
-        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
-        self._touched += len(hashes)
-        store.size = PAGE_BYTES if self._touched >= 2 * len({*wanted, *self._pages}) else _SMALL_PAGE_BYTES
-        is_most = 2 * len(wanted) > store.count > 2 * store.fitting
-        self._have(range(store.count) if is_most else wanted)
-        places = self._index.find(hashes)
+        places = self._find(hashes)
         known = np.flatnonzero(places != NO_PLACE)
         others = ~alike([key.take(pa.array(known)) for key in keys], self.keys_at(places[known]))
         for row in known[others].tolist():
-            places[row] = self._place_of_twin(hashes[row], [key.slice(row, 1) for key in keys])
+            twins = np.array(self._twins(hashes[row]))
+            repeated = [key.take(pa.array(np.full(len(twins), row))) for key in keys]
+            found = twins[alike(repeated, self.keys_at(twins))]
+            places[row] = found[0] if len(found) else NO_PLACE
         new = np.flatnonzero(places == NO_PLACE)
         first = len(self)
         places[new] = np.arange(first, first + len(new))
@@ -193,13 +114,6 @@ class KeyedColumns:
     def keys_at(self, places: Numbers) -> list[pa.Array]:
         """The keys at some places, by their parts."""
         return [part.take(places) for part in self._keys]
-
-    def groups(self, places: Numbers) -> Numbers:
-        """The key groups of the keys at some places."""
-        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
-            np.int64
-        )
-        return groups
 
     def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
         """The values of the keys at some places under a name, as a column of its type; null for none.
@@ -237,14 +151,6 @@ class KeyedColumns:
         """Have every key at hand."""
         self._have(range(self._store.count))
 
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-        self._have(self._store.schedules[kind].due(until_ms))
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
-        return self._store.schedules[kind].next_but(self._pages)
-
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
         due = self._store.schedules[EXPIRY].due(clock_ms)
@@ -258,38 +164,10 @@ class KeyedColumns:
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
         with without_collection():
-            if self._has_changed.array.any():
-                self._write()
-            for number in self._looked_through:
-                self._store.schedules[EXPIRY].set(number, self._pages[number].earliest[EXPIRY])
-        self._store.numbers = [timers.number for timers in self.timers]
-        self._store.flush()
-        self._declared.flush()
-        self._begin()
+            self._flush()
 
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked after :meth:`flush`."""
-        timers = self._store.timers
-        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
-
-    def _place_of_twin(self, key_hash: np.uint64, key: list[pa.Array]) -> int:
-        """The place of a key of whose hash another key was found; of a new one, `NO_PLACE`."""
-        places = np.flatnonzero(self._hashes.array == key_hash)
-        repeated = [part.take(pa.array(np.zeros(len(places), np.int64))) for part in key]
-        found = places[alike(repeated, self.keys_at(places))]
-        self._index.has_twins = True
-        return int(found[0]) if len(found) else NO_PLACE
-
-    def _of_name(self, name: str) -> list[tuple[TypeInformation, _Values]]:
+    def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
-
-    def _values_of(self, of: tuple[str, TypeInformation]) -> _Values:
-        if of not in self._values:
-            self._values[of] = _Values(of[1], len(self))
-        return self._values[of]
-
-    def _expiring(self) -> list[tuple[str, _Values]]:
-        return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
 
     def _set(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
         self.clear(name, places)
@@ -308,78 +186,35 @@ class KeyedColumns:
                 "Declare the type of what was stored"
             ) from error
 
-    def _add(self, hashes: Hashes, keys: Sequence[pa.Array]) -> None:
-        """Have keys at hand that have nothing yet."""
-        count = len(hashes)
-        self._index.add(hashes, len(self))
-        self._hashes.extend(hashes, count)
-        for column, part in zip(self._keys, keys, strict=True):
-            column.extend(part)
-        for flags in (self._has_changed, self._is_beside):
-            flags.extend(False, count)
-        for values in self._values.values():
-            values.where.extend(NO_PLACE, count)
+    def _have(self, buckets: Iterable[int]) -> None:
+        first = len(self)
+        super()._have(buckets)
+        self._forget_times(first)
 
-    def _have(self, numbers: Iterable[int]) -> None:
-        """Have the rows of some pages at hand."""
-        new = [number for number in numbers if number not in self._pages]
-        if not new:
-            return
-        with without_collection():
-            first = len(self)
-            known: dict[int, StoredPage] = {}
-            pages, changes = defaultdict[PageTypes, list[Page]](list), defaultdict[PageTypes, list[Page]](list)
-            for number, content in self._store.get_many(new).items():
-                if content is None:
-                    known[number] = NO_PAGE
-                    continue
-                page, of_page, known[number] = self._reader.read(content)
-                pages[page.types].append(page)
-                if of_page is not None:
-                    changes[of_page.types].append(of_page)
-            self._pages |= known
-            for types, parts in pages.items():
-                self._take_in(types, parts)
-            for types, parts in changes.items():
-                self._take_in(types, parts, are_changes=True)
-            self._forget_times(first)
+    def _read(self, content: bytes) -> list[Part]:
+        return self._reader.read(content)
 
-    def _take_in(self, types: PageTypes, pages: list[Page], *, are_changes: bool = False) -> None:
-        """Have the rows of pages of the same types at hand; or of their changes, in place of what they replace."""
-        rows, first = pa.concat_batches([page.rows for page in pages]), len(self)
-        hashes: Hashes = rows.column(HASH).to_numpy()
-        places = self._index.find(hashes) if are_changes else np.full(len(rows), NO_PLACE)
-        new = np.flatnonzero(places == NO_PLACE)
-        places[new] = first + np.arange(len(new))
-        is_all = len(new) == len(rows)
-        self._add(hashes[new], [part if is_all else part.take(pa.array(new)) for part in types.parts_of(rows)])
-        if are_changes:
-            self._is_beside.array[places] = True
-            for values in self._values.values():
-                values.where.array[places] = NO_PLACE
-        is_empty, has_timers = np.ones(len(rows), bool), [_NO_ROWS]
-        for of, column in zip(types.values, types.values_of(rows), strict=True):
-            self._values_of(of).set(places, column)
-            is_empty &= ~_is_valid(column)
-        begin = 0
-        for page in pages:
-            end = begin + len(page.rows)
-            for timers, columns in zip(self.timers, page.timers, strict=True):
-                moved = placed(columns, places[begin:end])
-                if moved is not None:
-                    timers.take_in(moved)
-                    has_timers.append(np.frombuffer(moved[0], PLACES))
-            begin = end
-        if are_changes:
-            is_empty &= ~np.isin(places, np.concatenate(has_timers))
-            self._read_rows -= int(np.count_nonzero(is_empty))
-        self._read_rows += len(new)
+    def _column(self, kind: TypeInformation) -> GrowingColumn:
+        return GrowingColumn(kind.arrow_type())
+
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
+        rows, types = pa.concat_batches([part.rows for part in parts]), PageTypes(self._key, tuple(names))
+        return (
+            rows.column(HASH).to_numpy(),
+            types.parts_of(rows),
+            [(slice(None), values) for values in types.values_of(rows)],
+        )
+
+    def _add_keys(self, columns: Sequence[pa.Array], those: Flags | None) -> None:
+        for of_all, column in zip(self._keys, columns, strict=True):
+            of_all.extend(column if those is None else column.filter(pa.array(those)))
 
     def _forget_times(self, first: int) -> None:
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
         for name, values in self._expiring():
             plain = name.removesuffix(SUFFIX)
-            owners = values.owners(first) if plain in self._reader.kinds else _NO_ROWS
+            owners = values.owners() if plain in self._reader.kinds else _NO_ROWS
+            owners = owners[owners >= first]
             if len(owners):
                 objects = list(map(without_times, ANYTHING.from_arrow(values.at(owners))))
                 self.clear(name, owners)
@@ -389,163 +224,33 @@ class KeyedColumns:
                 rows = np.flatnonzero(~has_other)
                 self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
-    def _living(self) -> _Flags:
-        """Which of the keys at hand have anything."""
-        living = np.zeros(len(self), bool)
-        for values in self._values.values():
-            living |= values.where.array != NO_PLACE
-        for timers in self.timers:
-            living[timers.all()[0]] = True
-        return living
-
-    def _write(self) -> None:
-        """Write the pages that have changed, and those whose keys move because there are more pages now, or fewer."""
-        store = self._store
-        made: dict[int, _Made] = {}
-        sizes = {number: known.size for number, known in self._pages.items()}
-        is_whole = len(self._pages) == store.count > 2 * store.fitting
-        most = MOST_BUCKETS
-        if is_whole:  # all pages are at hand, and too small
-            pages, store.count = [*self._pages], store.fitting
-        else:
-            pages = np.unique(addresses(self._hashes.array[self._has_changed.array], store.count)).tolist()
-        while True:
-            living = self._living()
-            new = self._made(pages, living, is_whole=is_whole)
-            made |= new
-            rows = int(np.count_nonzero(living))
-            entries, self._read_rows = rows - self._read_rows, rows
-            now = {number: len(page.content or b"") + self._bytes_before(number, page) for number, page in new.items()}
-            size = sum(length - sizes.get(number, 0) for number, length in now.items())
-            sizes |= now
-            if store.size < PAGE_BYTES and most == MOST_BUCKETS:  # splitting costs no more than what has changed
-                store.credit += sum(len(page.content or b"") for page in new.values())
-                average = sum(sizes.values()) // len(sizes) + 1
-                most = store.count + store.credit // average
-                store.credit %= average
-            before = store.count
-            moving = store.grow(entries, size, most - before)
-            try:
-                self._have(moving)
-            except NoColumns:
-                store.count = before  # what cannot move yet stays together with what could
-                break
-            if not moving:
-                break
-            sizes = {number: known.size for number, known in self._pages.items()} | sizes
-            pages, is_whole = [*moving, *range(before, store.count)], True
-        for number in sorted(made):
-            self._store_page(number, made[number])
-
-    def _bytes_before(self, number: int, made: _Made) -> int:
-        """How many bytes of a page stay where they are."""
-        return self._pages[number].own_bytes if made.are_changes else 0
-
-    def _store_page(self, number: int, made: _Made) -> None:
-        store, known = self._store, self._pages.get(number, NO_PAGE)
-        if made.are_changes:
-            store.put_changes(number, made.content or b"")
-        elif made.content is not None or known.size:
-            store.put(number, made.content)
-        if store.timers is not None:
-            store.timers += made.timers - known.timers
-        for schedule, before_ms, time_ms in zip(store.schedules, known.earliest, made.earliest, strict=True):
-            if before_ms != time_ms:
-                schedule.set(number, time_ms)
-        self._pages[number] = known._replace(earliest=made.earliest)
-
-    def _made(self, pages: Sequence[int], living: _Flags, *, is_whole: bool) -> dict[int, _Made]:
-        """Some pages as they are to be stored."""
-        count = self._store.count
-        numbers = addresses(self._hashes.array, count)
-        is_wanted = np.zeros(max(count, *pages) + 1, bool)
-        is_wanted[pages] = True
-        is_beside = np.zeros(count, bool) if is_whole else self._are_beside(pages, numbers)
-        is_change = self._has_changed.array | self._is_beside.array
-        rows = np.flatnonzero(is_wanted[numbers] & np.where(is_beside[numbers], is_change, living))
-        rows = rows[order_by(numbers[rows])]
-        places = np.full(len(self), NO_PLACE)
-        places[rows] = np.arange(len(rows))
-        starts = np.flatnonzero(np.diff(numbers[rows], prepend=NO_PLACE))
-        bounds = np.append(starts, len(rows))
-        in_order: list[TimersInOrder] = []
-        earliest: list[Numbers] = []
-        staying = np.zeros(count, np.int64)
-        for of_kind in self.timers:
-            owners, times, order = of_kind.all()
-            in_order.append(TimersInOrder((), [(places[owners], times, order)]))
-            in_order[-1].cut(bounds)
-            earliest.append(np.full(count, _NEVER))
-            np.minimum.at(earliest[-1], numbers[owners], times)
-            staying += np.bincount(numbers[owners[places[owners] == NO_PLACE]], minlength=count)
-        expiries = self._expiries(numbers)
-        found = dict.fromkeys(pages, _Made())
-        for number, content, timers in self._encoded(numbers, rows, bounds, in_order, is_beside):
-            times_of_page = (int(of_kind[number]) for of_kind in earliest)
-            due = (*(None if time_ms == _NEVER else time_ms for time_ms in times_of_page), expiries.get(number))
-            beside = bool(is_beside[number])
-            found[number] = _Made(content, count_of(timers) + (int(staying[number]) if beside else 0), due, beside)
-        return found
-
-    def _are_beside(self, pages: Sequence[int], numbers: Numbers) -> _Flags:
-        """For which pages the rows that have changed are stored beside them.
-
-        Each time, all of them are written again, so that by now twice as much was written as they were squared, in
-        units of those of one time.
-        """
-        count = self._store.count
-        if self._index.has_twins:  # which could not be told apart by their hashes
-            return np.zeros(count, bool)
-        own = np.zeros(count, np.int64)
-        own[pages] = [self._pages[number].own_rows for number in pages]
-        now = np.bincount(numbers[self._has_changed.array], minlength=count)
-        beside = np.bincount(numbers[self._has_changed.array | self._is_beside.array], minlength=count)
-        found: _Flags = (beside * _LARGEST_PART <= own) & (beside**2 <= 2 * now * own)
-        return found
-
-    def _encoded(
-        self, numbers: Numbers, rows: Numbers, bounds: Numbers, of_timers: Sequence[TimersInOrder], is_beside: _Flags
-    ) -> Iterator[tuple[int, bytes, Timers]]:
-        """Give the content of each page, whose rows lie between bounds, and its timers."""
-        values = {of: v for of, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
+        values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
-        for known in self._pages.values():
+        for known in self._stored.values():
             if known.types is not None and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
-        spans = bounds.tolist()
-        for some in np.split(np.arange(len(spans) - 1), np.flatnonzero(np.diff(bounds[:-1] // _ROWS_AT_ONCE)) + 1):
-            first, last = (spans[some[0]], spans[some[-1] + 1]) if len(some) else (0, 0)
-            at = rows[first:last]
-            batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
-            for i in some.tolist():
-                begin, end = spans[i], spans[i + 1]
-                number = int(numbers[rows[begin]])
-                timers = tuple(in_order.between(i) for in_order in of_timers)
-                to = self._pages[number].types if is_beside[number] else None
-                yield number, encode_page(types, batch.slice(begin - first, end - begin), timers, to=to), timers
+        first = last = 0
+        for i, (number, are_changes, timers, _) in enumerate(plans):
+            begin, end = bounds[i : i + 2].tolist()
+            if end > last:  # the rows of many pages at once
+                first, last = begin, max(end, int(bounds[np.searchsorted(bounds, begin + _ROWS_AT_ONCE, "right") - 1]))
+                at = rows[first:last]
+                batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
+            to = self._stored[number].types if are_changes else None
+            of_page = batch.slice(begin - first, end - begin) if end > begin else None
+            yield encode_page(types, of_page, [kind for (kind,) in timers], to=to) if of_page is not None else b""
 
-    def _expiries(self, numbers: Numbers) -> dict[int, int]:
-        """When something expires first in each page in which it does, in milliseconds."""
-        found: dict[int, int] = {}
-        for _, values in self._expiring():
-            owners = values.owners()
-            for number, time_ms in zip(numbers[owners].tolist(), expiries_of(values.at(owners)), strict=True):
-                if time_ms is not None:
-                    found[number] = min(time_ms, found.get(number, time_ms))
-        return found
+    def _expiries(self, values: Values[GrowingColumn], owners: Numbers) -> Iterable[int | None]:
+        return expiries_of(values.at(owners))
 
 
 def _parts(kind: TypeInformation) -> Sequence[TypeInformation]:
     return kind.types if isinstance(kind, CompositeTypeInfo) else [kind]
 
 
-def _is_valid(values: pa.Array) -> _Flags:
-    flags: _Flags = values.is_valid().to_numpy(zero_copy_only=False)
-    return flags
-
-
-def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> _Flags:
+def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> Flags:
     """For each row, whether two keys are equal, which are given by their parts; None equals None.
 
     >>> alike([pa.array([1, None, 2])], [pa.array([1, None, None], pa.int64())]).tolist()

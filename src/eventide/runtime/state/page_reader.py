@@ -2,56 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
-from eventide.errors import DataError, StateError
+from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.state.bucket import NO_TIMES, Bucket
+from eventide.runtime.state.bucket import Bucket, read_bucket
+from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
-from eventide.runtime.state.pages import (
-    HASH,
-    NO_TIMERS,
-    Page,
-    PageTypes,
-    is_page,
-    read_parts,
-    without_timers_of,
-)
-from eventide.runtime.state.timers import NO_PLACE, count_of, earliest_of
+from eventide.runtime.state.keyed_rows import Part
+from eventide.runtime.state.pages import HASH, NO_TIMERS, Page, PageTypes, is_page, read_parts
+from eventide.runtime.state.timers import NO_PLACE
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
-
-
-class NoColumns(StateError):
-    """Columns cannot hold what is stored: it has to be used as objects."""
-
-
-class StoredPage(NamedTuple):
-    """A page as it is stored, or nothing.
-
-    Attributes:
-        own_bytes: the bytes of the page itself, without its changes; 0 for a bucket of objects.
-        own_rows: its rows.
-        size: the bytes of both.
-        timers: how many there are.
-        earliest: the earliest time of each kind, in milliseconds.
-        types: those of the page itself.
-    """
-
-    own_bytes: int = 0
-    own_rows: int = 0
-    size: int = 0
-    timers: int = 0
-    earliest: tuple[int | None, ...] = NO_TIMES
-    types: PageTypes | None = None
-
-
-NO_PAGE = StoredPage()
 
 
 class PageReader:
@@ -74,23 +41,30 @@ class PageReader:
         """Say the type of the values of a name."""
         self.kinds[name] = kind if _has_text(kind) else ANYTHING
 
-    def read(self, content: bytes) -> tuple[Page, Page | None, StoredPage]:
-        """A page and its changes, and how they are stored.
+    def read(self, content: bytes) -> list[Part]:
+        """A page, or a bucket of objects as a page, and its changes, if there are any.
 
         Raises:
             NoColumns: if columns cannot hold what it is.
         """
-        page, changes = self._parts_of(content)
-        return page, changes, _stored(page, changes, is_page=is_page(content))
-
-    def _parts_of(self, content: bytes) -> tuple[Page, Page | None]:
-        """A page and its changes, or a bucket of objects as a page."""
-        if not is_page(content):
-            return self._page_of(Bucket.from_bytes(content), len(content)), None
-        page, changes = read_parts(content)
-        if changes is None:
-            return self._with_key(page), None
-        return self._with_key(without_timers_of(page, changes)), self._with_key(changes)
+        is_own, found = is_page(content), []
+        pages = (
+            map(self._with_key, read_parts(content))
+            if is_own
+            else map(self._page_of, *zip(*read_bucket(content), strict=True))
+        )
+        for page in pages:
+            times = [
+                time_ms
+                for (name, _), values in zip(page.types.values, page.types.values_of(page.rows), strict=True)
+                if name.endswith(SUFFIX)
+                for time_ms in expiries_of(values.drop_null())
+                if time_ms is not None
+            ]
+            timers, expiry, types = [(of_kind,) for of_kind in page.timers], min(times, default=None), page.types
+            of_page = (page.rows, len(page.rows), timers, page.size, expiry)
+            found.append(Part(types.values, *of_page, types if is_own else None, is_own))
+        return found
 
     def _with_key(self, page: Page) -> Page:
         """A page whose keys are of the type that they have now."""
@@ -120,7 +94,7 @@ class PageReader:
             where[range(count) if owners is None else owners] = np.arange(len(array))
             found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
         types = PageTypes(self._key, tuple(found))
-        rows = types.rows(self._as_keys(bucket.keys), np.array(bucket.hashes, np.uint64), [*found.values()])
+        rows = types.rows(self._as_keys(bucket.keys), bucket.hashes, [*found.values()])
         return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
 
     def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
@@ -133,28 +107,6 @@ class PageReader:
         except (DataError, ValueError, OverflowError) as error:
             raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
         raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
-
-
-def _stored(page: Page, changes: Page | None, *, is_page: bool) -> StoredPage:
-    parts = [page] if changes is None else [page, changes]
-    kinds = list(zip(*(part.timers for part in parts), strict=True))
-    expiries = [
-        time_ms
-        for part in parts
-        for (name, _), values in zip(part.types.values, part.types.values_of(part.rows), strict=True)
-        if name.endswith(SUFFIX)
-        for time_ms in expiries_of(values.drop_null())
-        if time_ms is not None
-    ]
-    earliest = (*map(earliest_of, kinds), min(expiries, default=None))
-    return StoredPage(
-        page.size if is_page else 0,
-        len(page.rows) if is_page else 0,
-        sum(part.size for part in parts),
-        sum(map(count_of, kinds)),
-        earliest,
-        page.types if is_page else None,
-    )
 
 
 def expiries_of(values: pa.Array) -> list[int | None]:

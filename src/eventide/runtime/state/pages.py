@@ -1,7 +1,7 @@
 """Form of buckets whose keys have their values and timers in columns: for operators that work on columns.
 
 Such a bucket is a *page*. It lies where a bucket of objects would lie, and says itself which types it has, so that
-``Bucket.from_bytes`` reads it too. What has become of some of its keys since may follow it, in the same form: the
+``read_bucket`` reads it too. What has become of some of its keys since may follow it, in the same form: the
 *changes* of the page, rows that stand for those of their keys.
 """
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, TimerColumns
+from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 
 HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
@@ -31,7 +31,7 @@ _SIZES = np.dtype("<u2")
 _NO_BUFFER = 0xFFFF
 _LENGTHS, _LENGTH = struct.Struct("<III"), struct.Struct("<I")
 
-Timers: TypeAlias = tuple[TimerColumns | None, ...]
+Timers: TypeAlias = Sequence[TimerColumns | None]
 """The timers of each kind, without namespaces."""
 
 NO_TIMERS: Timers = (None, None)
@@ -46,7 +46,7 @@ class PageTypes:
     >>> from eventide.common.typeinfo import Types
     >>> types = PageTypes(Types.STRING(), (("count", Types.LONG()),))
     >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
-    >>> read_page(encode_page(types, rows, NO_TIMERS))[:3] == (types, rows, NO_TIMERS)
+    >>> read_parts(encode_page(types, rows, NO_TIMERS))[0][:3] == (types, rows, NO_TIMERS)
     True
     """
 
@@ -107,47 +107,17 @@ def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: P
     return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), end])
 
 
-def read_page(content: bytes) -> Page:
-    """The keys of a page as they are now.
+def read_parts(content: bytes) -> list[Page]:
+    """A page as it is by itself, and its changes, if there are any; rows stay where the bytes are.
 
     A key of which nothing is kept any more may be among its changes.
     """
-    page, changes = read_parts(content)
-    return page if changes is None else _changed(page, changes)
-
-
-def read_parts(content: bytes) -> tuple[Page, Page | None]:
-    """A page as it is by itself, and its changes, if there are any; rows stay where the bytes are."""
     begin, changes = _part_before(content, len(content))
     if not begin:
-        return _read(content, 0, changes, None, len(content)), None
+        return [_read(content, 0, changes, None, len(content))]
     first, page = _part_before(content, begin)
     own = _read(content, first, page, None, begin)
-    return own, _read(content, begin, changes, own.types, len(content))
-
-
-def without_timers_of(page: Page, changes: Page) -> Page:
-    """A page without the timers of keys that have changed, whose rows stay."""
-    if not any(page.timers):
-        return page
-    stays = ~np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy())
-    places = np.where(stays, np.arange(len(stays)), NO_PLACE)
-    return page._replace(timers=tuple(_joined([kind], [places]) for kind in page.timers))
-
-
-def without_empty(page: Page) -> Page:
-    """A page without the keys of which nothing is kept, which are changes."""
-    stays = np.zeros(len(page.rows), bool)
-    for values in page.types.values_of(page.rows):
-        stays |= values.is_valid().to_numpy(zero_copy_only=False)
-    for kind in page.timers:
-        if kind is not None:
-            stays[np.frombuffer(kind[0], PLACES)] = True
-    if stays.all():
-        return page
-    places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE)
-    timers = tuple(_joined([kind], [places]) for kind in page.timers)
-    return Page(page.types, page.rows.filter(pa.array(stays)), timers)
+    return [own, _read(content, begin, changes, own.types, len(content))]
 
 
 def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
@@ -216,40 +186,6 @@ def _timers(content: bytes, begin: int, end: int) -> Timers:
         found.append((places, times, numbers, None) if of_places else None)
         begin = cuts[-1]
     return tuple(found)
-
-
-def _changed(page: Page, changes: Page) -> Page:
-    """A page after its changes."""
-    stays = ~np.isin(page.rows.column(HASH).to_numpy(), changes.rows.column(HASH).to_numpy())
-    count = int(np.count_nonzero(stays))
-    places = np.where(stays, np.cumsum(stays) - 1, NO_PLACE), count + np.arange(len(changes.rows))
-    types = PageTypes(page.types.key, tuple(dict.fromkeys(page.types.values + changes.types.values)))
-    parts = [_with_columns(page, types).filter(pa.array(stays)), _with_columns(changes, types)]
-    timers = tuple(_joined(kinds, places) for kinds in zip(page.timers, changes.timers, strict=True))
-    return Page(types, pa.concat_batches(parts), timers, page.size + changes.size)
-
-
-def _with_columns(page: Page, types: PageTypes) -> pa.RecordBatch:
-    """The rows of a page with columns for the values of other pages."""
-    if page.types == types:
-        return page.rows
-    own = dict(zip(page.types.values, page.types.values_of(page.rows), strict=True))
-    values = [own.get((name, kind), pa.nulls(len(page.rows), kind.arrow_type())) for name, kind in types.values]
-    parts = page.types.parts_of(page.rows)
-    return pa.RecordBatch.from_arrays([page.rows.column(HASH), *parts, *values], schema=types.schema)
-
-
-def _joined(parts: Sequence[TimerColumns | None], places: Sequence[Numbers]) -> TimerColumns | None:
-    """The timers of several parts of a page, given the places that the keys of each get there."""
-    columns: list[tuple[bytes, bytes, bytes]] = []
-    for part, of_part in zip(parts, places, strict=True):
-        if part is not None:
-            found = of_part[np.frombuffer(part[0], PLACES)]
-            stays = found != NO_PLACE
-            times, numbers = (np.frombuffer(column, NUMBERS)[stays].tobytes() for column in part[1:3])
-            columns.append((found[stays].astype(PLACES).tobytes(), times, numbers))
-    together = [b"".join(column) for column in zip(*columns, strict=True)]
-    return (together[0], together[1], together[2], None) if together and together[0] else None
 
 
 @lru_cache

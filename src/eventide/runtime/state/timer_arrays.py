@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,9 +13,9 @@ from eventide.runtime.state.timers import (
     Numbers,
     Rows,
     TimerColumns,
-    TimersInOrder,
     WaitingTimers,
     are_among,
+    together,
 )
 
 _NOTHING = np.zeros(0, np.int64)
@@ -67,7 +67,7 @@ class TimerArrays:
         numbers = np.arange(self.number + 1, self.number + 1 + len(places))
         self.number += len(places)
         self._keys.touch(places)
-        self._waiting.add(0, (places.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes(), None))
+        self._waiting.add((places.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes(), None))
         self._has_changed = self._has_changed or (self._firing_until is not None and times.min() <= self._firing_until)
 
     def delete(self, places: Numbers, times: Numbers) -> None:
@@ -113,21 +113,18 @@ class TimerArrays:
     def count(self) -> int:
         """How many timers are set: it reads those of all keys."""
         self._keys.open_everything()
-        return len(TimersInOrder((), [self.all()]).places)
+        places, times, _ = together(self._waiting.rows(()))
+        return len({*zip(places.tolist(), times.tolist(), strict=True)})
 
-    def take_in(self, columns: TimerColumns) -> None:
-        """Take note of the timers of a bucket that was read, whose keys have places among those at hand."""
-        self._waiting.add(0, columns)
+    def take_in(self, *columns: TimerColumns | None) -> None:
+        """Take note of timers whose keys have places among those at hand."""
+        for of_keys in columns:
+            if of_keys is not None:
+                self._waiting.add(of_keys)
 
-    def all(self) -> Rows:
-        """The timers of the keys at hand; one that was set again is there twice."""
-        rows = self._waiting.rows(np.arange(len(self._keys)), ()) or [(_NOTHING, _NOTHING, _NOTHING)]
-        places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        return places, times, numbers
-
-    def clear(self) -> None:
-        """Forget what is at hand."""
-        self._waiting.clear()
+    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
+        """The timers of the keys at hand, none of which has a namespace; one that was set again is there twice."""
+        return [(together(self._waiting.rows(())), None)]
 
     def _settle(self, until_ms: int) -> Numbers:
         """Have all that is due in the order in which it fires: those of a key one after the other, in rounds.
@@ -135,8 +132,7 @@ class TimerArrays:
         Returns:
             the round of each of them.
         """
-        rows = [self._firing, *self._waiting.take(until_ms)]
-        places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        places, times, numbers = together([self._firing, self._waiting.take(until_ms)])
         self._keys.touch(places)
         order = order_by(places, times, numbers)
         places, times, numbers = places[order], times[order], numbers[order]

@@ -1,25 +1,19 @@
-"""Timers of one kind: each is set for a time, a key and a namespace, and fires once, the earliest first."""
+"""Timers of one kind: each is set for a time, a key and a namespace, and fires once, the earliest first.
+
+They are stored in columns of 64-bit numbers; a key is named there by its place in a bucket, or among the keys at hand.
+"""
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import chain, repeat
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from itertools import chain, compress, pairwise, repeat
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.ordering import order_by
-
-_Entry: TypeAlias = tuple[int, int, Any, Hashable]
-"""Key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
-
-_FEW = 8
-"""New times are few if the heap has this many times as many."""
-_MANY = 32
-"""So many are taken from a sorted list at once, which moves all that stay."""
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
@@ -33,26 +27,40 @@ TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""The places of the keys among all keys, the times, and the numbers."""
+"""The places of the keys among those at hand, the times, and the numbers."""
 
 NO_PLACE = -1
 """The place of a key that is left out."""
+
+_NO_ROWS: Rows = (np.zeros(0, np.int64),) * 3
+
+_Set: TypeAlias = tuple[int, Any, Hashable]
+"""A timer that is set: time, key and namespace."""
+
+_Entry: TypeAlias = tuple[int, int, int, Any, Hashable]
+"""Time, key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
+
+_Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
+"""Timers without a namespace; and those with one, and their namespaces."""
 
 
 class Keys(Protocol):
     """The keys that have timers."""
 
     keys: list[Any]
-    """The keys at hand, in the order in which they came."""
+    """The keys at hand, by their places."""
 
     index: dict[Any, int]
-    """Where each of them stands there."""
+    """The place of each of them that was touched."""
 
     def open(self, key: Any) -> None:
-        """Have a key at hand that is not yet."""
+        """Touch a key that was not touched yet."""
+
+    def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
+        """Touch the keys at some places, and take note that their timers have changed, if they have."""
 
     def open_everything(self) -> None:
-        """Have every key at hand."""
+        """Touch every key."""
 
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every key at hand that has a timer of a kind at or before a time."""
@@ -60,40 +68,25 @@ class Keys(Protocol):
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand."""
 
-    def groups_of(self, keys: Iterable[Any]) -> list[int]:
-        """The key group of each of some keys at hand."""
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
 
 
-class StoredTimers(Protocol):
-    """The timers of one kind, as they are read and stored; ``number`` is that of the last one that was set."""
-
-    number: int
-
-    def take_in(self, keys: list[Any], first: int, columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
-        """Take note of the timers of a bucket that was read: those without namespaces, and those with.
-
-        ``first`` is where the first of its keys stands among those at hand.
-        """
-
-    def in_order(self, places: Numbers) -> tuple[TimersInOrder, TimersInOrder]:
-        """The timers without namespaces, and those with, given the places of all keys at hand."""
-
-    def clear(self) -> None:
-        """Forget what is at hand."""
-
-
-class Timers(StoredTimers):
+class Timers:
     """The timers of one kind, which event time or processing time fires.
 
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
     ``number`` is that of the last one that was set, and goes on over micro-batches.
 
-    Timers lie together by their time. Times that are new wait unsorted until one of them may be due; then they join a
-    heap. Where most are new, all are sorted instead, which is cheaper, and a sorted list is a heap; from one that is
-    sorted, many are taken at once. Timers that are set while others fire, and are to fire with them, have a heap of
-    their own.
+    Timers that are new lie together by their time, and these times wait unsorted until one of them may be due. Those
+    that were stored wait as they are. All that are due are taken out, and fire in their order; those that are set
+    meanwhile, and are to fire with them, have a heap of their own.
 
     Flink: one of the two queues of ``InternalTimerService``.
+
+    Attributes:
+        number: that of the last timer that was set.
+        changed: the keys one of whose timers was set, deleted or fired; some are there several times.
     """
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
@@ -105,29 +98,31 @@ class Timers(StoredTimers):
         self._waiting = WaitingTimers(keys.keys)
         self._deleted: set[tuple[int, Any]] = set()
         self._heap: list[int] = []
-        self._is_sorted = True
         self._new: list[int] = []
         self._earliest_new = MAX_MS
-        self._looked_at = 0
         self._firing_until: int | None = None
-        self._meanwhile: list[tuple[int, _Entry]] = []
+        self._firing: dict[_Set, int] = {}
+        """What is still to fire in this advance, and the number of each."""
+        self._meanwhile: list[_Entry] = []
         self.number = number
+        self.changed: list[Any] = []
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
         if key not in self._index:
             self._keys.open(key)
+        if self._firing_until is not None and time_ms <= self._firing_until:
+            self._register_meanwhile((time_ms, key, namespace))
+            return
         by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
         timers = by_time.get(time_ms)
         if timers is None:
             timers = by_time[time_ms] = {}
-            self._new.append(time_ms)
+            self._expect(time_ms)
         elif owner in timers:
             return
-        self.number = timers[owner] = number = self.number + 1
-        if self._firing_until is not None and time_ms <= self._firing_until:
-            [group] = self._keys.groups_of([key])
-            heapq.heappush(self._meanwhile, (time_ms, (group, number, key, namespace)))
+        self.number = timers[owner] = self.number + 1
+        self.changed.append(key)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
@@ -139,36 +134,35 @@ class Timers(StoredTimers):
             timers.pop(owner, None)
         if namespace is None and self._waiting:
             self._deleted.add((time_ms, key))
+        self._firing.pop((time_ms, key, namespace), None)
+        self.changed.append(key)
 
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
+    def due(self, until_ms: int) -> Iterator[_Set]:
         """Fire: take out the timers at or before a time, in the order of their time over all keys.
 
         A timer that is set meanwhile, at or before that time, fires in the same advance; one that is deleted meanwhile
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        self._bring_up_waiting(until_ms)
-        meanwhile = self._meanwhile
-        times = self._taken(until_ms)
+        entries, meanwhile, firing = self._in_order(self._take(until_ms)), self._meanwhile, self._firing
+        for time_ms, _, number, key, namespace in entries:
+            firing.setdefault((time_ms, key, namespace), number)  # of one that was set again, what was set first counts
         self._firing_until = until_ms
         try:
-            for time_ms in times:
-                for timer in self._in_order(time_ms):
-                    while meanwhile and meanwhile[0] < (time_ms, timer):
-                        yield from self._fired(*heapq.heappop(meanwhile))
-                    _, number, key, namespace = timer
-                    by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
-                    timers = by_time[time_ms]
-                    if timers.get(owner) == number:
-                        del timers[owner]
-                        yield time_ms, key, namespace
+            for entry in entries:
+                while meanwhile and meanwhile[0] < entry:
+                    yield from self._fired(heapq.heappop(meanwhile))
+                time_ms, _, number, key, namespace = entry
+                timer = time_ms, key, namespace
+                if firing.get(timer) == number:
+                    del firing[timer]
+                    yield timer
             while meanwhile:
-                yield from self._fired(*heapq.heappop(meanwhile))
+                yield from self._fired(heapq.heappop(meanwhile))
         finally:
             self._firing_until = None
-        for time_ms in times:
-            self._at.pop(time_ms, None)
-            self._spaced_at.pop(time_ms, None)
+            firing.clear()
+            meanwhile.clear()
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
@@ -178,124 +172,114 @@ class Timers(StoredTimers):
             time_ms = heapq.heappop(heap)
             self._at.pop(time_ms, None)
             self._spaced_at.pop(time_ms, None)
-            self._is_sorted = False
         waiting, other = self._waiting.next_ms(self._deleted), self._keys.next_of_others(self._kind)
         return min((ms for ms in (heap[0] if heap else None, waiting, other) if ms is not None), default=None)
 
-    def all(self) -> list[tuple[int, Any, Hashable]]:
+    def all(self) -> list[_Set]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
-        self._bring_up_waiting(MAX_MS)
-        times = sorted({*self._at, *self._spaced_at})
-        return [(time_ms, key, namespace) for time_ms in times for _, _, key, namespace in self._in_order(time_ms)]
+        return [
+            *dict.fromkeys((time_ms, key, namespace) for time_ms, _, _, key, namespace in self._in_order(self.rows()))
+        ]
 
-    def take_in(self, keys: list[Any], first: int, columns: tuple[TimerColumns | None, TimerColumns | None]) -> None:
-        """Take note of the timers of a bucket that was read: those without namespaces, and those with.
-
-        ``first`` is where the first of its keys stands among those at hand.
-        """
+    def take_in(self, *columns: TimerColumns | None) -> None:
+        """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
         plain, spaced = columns
         if plain is not None:
-            self._waiting.add(first, plain)
+            self._waiting.add(plain)
         if spaced is not None:
-            self._bring_up(self._spaced_at, timers_of(keys, spaced))
+            self._keys.bring_up(np.frombuffer(spaced[0], PLACES))
+            for time_ms, owner, number in timers_of(self._keys.keys, spaced):
+                if time_ms not in self._spaced_at:
+                    self._spaced_at[time_ms] = {}
+                    self._expect(time_ms)
+                self._spaced_at[time_ms][owner] = number
 
-    def in_order(self, places: Numbers) -> tuple[TimersInOrder, TimersInOrder]:
-        """The timers without namespaces, and those with, given the places of all keys at hand."""
-        index = self._index
-        keys = list(chain.from_iterable(self._at.values()))
-        of_keys = places[np.fromiter(map(index.__getitem__, keys), np.int64, len(keys))]
-        owners = list(chain.from_iterable(self._spaced_at.values()))
-        of_owners = places[np.fromiter((index[key] for key, _ in owners), np.int64, len(owners))]
-        plain = [*self._waiting.rows(places, self._deleted), rows_of(self._at, of_keys)]
-        spaced = [rows_of(self._spaced_at, of_owners)]
-        return TimersInOrder(keys, plain), TimersInOrder(owners, spaced, has_namespaces=True)
+    def rows(self) -> _Parts:
+        """The timers of the keys at hand; one that was set again is there twice."""
+        return self._parts(self._at, self._spaced_at, self._waiting.rows(self._deleted))
 
     def clear(self) -> None:
         """Forget what is at hand."""
-        self._at.clear()
-        self._spaced_at.clear()
-        self._waiting.clear()
-        self._deleted.clear()
-        self._heap.clear()
-        self._is_sorted = True
-        self._new.clear()
-        self._earliest_new, self._looked_at = MAX_MS, 0
+        for of_timers in (self.changed, self._at, self._spaced_at, self._waiting, self._deleted, self._heap, self._new):
+            of_timers.clear()
+        self._earliest_new = MAX_MS
 
-    def _bring_up_waiting(self, until_ms: int) -> None:
-        """Have what waits, and is due at a time, at hand; what was deleted is gone."""
-        due = self._waiting.due(until_ms)
-        deleted = self._deleted
-        self._bring_up(self._at, (timer for timer in due if timer[:2] not in deleted) if deleted else due)
+    def _register_meanwhile(self, timer: _Set) -> None:
+        """Set a timer that is to fire in this advance."""
+        if timer in self._firing:
+            return
+        time_ms, key, namespace = timer
+        self.number = self._firing[timer] = self.number + 1
+        [group] = self._keys.groups(np.array([self._index[key]])).tolist()
+        heapq.heappush(self._meanwhile, (time_ms, group, self.number, key, namespace))
+        self.changed.append(key)
 
-    def _bring_up(self, by_time: ByTime, timers: Iterable[tuple[int, Any, int]]) -> None:
-        """Have timers at hand; what was set again meanwhile has the number of when it was set first."""
-        for time_ms, owner, number in timers:
-            of_time = by_time.get(time_ms)
-            if of_time is None:
-                by_time[time_ms] = {owner: number}
-                self._new.append(time_ms)
-            else:
-                of_time[owner] = number
-
-    def _in_order(self, time_ms: int) -> list[_Entry]:
-        """The timers of a time, in the order in which they fire."""
-        plain, spaced = self._at.get(time_ms, {}), self._spaced_at.get(time_ms, {})
-        if len(plain) < 2 and not spaced:
-            return [(0, number, key, None) for key, number in plain.items()]  # the only one: its group does not matter
-        groups_of = self._keys.groups_of
-        timers: list[_Entry] = list(zip(groups_of(plain), plain.values(), plain, repeat(None)))
-        keys, namespaces = zip(*spaced, strict=True) if spaced else ((), ())
-        timers += zip(groups_of(keys), spaced.values(), keys, namespaces, strict=True)
-        timers.sort()
-        return timers
-
-    def _fired(self, time_ms: int, timer: _Entry) -> Iterator[tuple[int, Any, Hashable]]:
+    def _fired(self, entry: _Entry) -> Iterator[_Set]:
         """A timer that was set meanwhile, if it was not deleted since."""
-        _, number, key, namespace = timer
-        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
-        timers = by_time[time_ms]
-        if timers.get(owner) == number:
-            del timers[owner]
+        time_ms, _, number, key, namespace = entry
+        if self._firing.get((time_ms, key, namespace)) == number:
+            del self._firing[time_ms, key, namespace]
             yield time_ms, key, namespace
 
-    def _is_due(self, until_ms: int) -> bool:
-        """Whether one of the times that wait unsorted is due."""
-        new = self._new
-        if len(new) > self._looked_at:
-            self._earliest_new = min([self._earliest_new, *new[self._looked_at :]])
-            self._looked_at = len(new)
-        return self._earliest_new <= until_ms
+    def _expect(self, time_ms: int) -> None:
+        """Take note of a time of which there is no timer at hand."""
+        self._new.append(time_ms)
+        self._earliest_new = min(self._earliest_new, time_ms)
+
+    def _take(self, until_ms: int) -> _Parts:
+        """Take out the timers at or before a time."""
+        if self._earliest_new <= until_ms:
+            self._settle()
+        plain: ByTime = {}
+        spaced: ByTime = {}
+        while self._heap and self._heap[0] <= until_ms:
+            time_ms = heapq.heappop(self._heap)
+            for by_time, taken in ((self._at, plain), (self._spaced_at, spaced)):
+                if time_ms in by_time:
+                    taken[time_ms] = by_time.pop(time_ms)
+        waiting = self._waiting.take(until_ms, self._deleted)
+        if len(waiting[0]):
+            self._keys.bring_up(waiting[0], has_changed=True)
+        parts = self._parts(plain, spaced, [waiting])
+        self.changed += [key for of_time in spaced.values() for key, _ in of_time]
+        return parts
+
+    def _parts(self, plain: ByTime, spaced: ByTime, waiting: Sequence[Rows]) -> _Parts:
+        """Timers at hand by time, and some that wait."""
+        keys, owners = (list(chain.from_iterable(by_time.values())) for by_time in (plain, spaced))
+        without = together([*waiting, rows_of(plain, self._places_of(keys))])
+        places = self._places_of([key for key, _ in owners])
+        return [(without, None), (rows_of(spaced, places), [namespace for _, namespace in owners])]
+
+    def _places_of(self, keys: list[Any]) -> Numbers:
+        return np.fromiter(map(self._index.__getitem__, keys), np.int64, len(keys))
+
+    def _in_order(self, parts: _Parts) -> list[_Entry]:
+        """Timers in the order in which they fire."""
+        places, times, numbers = together([rows for rows, _ in parts])
+        if not len(places):
+            return []
+        of_keys = self._keys.groups(places)
+        order = order_by(times, of_keys, numbers)
+        columns = (column[order].tolist() for column in (times, of_keys, numbers))
+        keys = map(self._keys.keys.__getitem__, places[order].tolist())
+        [(plain, _), (_, namespaces)] = parts
+        if not namespaces:
+            return list(zip(*columns, keys, repeat(None), strict=False))
+        of_all = [*repeat(None, len(plain[0])), *namespaces]
+        return list(zip(*columns, keys, map(of_all.__getitem__, order.tolist()), strict=True))
 
     def _settle(self) -> None:
         """Have the times that are new in the heap."""
-        heap, new = self._heap, self._new
-        if len(new) > len(heap) // _FEW:
-            heap += new
-            heap.sort()
-            self._is_sorted = True
+        if len(self._new) > len(self._heap):
+            self._heap += self._new
+            heapq.heapify(self._heap)
         else:
-            for time_ms in new:
-                heapq.heappush(heap, time_ms)
-            self._is_sorted = self._is_sorted and not new
-        self._new = []
-        self._earliest_new, self._looked_at = MAX_MS, 0
-
-    def _taken(self, until_ms: int) -> list[int]:
-        """The times that are due, in their order: taken out of the heap."""
-        if self._is_due(until_ms):
-            self._settle()
-        heap = self._heap
-        count = bisect_right(heap, until_ms) if self._is_sorted else 0
-        if count > _MANY:
-            ready = heap[:count]
-            del heap[:count]
-            return ready
-        ready = []
-        while heap and heap[0] <= until_ms:
-            ready.append(heapq.heappop(heap))
-            self._is_sorted = False
-        return ready
+            for time_ms in self._new:
+                heapq.heappush(self._heap, time_ms)
+        self._new.clear()
+        self._earliest_new = MAX_MS
 
 
 class BatchTimers(Timers):
@@ -318,7 +302,7 @@ class BatchTimers(Timers):
         if not self._is_quiesced:
             super().register(time_ms, key, namespace)
 
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, Hashable]]:
+    def due(self, until_ms: int) -> Iterator[_Set]:
         """Fire: take out the timers at or before a time, in the order of their time over all keys."""
         for timers in self.kinds:
             timers._is_quiesced = True
@@ -342,7 +326,7 @@ def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Se
 
 
 class WaitingTimers:
-    """Timers without a namespace of the buckets that were read, each taken out once, when it is due.
+    """Timers without a namespace of the keys at hand, each taken out once, when it is due.
 
     Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
     again, would cost as much as to fire it.
@@ -350,7 +334,7 @@ class WaitingTimers:
 
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
-        self._new: list[tuple[int, TimerColumns]] = []
+        self._new: list[TimerColumns] = []
         self._runs: list[tuple[int, int, _Run]] = []
         """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
         self._count = 0
@@ -359,23 +343,19 @@ class WaitingTimers:
         """Whether there may be any."""
         return bool(self._new or self._runs)
 
-    def add(self, first: int, columns: TimerColumns) -> None:
-        """Have the timers of one more bucket wait; ``first`` is the place of its first key among all keys."""
-        self._new.append((first, columns))
+    def add(self, columns: TimerColumns) -> None:
+        """Have some more timers wait, whose keys have places among those at hand."""
+        self._new.append(columns)
 
-    def due(self, until_ms: int) -> Iterator[tuple[int, Any, int]]:
-        """Take out those at or before a time, with their numbers."""
-        for places, times, numbers in self.take(until_ms):
-            keys = map(self._keys.__getitem__, places.tolist())
-            yield from zip(times.tolist(), keys, numbers.tolist(), strict=True)
-
-    def take(self, until_ms: int) -> Iterator[Rows]:
-        """Take out those at or before a time, as columns, in no order."""
+    def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> Rows:
+        """Take out those at or before a time, in no order; those that were deleted are gone."""
         self._settle()
+        rows = []
         while self._runs and self._runs[0][0] <= until_ms:
             _, _, run = heapq.heappop(self._runs)
-            yield run.take(until_ms)
+            rows.append(run.take(until_ms))
             self._push(run, run.next_ms(()))
+        return _without(deleted, together(rows), self._keys)
 
     def delete(self, places: Numbers, times: Numbers) -> None:
         """Take timers out, given the places of their keys and their times."""
@@ -398,10 +378,10 @@ class WaitingTimers:
             self._push(run, next_ms)
         return None
 
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> list[Rows]:
-        """Return the timers that still wait, given the places of all keys."""
+    def rows(self, deleted: Collection[Timer]) -> list[Rows]:
+        """The timers that still wait, but for those that were deleted."""
         self._settle()
-        return [run.rows(places, deleted) for _, _, run in self._runs]
+        return [_without(deleted, run.rows(), self._keys) for _, _, run in self._runs]
 
     def clear(self) -> None:
         """Forget them."""
@@ -420,55 +400,53 @@ class WaitingTimers:
             heapq.heappush(self._runs, (next_ms, self._count, run))
 
 
-class TimersInOrder:
-    """The timers of those keys that have a place, by place; those of a key in the order of time.
+def by_bucket(
+    rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers
+) -> tuple[list[TimerColumns | None], Numbers]:
+    """The timers of each bucket by the places of their keys, those of a key in the order of time; and how many.
 
-    One beyond the end of time, or before its beginning, is set for there.
+    Args:
+        rows: the timers of the keys at hand. One that was set again is there twice: what was set first counts.
+        namespaces: those of the timers, if they have any, each of which is there once.
+        places: the place of each key at hand; `NO_PLACE` for one that is left out.
+        bounds: between which places each bucket lies.
     """
+    owners, times, numbers = rows
+    if not len(owners):
+        return [None] * (len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
+    at = places[owners]
+    order = order_by(at, times, numbers) if namespaces is not None else order_by(at, times)
+    order = order[np.count_nonzero(at == NO_PLACE) :]
+    at, times, numbers = at[order], times[order], numbers[order]
+    if namespaces is None and len(order):
+        first = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (times[1:] != times[:-1])))
+        at, times, numbers = at[first], times[first], np.minimum.reduceat(numbers, first)
+    cuts = np.searchsorted(at, bounds)
+    counts = np.diff(cuts)
+    at = (at - np.repeat(bounds[:-1], counts)).astype(PLACES)
+    found: list[TimerColumns | None] = []
+    for begin, end in pairwise(cuts.tolist()):
+        spaces = None if namespaces is None else [namespaces[i] for i in order[begin:end].tolist()]
+        own, of_times, of_numbers = (column[begin:end].tobytes() for column in (at, times, numbers))
+        found.append((own, of_times, of_numbers, spaces) if begin < end else None)
+    return found, counts
 
-    def __init__(self, owners: Sequence[Any], rows: Sequence[Rows], *, has_namespaces: bool = False) -> None:
-        found, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
-        order = order_by(found, times, numbers) if has_namespaces else order_by(found, times)
-        order = order[np.count_nonzero(found == NO_PLACE) :]
-        self.places, self._times, self._numbers = found[order], times[order], numbers[order]
-        if not has_namespaces and len(order):  # one that was set again is there twice: what was set first counts
-            places, at = self.places, self._times
-            first = np.flatnonzero(np.append(True, (places[1:] != places[:-1]) | (at[1:] != at[:-1])))
-            self.places, self._times = places[first], at[first]
-            self._numbers = np.minimum.reduceat(self._numbers, first)
-        self._namespaces = [owners[i][1] for i in order.tolist()] if has_namespaces else None
-        self._cuts: list[int] = []
-        self._columns = (b"", b"", b"")
-        self.earliest: dict[int, int] = {}
 
-    def keep(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
-        """Leave out some places, of which none has a timer."""
-        self.places = (np.cumsum(those) - 1)[self.places]
-
-    def cut(self, bounds: Numbers) -> None:
-        """Cut it where a bucket ends, and find the earliest time of each that has any."""
-        cuts = np.searchsorted(self.places, bounds)
-        counts = np.diff(cuts)
-        places = (self.places - np.repeat(bounds[:-1], counts)).astype(PLACES)
-        self._cuts = cuts.tolist()
-        self._columns = places.tobytes(), self._times.tobytes(), self._numbers.tobytes()
-        have_any = np.flatnonzero(counts)
-        earliest = np.minimum.reduceat(self._times, cuts[have_any]) if len(have_any) else have_any
-        self.earliest = dict(zip(have_any.tolist(), earliest.tolist(), strict=True))
-
-    def between(self, i: int) -> TimerColumns | None:
-        """The columns of one bucket; None if it has no timers."""
-        begin, end = self._cuts[i], self._cuts[i + 1]
-        if begin == end:
-            return None
-        places, times, numbers = self._columns
-        namespaces = None if self._namespaces is None else self._namespaces[begin:end]
-        of_places, of_times = (slice(begin * size, end * size) for size in (PLACES.itemsize, NUMBERS.itemsize))
-        return places[of_places], times[of_times], numbers[of_times], namespaces
+def together(rows: Sequence[Rows]) -> Rows:
+    """Several timers in one."""
+    if len(rows) < 2:
+        return rows[0] if rows else _NO_ROWS
+    places, times, numbers = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+    return places, times, numbers
 
 
 def rows_of(by_time: ByTime, places: Numbers) -> Rows:
-    """Timers that are at hand by time, given the places of their keys, one after the other."""
+    """Timers that are at hand by time, given the places of their keys, one after the other.
+
+    One beyond the end of time, or before its beginning, is set for there.
+    """
+    if not by_time:
+        return _NO_ROWS
     parts = by_time.values()
     try:
         times = np.fromiter(by_time, NUMBERS, len(by_time))
@@ -478,18 +456,17 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
     return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
 
 
-def earliest_of(columns: Iterable[TimerColumns | None]) -> int | None:
-    """The earliest time of some timers, in milliseconds; None if there are none."""
-    times = (np.frombuffer(part[1], NUMBERS) for part in columns if part is not None)
-    return min((int(part.min()) for part in times), default=None)
+def rows_of_columns(columns: TimerColumns) -> Rows:
+    """Timers whose keys have places among those at hand."""
+    places, times, numbers, _ = columns
+    return (
+        np.frombuffer(places, PLACES).astype(np.int64),
+        np.frombuffer(times, NUMBERS),
+        np.frombuffer(numbers, NUMBERS),
+    )
 
 
-def count_of(columns: Iterable[TimerColumns | None]) -> int:
-    """How many timers there are in some columns."""
-    return sum(len(part[0]) // PLACES.itemsize for part in columns if part is not None)
-
-
-def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
+def timers_of(keys: Sequence[Any], columns: TimerColumns) -> Iterator[tuple[int, Any, int]]:
     """Time, owner and number of each timer of a bucket with some keys; the owner is a key, or one with a namespace."""
     places, times, numbers, namespaces = columns
     of_keys = map(keys.__getitem__, np.frombuffer(places, PLACES).tolist())
@@ -497,12 +474,27 @@ def timers_of(keys: list[Any], columns: TimerColumns) -> Iterator[tuple[int, Any
     return zip(np.frombuffer(times, NUMBERS).tolist(), owners, np.frombuffer(numbers, NUMBERS).tolist(), strict=True)
 
 
-def placed(columns: TimerColumns | None, places: Numbers) -> TimerColumns | None:
-    """Return the timers with other places of their keys, each that of its number."""
-    if columns is None:
+def joined(parts: Sequence[TimerColumns | None], firsts: Numbers, places: Numbers) -> TimerColumns | None:
+    """The timers of several buckets in one; None if there are none.
+
+    Args:
+        parts: those of each bucket.
+        firsts: where in `places` the keys of each bucket begin.
+        places: the place that each key gets; the timers of a key that gets `NO_PLACE` are left out.
+    """
+    found = [part for part in parts if part is not None]
+    if not found:
         return None
-    found, times, numbers, namespaces = columns
-    return places[np.frombuffer(found, PLACES)].astype(PLACES).tobytes(), times, numbers, namespaces
+    counts = [0 if part is None else len(part[0]) // PLACES.itemsize for part in parts]
+    at = np.frombuffer(b"".join(part[0] for part in found), PLACES) + np.repeat(firsts, counts)
+    owners, times, numbers = places[at], b"".join(part[1] for part in found), b"".join(part[2] for part in found)
+    spaces = None if found[0][3] is None else [space for part in found for space in part[3] or ()]
+    stays = owners != NO_PLACE
+    if not stays.all():
+        owners = owners[stays]
+        times, numbers = (np.frombuffer(column, NUMBERS)[stays].tobytes() for column in (times, numbers))
+        spaces = None if spaces is None else list(compress(spaces, stays.tolist()))
+    return (owners.astype(PLACES).tobytes(), times, numbers, spaces) if len(owners) else None
 
 
 def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Numbers) -> np.ndarray[Any, Any]:
@@ -517,19 +509,11 @@ def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Num
 
 
 class _Run:
-    """The timers of the buckets that were read together."""
+    """Timers that came to wait together."""
 
-    def __init__(self, keys: list[Any], buckets: list[tuple[int, TimerColumns]]) -> None:
+    def __init__(self, keys: list[Any], columns: Sequence[TimerColumns]) -> None:
         self._keys = keys
-        places = b"".join(columns[0] for _, columns in buckets)
-        times = b"".join(columns[1] for _, columns in buckets)
-        numbers = b"".join(columns[2] for _, columns in buckets)
-        counts = [len(columns[0]) // PLACES.itemsize for _, columns in buckets]
-        self._owners: Numbers = np.frombuffer(places, PLACES) + np.repeat(
-            np.array([first for first, _ in buckets]), counts
-        )
-        self._times: Numbers = np.frombuffer(times, NUMBERS)
-        self._numbers: Numbers = np.frombuffer(numbers, NUMBERS)
+        self._owners, self._times, self._numbers = together(list(map(rows_of_columns, columns)))
         self._takes = 0
         self._is_sorted = False
         self._at = 0
@@ -570,13 +554,8 @@ class _Run:
             self._at += 1
         return None
 
-    def rows(self, places: Numbers, deleted: Collection[Timer]) -> Rows:
-        owners, times, numbers = (part[self._at :] for part in (self._owners, self._times, self._numbers))
-        found = places[owners]
-        if deleted:
-            timers = zip(times.tolist(), map(self._keys.__getitem__, owners.tolist()), strict=True)
-            found[np.fromiter((timer in deleted for timer in timers), bool, len(found))] = NO_PLACE
-        return found, times, numbers
+    def rows(self) -> Rows:
+        return self._owners[self._at :], self._times[self._at :], self._numbers[self._at :]
 
     def _sort(self) -> None:
         if not self._is_sorted:
@@ -586,3 +565,13 @@ class _Run:
     def _keep(self, those: Any) -> None:
         self._owners, self._times, self._numbers = self._owners[those], self._times[those], self._numbers[those]
         self._at = 0
+
+
+def _without(deleted: Collection[Timer], rows: Rows, keys: list[Any]) -> Rows:
+    """Those timers that were not deleted."""
+    owners, times, numbers = rows
+    if not deleted or not len(owners):
+        return rows
+    timers = zip(times.tolist(), map(keys.__getitem__, owners.tolist()), strict=True)
+    stays = np.fromiter((timer not in deleted for timer in timers), bool, len(owners))
+    return owners[stays], times[stays], numbers[stays]

@@ -10,7 +10,7 @@ from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_ro
 from eventide.runtime.columnar.stores import NUMBER, KeyedTable, PaneStore, PaneTree
 from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore
 
 
 def sums(table):

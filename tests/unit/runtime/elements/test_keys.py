@@ -22,7 +22,7 @@ from eventide.common import Duration, Row, Types
 from eventide.datastream.window import GlobalWindow, TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.elements.keys import hashes_of_columns, key_column, key_group, owners, stable_hash, subtask_of
-from eventide.runtime.state.bucket import addresses
+from eventide.runtime.state.bucket_store import addresses
 
 CEST = dt.timezone(dt.timedelta(hours=2))
 Pair = namedtuple("Pair", "a b")

@@ -27,7 +27,8 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, high
 from eventide.runtime.process.rolling_columns import Groups, RollingSpec
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, Bucket, BucketStore
+from eventide.runtime.state.bucket import TIMES, read_living
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
 from eventide.testing import local_environment
@@ -209,7 +210,7 @@ def sizes(backend):
     index = json.loads(backend.values["buckets"])
     store = BucketStore(backend, 1, TIMES)
     contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
-    entries = sum(len(Bucket.from_bytes(content).keys) for content in contents)
+    entries = sum(len(places) for content in contents for _, places in read_living(content))
     return (index["entries"], index["bytes"]), (entries, sum(map(len, contents)))
 
 
@@ -229,8 +230,9 @@ def test_pages_grow_and_shrink_and_lose_no_key(batches):
     assert all_state(backend) == {number: shown(Row(k=number, n=n)) for number, n in expected.items()}
 
 
-def test_the_small_buckets_of_an_earlier_program_become_pages():
+def test_the_small_buckets_of_an_earlier_program_become_pages(monkeypatch):
     backend, total = CountingBackend(), Accumulates(operator.add, "n")
+    monkeypatch.setattr(KeyedState.__init__, "__defaults__", (1_024,))
     run(planned(ProcessOperation, total, PAIR, BY_K), backend, pairs(range(4_000)), BY_K)
     small = len([name for name in backend.values if name.startswith("bucket/")])
     _, held, metrics = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(range(4_000)), BY_K)

@@ -8,8 +8,10 @@ from eventide.errors import StateError
 from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import Pickled, address
+from eventide.runtime.state.bucket import Pickled
+from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.keyed import KeyedState
+from support.buckets import address
 from support.counting_backend import CountingBackend
 
 
@@ -242,7 +244,152 @@ def test_what_nobody_looks_at_stays_pickled():
     for key in "ab":
         keyed.write(key, None, "n", [key])
     keyed = reloaded(keyed, backend)
+    keyed.open_all("ab")
     keyed.read("a", None, "n")
     assert [type(value) for value in keyed.values["n"].values()] == [list, Pickled]
     keyed.write("c", None, "n", ["c"])
     assert reloaded(keyed, backend).all_entries() == {(key, None): {"n": [key]} for key in "abc"}
+
+
+MANY = 2_000
+
+
+def with_many_keys(names=("n",)):
+    """A state whose keys have all been touched at once, so that its buckets have hundreds of them."""
+    backend = CountingBackend()
+    for times in (0, 1):
+        keyed = KeyedState(backend, 8, bucket_bytes=16_384)
+        keyed.open_all(range(MANY))
+        for key in range(MANY):
+            for name in names:
+                keyed.write(key, None, name, key * times)
+            keyed.event_timers.register(1_000 + key, key, None)
+        keyed.flush()
+    backend.calls.clear()
+    return backend
+
+
+def written(backend):
+    """What was written since the last call: how many bytes under which names."""
+    names = [name for what, name in backend.calls if what == "put"]
+    backend.calls.clear()
+    return {name: len(backend.values[name]) for name in names}
+
+
+def test_few_changed_keys_lie_beside_their_bucket_until_they_are_many():
+    backend, expected = with_many_keys(), dict.fromkeys(range(MANY), 0) | {key: key for key in range(MANY)}
+    own = {name: len(value) for name, value in backend.values.items() if name.startswith("bucket/")}
+    assert min(own.values()) > 3_000
+    beside = total = 0
+    for micro_batch in range(300):
+        keyed, key = KeyedState(backend, 8, bucket_bytes=16_384), micro_batch * 7 % 200
+        assert keyed.read(key, None, "n") == expected[key]
+        expected[key] = -micro_batch - 1
+        keyed.write(key, None, "n", expected[key])
+        backend.calls.clear()
+        keyed.flush()
+        sizes = written(backend)
+        total += sum(sizes.values())
+        beside += any(name.endswith("/changes") for name in sizes)
+    assert 200 < beside < 300
+    assert total < 300 * min(own.values()) / 4
+    entries = KeyedState(backend, 8).all_entries()
+    assert {key: entries[key, None]["n"] for key in range(MANY)} == expected
+
+
+def test_keys_that_lose_all_or_are_new_beside_a_bucket_are_counted_and_found():
+    backend = with_many_keys()
+    keyed = KeyedState(backend, 8)
+    keyed.take(7, None, "n")
+    keyed.event_timers.delete(1_007, 7, None)
+    keyed.write("new", None, "n", 1)
+    keyed.flush()
+    assert sum(name.endswith("/changes") for name in written(backend)) == 2
+    keyed = KeyedState(backend, 8)
+    assert keyed.held() == {"numKeys": MANY, "numTimers": MANY - 1}
+    assert [keyed.read(key, None, "n") for key in (7, 8, "new")] == [None, 8, 1]
+    assert [key for _, key, _ in keyed.event_timers.due(1_008)] == [0, 1, 2, 3, 4, 5, 6, 8]
+    keyed.write(7, None, "n", "again")
+    keyed.take("new", None, "n")
+    keyed.flush()
+    keyed = KeyedState(backend, 8)
+    assert keyed.held() == {"numKeys": MANY, "numTimers": MANY - 9}
+    assert [keyed.read(key, None, "n") for key in (7, 8, "new")] == ["again", 8, None]
+
+
+def test_a_due_timer_brings_up_its_key_alone_and_the_next_one_is_known():
+    backend = with_many_keys()
+    keyed = KeyedState(backend, 8)
+    assert [key for _, key, _ in keyed.event_timers.due(1_002)] == [0, 1, 2]
+    assert sorted(keyed.index) == [0, 1, 2]
+    assert len(keyed.keys) > 100
+    assert keyed.event_timers.next_ms() == 1_003
+    keyed.event_timers.register(1_001, 77, None)
+    assert keyed.event_timers.next_ms() == 1_001
+    keyed.flush()
+    assert KeyedState(backend, 8).event_timers.next_ms() == 1_001
+
+
+def test_what_expires_beside_a_bucket_goes_when_its_time_has_come():
+    backend, name, until = CountingBackend(), f"global:n{SUFFIX}", {key: 10_000 + key for key in range(MANY)}
+    for value in "ab":
+        keyed = KeyedState(backend, 8, bucket_bytes=16_384)
+        keyed.open_all(range(MANY))
+        for key, time_ms in until.items():
+            keyed.write(key, None, name, (10_000, ONE, (time_ms - 10_000, value)))
+        keyed.flush()
+    backend.calls.clear()
+    for key, time_ms in [(5, 9_000), (6, 90_000), (1_999, 20_000)]:
+        until[key] = time_ms
+        keyed = KeyedState(backend, 8)
+        keyed.write(key, None, name, (10_000, ONE, (time_ms - 10_000, "used")))
+        keyed.expire(0, used=True)
+        keyed.flush()
+        assert any(name.endswith("/changes") for name in written(backend))
+    for clock_ms in (8_999, 9_000, 10_500, 10_501, 11_998, 20_000, 90_000):
+        keyed = KeyedState(backend, 8)
+        keyed.expire(clock_ms, used=False)
+        keyed.flush()
+        left = {key for key, time_ms in until.items() if time_ms > clock_ms}
+        assert {key for key, _ in KeyedState(backend, 8).all_entries()} == left
+    assert backend.values == {}
+
+
+def test_buckets_that_are_touched_one_key_each_are_split_and_put_together_when_all_are_touched(monkeypatch):
+    backend = CountingBackend()
+    for key in range(1_000):
+        keyed = KeyedState(backend, 8)
+        keyed.write(key, None, "n", [key])
+        keyed.flush()
+    small = KeyedState(backend, 8)._store.count
+    keyed = KeyedState(backend, 8)
+    keyed.open_all(range(1_000))
+    for key in range(1_000):
+        keyed.read(key, None, "n").append(1)
+    keyed.flush()
+    assert small > 4 * KeyedState(backend, 8)._store.count
+    assert KeyedState(backend, 8).all_entries() == {(key, None): {"n": [key, 1]} for key in range(1_000)}
+
+
+def test_the_small_buckets_of_new_keys_and_of_earlier_versions_become_large_when_most_are_touched():
+    backend = CountingBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.open_all(range(MANY))
+    for key in range(MANY):
+        keyed.write(key, "w", "n", [key])
+        keyed.event_timers.register(1_000 + key, key, "w")
+    keyed.flush()
+    small = keyed._store.count
+    keyed = KeyedState(backend, 8)
+    assert keyed.read(7, "w", "n") == [7]
+    keyed.write(7, "w", "n", [-7])
+    keyed.flush()
+    assert small <= keyed._store.count < 1.1 * small
+    keyed = KeyedState(backend, 8)
+    assert [key for _, key, _ in keyed.event_timers.due(1_000 + MANY // 2)] == [*range(MANY // 2 + 1)]
+    keyed.flush()
+    assert small / 4 > keyed._store.count > 1
+    entries = {(key, "w"): {"n": [key]} for key in range(MANY)} | {(7, "w"): {"n": [-7]}}
+    keyed = KeyedState(backend, 8)
+    assert keyed.all_entries() == entries
+    assert [key for _, key, _ in keyed.event_timers.all()] == [*range(MANY // 2 + 1, MANY)]

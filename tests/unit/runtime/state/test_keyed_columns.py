@@ -1,5 +1,7 @@
 """State of many keys at once lies where that of single keys does, whatever size their buckets have."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 
@@ -66,3 +68,25 @@ def test_a_timer_that_is_deleted_or_set_again_while_others_fire_follows_that():
             timers.register(places[:1], np.array([0]))
     assert fired == [[("a", 1), ("b", 1)], [("a", 0), ("b", 2)], [("a", 3), ("b", 3)]]
     assert timers.next_ms() == 11
+
+
+def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():
+    backend = MemoryBackend()
+    state, places = in_columns(backend)
+    state.put("n", places, pa.array(range(len(KEYS))), Types.LONG())
+    state.flush()
+    state, places = in_columns(backend, KEYS[7:9])
+    state.put("n", places, pa.array([-7, -8]), Types.LONG())
+    state.flush()
+    beside = [name for name in backend.values if name.endswith("/changes")]
+    index = json.loads(backend.values["buckets"])
+    assert len(beside) in (1, 2)
+    backend.values["buckets"] = json.dumps(index | {"changes": len(beside)}).encode()
+    for _ in range(2):
+        state, places = in_columns(backend)
+        found = state.get("n", places, Types.LONG()).to_pylist()
+        assert found == [*range(7), -7, -8, *range(9, len(KEYS))]
+        state.touch(places)
+        state.flush()
+    assert not [name for name in backend.values if name.endswith("/changes")]
+    assert "changes" not in json.loads(backend.values["buckets"])

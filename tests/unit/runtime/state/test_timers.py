@@ -5,9 +5,9 @@ import pytest
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.keys import key_group, stable_hash
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import address
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import _Run
+from support.buckets import address
 from support.counting_backend import CountingBackend
 
 

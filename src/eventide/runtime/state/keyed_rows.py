@@ -1,0 +1,394 @@
+"""The keys of a subtask whose buckets were read, as rows: what state of objects and of columns have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from eventide.runtime.elements.elements import without_collection
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.metrics import KEYS, TIMERS
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
+from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
+from eventide.runtime.state.declared import DeclaredTypes
+from eventide.runtime.state.expiring import SUFFIX
+from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
+from eventide.runtime.state.pages import PageTypes
+from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.timers import (
+    NO_PLACE,
+    Numbers,
+    Rows,
+    TimerColumns,
+    Timers,
+    by_bucket,
+    joined,
+    rows_of_columns,
+)
+
+Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+Name: TypeAlias = tuple[str, Any]
+"""The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
+
+TimersOfBucket: TypeAlias = Sequence[tuple[TimerColumns | None, ...]]
+"""The timers of each kind: those without a namespace; and those with one, where there may be any."""
+
+Plan: TypeAlias = tuple[int, bool, TimersOfBucket, Times]
+"""A bucket that is written: its number, whether these are changes, its timers, and the earliest time of each kind."""
+
+_LARGEST_PART = 8
+"""Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
+_LEAST = 2_048
+"""A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
+
+NEVER = np.iinfo(np.int64).max
+
+
+class Part(NamedTuple):
+    """A bucket as it was read, or its changes.
+
+    Attributes:
+        names: those of its values.
+        rows: its keys, with their hashes and values.
+        length: how many keys it has.
+        timers: those of its keys.
+        size: how many bytes it has.
+        expiry: when the first of its values expires, in milliseconds, or a time before that; None for never.
+        types: those of a page.
+        is_own: whether it has the form in which it is written, so that changes can lie beside it.
+    """
+
+    names: tuple[Name, ...]
+    rows: Any
+    length: int
+    timers: TimersOfBucket
+    size: int
+    expiry: int | None
+    types: PageTypes | None = None
+    is_own: bool = True
+
+
+_Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
+
+
+class Values(Generic[_Column]):
+    """The values at hand of one name and kind, and where among them the one of each key is."""
+
+    def __init__(self, stored: _Column, keys: int) -> None:
+        self._stored = stored
+        self.where = GrowingArray(np.int64)
+        self.where.extend(NO_PLACE, keys)
+
+    def set(self, places: Numbers, values: Any) -> None:
+        """Give the keys at some places values, the last one that is given; null stands for none."""
+        self.where.array[places] = self._stored.extend(values)
+
+    def at(self, places: Numbers) -> Any:
+        """The values of the keys at some places."""
+        return self._stored.take(self.where.array[places])
+
+    def owners(self) -> Numbers:
+        """The places of the keys that have a value."""
+        return np.flatnonzero(self.where.array != NO_PLACE)
+
+
+class KeyedRows(ABC, Generic[_Column]):
+    """The keys whose buckets were read, with their values by name and their timers, and what has become of them.
+
+    A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
+    it, until all that was written so would have been enough to write the bucket.
+    """
+
+    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int) -> None:
+        self._backend = backend
+        self._max_parallelism = max_parallelism
+        self._declared = DeclaredTypes(backend)
+        self._store = BucketStore(backend, bucket_bytes, TIMES, small_bytes)
+        self._timers: Sequence[Timers | TimerArrays] = ()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Have nothing at hand."""
+        self._count = self._store.count  # of the buckets as they are stored, while more of them are made
+        self._stored: dict[int, Stored] = {}
+        self._looked_through: set[int] = set()
+        self._new = 0
+        self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
+        self._index = HashIndex()
+        self._values: dict[Name, Values[_Column]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are at hand."""
+        return len(self._hashes.array)
+
+    @abstractmethod
+    def _read(self, content: bytes) -> list[Part]:
+        """A bucket, and its changes, if there are any."""
+
+    @abstractmethod
+    def _column(self, kind: Any) -> _Column:
+        """A column for values of a kind."""
+
+    @abstractmethod
+    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
+        """The hashes, the columns of the keys, and the values by name, with their rows, of parts of the same names."""
+
+    @abstractmethod
+    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
+        """Have keys at hand: those of some columns, or all."""
+
+    @abstractmethod
+    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
+        """The content of each bucket that is planned; the keys at `rows` that lie between its bounds are in it."""
+
+    @abstractmethod
+    def _expiries(self, values: Values[_Column], owners: Numbers) -> Iterable[int | None]:
+        """When each of some values expires, in milliseconds; None for never."""
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
+            np.int64
+        )
+        return groups
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time."""
+        self._have(self._store.schedules[kind].due(until_ms))
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        return self._store.schedules[kind].next_but(self._stored)
+
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are, as far as that is known without reading; asked after a flush."""
+        timers = self._store.timers
+        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+
+    def _find(self, hashes: Hashes) -> Numbers:
+        """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
+        store = self._store
+        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
+        are_most = 2 * len(wanted) > store.count > 2 * store.fitting  # and would better be fewer
+        self._have(range(store.count) if are_most else wanted)
+        return self._index.find(hashes)
+
+    def _twins(self, key_hash: np.uint64) -> list[int]:
+        """The places of all keys of a hash, of which another key was found."""
+        self._index.has_twins = True
+        places: list[int] = np.flatnonzero(self._hashes.array == key_hash).tolist()
+        return places
+
+    def _values_of(self, name: Name) -> Values[_Column]:
+        if name not in self._values:
+            self._values[name] = Values(self._column(name[1]), len(self))
+        return self._values[name]
+
+    def _expiring(self) -> list[tuple[str, Values[_Column]]]:
+        return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
+
+    def _add(self, hashes: Hashes, keys: Sequence[Any], those: Flags | None = None) -> None:
+        """Have keys at hand that have nothing yet, given the columns of all of which they are some."""
+        count = len(hashes)
+        self._index.add(hashes, len(self))
+        self._hashes.extend(hashes, count)
+        self._add_keys(keys, those)
+        for flags in (self._has_changed, self._is_beside):
+            flags.extend(False, count)
+        for values in self._values.values():
+            values.where.extend(NO_PLACE, count)
+
+    def _have(self, buckets: Iterable[int]) -> None:
+        new = sorted(number for number in buckets if number not in self._stored)
+        if not new:
+            return
+        with without_collection():
+            found = self._store.get_many(new)
+            read = [[] if (content := found[number]) is None else self._read(content) for number in new]
+            first = len(self)
+            own = self._take_in([parts[0] for parts in read if parts])
+            changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
+            is_beside = self._is_beside.array
+            taken = (
+                [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
+            )
+            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes]))
+
+    def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
+        """Have the keys of buckets at hand; or of their changes, in place of what they replace.
+
+        Returns:
+            Parts of the same names, and the places of their keys.
+        """
+        alike = defaultdict[tuple[Name, ...], list[Part]](list)
+        for part in parts:
+            alike[part.names].append(part)
+        found = []
+        for names, some in alike.items():
+            hashes, keys, columns = self._joined(names, some)
+            places = self._index.find(hashes) if are_changes else np.full(len(hashes), NO_PLACE)
+            is_new = places == NO_PLACE
+            places[is_new] = np.arange(len(self), len(self) + np.count_nonzero(is_new))
+            self._add(hashes[is_new], keys, is_new if are_changes else None)
+            if are_changes:
+                self._is_beside.array[places] = True
+                for values in self._values.values():
+                    values.where.array[places] = NO_PLACE
+            for name, (rows, values_of_rows) in zip(names, columns, strict=True):
+                self._values_of(name).set(places[rows], values_of_rows)
+            found.append((some, places))
+        return found
+
+    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[Rows]]:
+        """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
+        found: list[list[Rows]] = [[] for _ in self._timers]
+        for parts, places in taken:
+            firsts = np.array([0, *accumulate(part.length for part in parts[:-1])])
+            for kind, timers in enumerate(self._timers):
+                groups = zip(*(part.timers[kind] for part in parts), strict=True)
+                columns = [joined(group, firsts, places) for group in groups]
+                timers.take_in(*columns)
+                found[kind] += [rows_of_columns(group) for group in columns if group is not None]
+        return found
+
+    def _note_stored(
+        self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
+    ) -> None:
+        """Take note of how buckets are stored whose keys are at hand from one place on, with these timers."""
+        count, slots = len(new), np.zeros(len(self), np.int64)
+        slots[first:] = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
+        is_living = self._have_anything(timers) | ~self._is_beside.array
+        entries = np.bincount(slots[first:][is_living[first:]], minlength=count)
+        counts = np.zeros(count, np.int64)
+        for owners, _, _ in chain.from_iterable(timers):
+            counts += np.bincount(slots[owners], minlength=count)
+        earliest = _earliest(timers, slots, count)
+        event_times, clock_times = earliest.tolist()
+        facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
+        for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
+            if not parts:
+                self._stored[number] = NOTHING
+                continue
+            own, size, expiry = parts[0], parts[0].size, parts[0].expiry
+            for part in parts[1:]:
+                size += part.size
+                expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
+            own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
+            due = _times(event_ms, clock_ms, expiry)
+            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
+
+    def _have_anything(self, timers: Sequence[Sequence[Rows]]) -> Flags:
+        """Which of the keys at hand have a value, or one of some timers."""
+        found = np.zeros(len(self), bool)
+        for values in self._values.values():
+            found |= values.where.array != NO_PLACE
+        for owners, _, _ in chain.from_iterable(timers):
+            found[owners] = True
+        return found
+
+    def _flush(self) -> None:
+        """Write back what has changed."""
+        if self._looked_through:  # written as a whole, so that they say when something expires
+            numbers = addresses(self._hashes.array, self._store.count)
+            self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
+        changed = self._hashes.array[self._has_changed.array]
+        if len(changed):
+            self._store.follow(len(changed) - self._new, len(self._stored))
+            numbers = np.unique(addresses(changed, self._store.count)).tolist()
+            self._store.write(numbers, self._stored, self._have, self._made)
+        for number in self._looked_through:
+            self._store.schedules[EXPIRY].set(number, self._stored[number].earliest[EXPIRY])
+        self._store.numbers = [timers.number for timers in self._timers]
+        self._store.flush()
+        self._declared.flush()
+        self._forget()
+
+    def _made(self, buckets: Sequence[int], is_whole: bool) -> dict[int, Made]:
+        """Some buckets, in their order, as they are to be stored; as a whole, if their keys may come from others."""
+        count = len(buckets)
+        numbers = addresses(self._hashes.array, self._store.count)
+        slot_of = np.full(max(self._store.count, buckets[-1] + 1), count)  # for buckets that are not asked for
+        slot_of[buckets] = np.arange(count)
+        slots = slot_of[numbers]
+        groups = [of_kind.rows() for of_kind in self._timers]
+        timers = [[rows for rows, _ in of_kind] for of_kind in groups]
+        is_living = self._have_anything(timers)
+        is_change = self._has_changed.array | self._is_beside.array
+        are_beside = np.zeros(count + 1, bool)
+        if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
+            own, own_bytes = np.array([self._stored[number][:2][::-1] for number in buckets]).T
+            changed, together = (
+                np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
+            )
+            # Each time, all changes are written again: by now twice as much as they were squared, in units of one time.
+            are_beside[:count] = (
+                (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
+            )
+        rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
+        rows = rows[order_by(slots[rows])]
+        places = np.full(len(self), NO_PLACE)
+        places[rows] = np.arange(len(rows))
+        bounds = np.searchsorted(slots[rows], np.arange(count + 1))
+        of_buckets = [[by_bucket(*group, places, bounds) for group in of_kind] for of_kind in groups]
+        columns = zip(*(zip(*(found for found, _ in of_kind), strict=True) for of_kind in of_buckets), strict=True)
+        counts = np.zeros(count + 1, np.int64)
+        counts[:count] = sum(of_bucket for _, of_bucket in chain.from_iterable(of_buckets))
+        for owners, _, _ in chain.from_iterable(timers):
+            counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
+        earliest = _earliest(timers, slots, count + 1)
+        expiries = self._expiries_of(buckets, slots, places, are_beside)
+        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest[:, :count].tolist(), expiries, strict=True)]
+        flags = are_beside[:count].tolist()
+        contents = self._contents(rows, bounds, zip(buckets, flags, columns, times_of, strict=True))
+        facts = zip(
+            buckets,
+            contents,
+            np.diff(bounds).tolist(),
+            np.bincount(slots[is_living], minlength=count + 1).tolist(),
+            counts.tolist(),
+            times_of,
+            flags,
+            strict=False,
+        )
+        return {
+            number: Made(content, entries, of_timers, due, is_beside) if keys else Made()
+            for number, content, keys, entries, of_timers, due, is_beside in facts
+        }
+
+    def _expiries_of(
+        self, buckets: Sequence[int], slots: Numbers, places: Numbers, are_beside: Flags
+    ) -> list[int | None]:
+        """When something of each bucket expires first, or a time before that; the keys that are written have places."""
+        found = [
+            self._stored[number].earliest[EXPIRY] if is_beside else None
+            for number, is_beside in zip(buckets, are_beside.tolist(), strict=False)
+        ]
+        for _, values in self._expiring():
+            owners = values.owners()
+            owners = owners[places[owners] != NO_PLACE]
+            for slot, time_ms in zip(slots[owners].tolist(), self._expiries(values, owners), strict=True):
+                known = found[slot]
+                if time_ms is not None and (known is None or time_ms < known):
+                    found[slot] = time_ms
+        return found
+
+
+def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> Numbers:
+    """The earliest time of each kind in each of so many buckets, given the bucket of each key."""
+    found = np.full((KINDS_OF_TIME, count), NEVER)
+    for kind, of_kind in enumerate(timers):
+        for owners, times, _ in of_kind:
+            np.minimum.at(found[kind], slots[owners], times)
+    return found
+
+
+def _times(event_ms: int, clock_ms: int, expiry_ms: int | None) -> Times:
+    """A time of each kind; None where it is never."""
+    return None if event_ms == NEVER else event_ms, None if clock_ms == NEVER else clock_ms, expiry_ms
