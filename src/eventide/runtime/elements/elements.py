@@ -290,7 +290,7 @@ def interleaved_columns(parts: Sequence[Elements], type_info: TypeInformation) -
     """Put elements of several channels into the one defined order, as :func:`interleave` does, in columns."""
     together = Columns.joined([part.as_columns(type_info) for part in parts])
     numbers = together.sequence.to_numpy()
-    if len(parts) == 1 or bool((numbers[1:] >= numbers[:-1]).all()):
+    if bool((numbers[1:] >= numbers[:-1]).all()):
         return together
     return together.at(pa.array(np.argsort(numbers, kind="stable")))
 

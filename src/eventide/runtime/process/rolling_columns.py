@@ -19,7 +19,7 @@ from eventide.api.functions import ReduceFunction
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
-from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave, interleaved_columns
+from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
 from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
@@ -133,7 +133,7 @@ class RollingOperator(WithoutClock):
         python = self._python
         if python is None:
             try:
-                self._results.append(self._rolled(interleaved_columns(parts, self._spec.output_type)))
+                self._results.append(self._rolled(parts))
                 return
             except (Guard, NotTraceable, NoColumns, pa.ArrowException):
                 self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
@@ -150,9 +150,16 @@ class RollingOperator(WithoutClock):
         self._python = KeyedProcessOperator(spec, keyed, context)
         return self._python
 
-    def _rolled(self, columns: Columns) -> Columns:
-        """The results for some elements, after which the state is that of the last of each key."""
-        key = self._spec.key
+    def _rolled(self, channels: list[Elements]) -> Columns:
+        """The results for some elements, after which the state is that of the last of each key.
+
+        Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once.
+        """
+        key, kind = self._spec.key, self._spec.output_type
+        columns = Columns.joined([elements.as_columns(kind) for elements in channels])
+        arrival = np.arange(len(columns))
+        if len(channels) > 1:
+            arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
         parts = key_parts(columns, key.names, key.select)
         hashes = hashes_of_columns(parts)
         encoded = pc.dictionary_encode(pa.array(hashes))
@@ -164,20 +171,21 @@ class RollingOperator(WithoutClock):
             for part, of_group in zip(parts, keys, strict=True):
                 if not alike([part], [of_group.take(pa.array(groups))]).all():
                     raise Guard("two keys have one hash")
-        kind = self._spec.output_type
         places = self._columns.places_of(distinct, keys)
         before = self._columns.get(REDUCED, places, kind)
         known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False))
         values = columns.values
         if len(known):
             values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
-        results = Groups(groups, len(known)).rolled(self._spec.function, values, kind)
+        of_groups = Groups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
+        results = of_groups.rolled(self._spec.function, values, kind)
         last = np.empty(len(distinct), np.int64)
-        last[groups[len(known) :]] = np.arange(len(results))
+        last[groups[of_groups.wanted]] = np.arange(len(results))
         self._columns.put(REDUCED, places, results.take(pa.array(last)), kind)
         number = sum(map(len, self._results))
         sequence = pa.array(np.arange(number, number + len(results)))
-        return Columns(columns.type_info, results, columns.timestamps, sequence)
+        times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
+        return Columns(columns.type_info, results, times, sequence)
 
 
 def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:
@@ -194,13 +202,14 @@ class Groups:
     """Elements by their group.
 
     Args:
-        numbers: the group of each element, from 0, in the order in which the elements came.
-        before: how many of them came before, so that their results are not asked for.
+        numbers: the group of each element, from 0.
+        arrival: the places of the elements, in the order in which they came.
+        before: how many of these came before, so that their results are not wanted.
     """
 
-    def __init__(self, numbers: Numbers, before: int = 0) -> None:
-        self._before = before
-        self._order = order_by(numbers)
+    def __init__(self, numbers: Numbers, arrival: Numbers, before: int = 0) -> None:
+        self.wanted = arrival[before:]
+        self._order = arrival[order_by(numbers[arrival])]
         self._numbers = numbers[self._order]
         self._sizes = np.bincount(numbers)
         self._starts = np.cumsum(self._sizes) - self._sizes
@@ -213,7 +222,7 @@ class Groups:
             Guard: if they might not for these elements.
         """
         if len(self._sizes) == len(values):
-            return values.slice(self._before)  # nothing is combined with anything
+            return values.take(pa.array(self.wanted))  # nothing is combined with anything
         fold = fold_or_none(function, kind)
         if fold is None:
             return self._step_by_step(function, values, kind)
@@ -234,23 +243,21 @@ class Groups:
         return pa.StructArray.from_arrays(rolled, fields=list(values.type))
 
     def _as_they_came(self, found: Any) -> Any:
-        """What was found for elements side by side by their group, for those whose results are asked for."""
-        in_order = np.empty_like(found)
-        in_order[self._order] = found
-        return in_order[self._before :]
+        """What was found for elements side by side by their group, for those whose results are wanted."""
+        of_places = np.empty_like(found)
+        of_places[self._order] = found
+        return of_places[self.wanted]
 
     def _chosen(self, how: FieldFold, fields: Sequence[pa.Array]) -> Numbers:
         """The place of the element that the result of each comes from."""
         if how is How.LAST:
-            return np.arange(self._before, len(self._order))
-        places = self._starts[self._numbers]
+            return self.wanted
         if isinstance(how, Extreme):
-            compared = {place for place, _ in how.by}
-            order = pa.array(self._order)
-            side_by_side = [field.take(order) if place in compared else field for place, field in enumerate(fields)]
-            places = how.choices(side_by_side, self._numbers)
-        chosen: Numbers = self._as_they_came(self._order[places])
-        return chosen
+            chosen = how.choices(fields, self._order, self._numbers)
+        else:
+            chosen = self._order[self._starts[self._numbers]]
+        wanted: Numbers = self._as_they_came(chosen)
+        return wanted
 
     def _summed(self, column: pa.Array) -> pa.Array:
         if column.null_count:
@@ -289,7 +296,7 @@ class Groups:
             made.append(combined(function.reduce, kind, made[-1].slice(0, len(at)), values.take(pa.array(at))))
         place_of = np.empty(len(values), np.int64)
         place_of[np.concatenate(elements)] = np.arange(len(values))
-        return pa.concat_arrays(made).take(pa.array(place_of[self._before :]))
+        return pa.concat_arrays(made).take(pa.array(place_of[self.wanted]))
 
     def _steps(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Numbers]:
         """The second elements of some groups, their third ones, and so on; those of the largest groups first."""

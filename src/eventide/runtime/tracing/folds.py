@@ -62,24 +62,23 @@ class Extreme:
     by: tuple[tuple[int, bool], ...]
     last_of_equal: bool = False
 
-    def choices(self, fields: Sequence[pa.Array], groups: Numbers) -> Numbers:
-        """For each element, the place of the one that is chosen of those of its group up to it.
+    def choices(self, fields: Sequence[pa.Array], order: Numbers, groups: Numbers) -> Numbers:
+        """For each element, the one that is chosen of those of its group up to it.
 
         Only elements that are equal in all fields before are compared by the next one.
 
         Args:
-            fields: the fields of the elements.
-            groups: the group of each element, a number that never goes down.
+            fields: the fields of elements.
+            order: the places of elements in them, side by side by their group.
+            groups: the group of each of `order`, a number that never goes down.
 
         Raises:
             Guard: if a field is None that is compared.
         """
-        places = np.arange(len(groups))
+        at = np.arange(len(groups))
         is_chosen = np.zeros(len(groups), bool)
-        at = places
         for place, is_highest in self.by:
-            column = fields[place] if len(at) == len(places) else fields[place].take(pa.array(at))
-            ranks = _ranked(groups, column, is_highest=is_highest)
+            ranks = _ranked(groups, fields[place].take(pa.array(order[at])), is_highest=is_highest)
             best = np.maximum.accumulate(ranks)
             stays = ranks == best
             at, best = at[stays], best[stays]
@@ -90,7 +89,7 @@ class Extreme:
             if not len(at):
                 break
         is_chosen[at if self.last_of_equal else at[np.diff(groups, prepend=0) != 0]] = True
-        choices: Numbers = np.maximum.accumulate(np.where(is_chosen, places, 0))
+        choices: Numbers = order[is_chosen][np.cumsum(is_chosen) - 1]
         return choices
 
 

@@ -234,10 +234,7 @@ class _Groups:
         groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy().astype(np.int64)
         order = order_by(groups_of)
         groups = groups_of[order]
-        compared = {by for by, _ in extreme.by}
-        fields = [field.take(pa.array(order)) if at in compared else field for at, field in enumerate(self._fields)]
-        ends = np.flatnonzero(np.diff(groups, append=-1))
-        chosen: Numbers = order[extreme.choices(fields, groups)[ends]]
+        chosen: Numbers = extreme.choices(self._fields, order, groups)[np.flatnonzero(np.diff(groups, append=-1))]
         return chosen
 
 

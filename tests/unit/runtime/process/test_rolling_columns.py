@@ -185,7 +185,8 @@ def doubles(numbers):
 @settings(deadline=None)
 @given(st.lists(st.lists(floats, min_size=1, max_size=150), min_size=1, max_size=5))
 def test_floating_point_numbers_are_added_in_the_order_of_arrival(groups):
-    in_groups = Groups(np.repeat(np.arange(len(groups)), [len(group) for group in groups]))
+    numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    in_groups = Groups(numbers, np.arange(len(numbers)))
     found = in_groups.rolled(Accumulates(operator.add, 0), pa.array(list(itertools.chain(*groups))), Types.DOUBLE())
     expected = [total for group in groups for total in itertools.accumulate(group)]
     assert doubles(0.5 if math.isnan(one) else one for one in found.to_pylist()) == doubles(
