@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.api.functions import ReduceFunction
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
-from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
 from eventide.runtime.metrics import BATCHES_IN_PYTHON
@@ -29,7 +28,7 @@ from eventide.runtime.process.operator import KeyedProcessOperator
 from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, alike
+from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.page_reader import NoColumns
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
@@ -161,17 +160,10 @@ class RollingOperator(WithoutClock):
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
         parts = key_parts(columns, key.names, key.select)
-        hashes = hashes_of_columns(parts)
-        encoded = pc.dictionary_encode(pa.array(hashes))
-        groups, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-        firsts = np.empty(len(distinct), np.int64)
-        firsts[groups[::-1]] = np.arange(len(groups))[::-1]
-        keys = [part.take(pa.array(firsts)) for part in parts]
-        if len(distinct) < len(groups):
-            for part, of_group in zip(parts, keys, strict=True):
-                if not alike([part], [of_group.take(pa.array(groups))]).all():
-                    raise Guard("two keys have one hash")
-        places = self._columns.places_of(distinct, keys)
+        groups = numbers_of_columns(parts)
+        firsts = pa.array(first_rows(groups))
+        keys = [part.take(firsts) for part in parts]
+        places = self._columns.places_of(hashes_of_columns(keys), keys)
         before = self._columns.get(REDUCED, places, kind)
         known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False))
         values = columns.values
@@ -179,7 +171,7 @@ class RollingOperator(WithoutClock):
             values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
         of_groups = Groups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
         results = of_groups.rolled(self._spec.function, values, kind)
-        last = np.empty(len(distinct), np.int64)
+        last = np.empty(len(places), np.int64)
         last[groups[of_groups.wanted]] = np.arange(len(results))
         self._columns.put(REDUCED, places, results.take(pa.array(last)), kind)
         number = sum(map(len, self._results))
