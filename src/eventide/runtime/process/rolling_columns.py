@@ -297,4 +297,3 @@ class Groups:
         starts, sizes = self._starts[groups], self._sizes[groups]
         for step in range(1, int(sizes.max(initial=0))):
             yield starts[: np.searchsorted(-sizes, -step, side="left")] + step
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
@@ -134,10 +134,15 @@ _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A reduce function, field by field; elements without fields have one."""
+    """A reduce function, field by field; elements without fields have one.
+
+    ``needed`` are the places of fields that it looks at whether elements are equal in those before or not, beside the
+    first by which it chooses. So none of them may be None.
+    """
 
     type_info: TypeInformation
     fields: tuple[FieldFold, ...]
+    needed: frozenset[int] = frozenset()
 
     def shows_order(self, same: Collection[int]) -> bool:
         """Whether the order of elements of several splits can be seen in the result.
@@ -158,19 +163,21 @@ class Fold:
     def check(self, fields: Sequence[pa.Array]) -> None:
         """Refuse what columns may not add up or compare as Python does: None, and NaN and -0.0 where they are compared.
 
-        Every comparison with NaN is false, and -0.0 equals 0.0.
+        Every comparison with NaN is false, and -0.0 equals 0.0. A field that is compared where others are equal may be
+        None in other elements: `Extreme.choices` refuses it there.
 
         Raises:
             Guard: if there is any in one of the fields.
         """
-        compared = {place for how in self.fields if isinstance(how, Extreme) for place, _ in how.by}
-        for place, (how, column) in enumerate(zip(self.fields, fields, strict=True)):
-            if place not in compared and how not in SUMS:
-                continue
-            if column.null_count:
-                raise Guard("a field that is None, and is added up or compared")
-            if place in compared and pa.types.is_floating(column.type):
-                numbers = column.to_numpy()
+        orders = [how.by for how in self.fields if isinstance(how, Extreme)]
+        never_none = (
+            self.needed | {by[0][0] for by in orders} | {at for at, how in enumerate(self.fields) if how in SUMS}
+        )
+        if any(fields[place].null_count for place in never_none):
+            raise Guard("a field that is None, and is added up or compared")
+        for column in [fields[place] for place in {place for by in orders for place, _ in by}]:
+            if pa.types.is_floating(column.type):
+                numbers = column.drop_null().to_numpy()
                 if np.isnan(numbers).any() or (np.signbit(numbers) & (numbers == 0)).any():
                     raise Guard("a number that is compared is NaN or -0.0")
 
@@ -205,12 +212,17 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     chosen_by = {place for fold in folds if isinstance(fold, Extreme) for place, _ in fold.by}
     if any(_compared(one)[0] not in chosen_by for answers, _ in ways for one in answers):
         raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
-    if any(_negated(one) not in chosen_by for _, leaf in leaves(found.tree) for one in leaf.unused):
+    computed = [one for answers, _ in ways for asked in answers for one in operations_in(asked)]
+    unused = [one for _, leaf in leaves(found.tree) for one in leaf.unused]
+    if any(_negated(one) not in chosen_by for one in unused):
         raise NotTraceable("it computes what it does not use, which might raise an error")
     for fold in folds:
         if isinstance(fold, Extreme) and any(getattr(folds[place], "by", None) != fold.by for place, _ in fold.by):
             raise NotTraceable("it does not keep the fields by which it chooses")
-    return Fold(type_info, tuple(folds))
+    needed = {place for one in (*computed, *unused) if (place := _negated(one)) is not None}
+    orders = {fold.by for fold in folds if isinstance(fold, Extreme)}
+    needed |= {place for by in orders for answers, _ in ways for place in _compared_too_early(answers, by)}
+    return Fold(type_info, tuple(folds), frozenset(needed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,6 +479,16 @@ def _compared(condition: Expression) -> tuple[int | None, set[int]]:
                 if (first.number, second.number) == (1, 0):
                     return first.place, {-sign for sign in _SIGNS[name]}
     return None, set()
+
+
+def _compared_too_early(answers: dict[Expression, bool], by: Sequence[tuple[int, bool]]) -> Iterator[int]:
+    """The fields that a way compares where those before them may differ."""
+    asked = {_compared(condition)[0] for condition in answers}
+    may_differ = False
+    for place, _ in by:
+        if may_differ and place in asked:
+            yield place
+        may_differ |= _is_possible(answers, place, -1) or _is_possible(answers, place, 1)
 
 
 def _negated(operation: Operation) -> int | None:

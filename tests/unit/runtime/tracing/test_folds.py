@@ -41,12 +41,12 @@ def lasting(extreme):
         (lambda a, b: (b[0] if b[1] > a[1] else a[0], max(a[1], b[1]), a[2] + b[2]), (HIGHEST, HIGHEST, How.SUM)),
         (lambda a, b: a, (How.FIRST,) * 3),
         (lambda a, b: max(a, b, key=lambda e: e[1]), (HIGHEST,) * 3),
-        (lambda a, b: max(a, b), (Extreme(((0, True), (1, True), (2, True))),) * 3),
+        (lambda a, b: b if b > a else a, (Extreme(((0, True), (1, True), (2, True))),) * 3),
         (lambda a, b: max(a, b, key=lambda e: (e[1], e[0])), (Extreme(((1, True), (0, True))),) * 3),
         (lambda a, b: min(a, b, key=lambda e: (-e[1], e[0])), (Extreme(((1, True), (0, False))),) * 3),
         (lambda a, b: b if (b[1], a[2]) >= (a[1], b[2]) else a, (Extreme(((1, True), (2, False)), True),) * 3),
         (lambda a, b: a if a[1] > b[1] or (a[1] == b[1] and a[2] < b[2]) else b, (LATER,) * 3),
-        (lambda a, b: b if b[1] > a[1] or (not b[1] != a[1] and b[2] <= a[2]) else a, (LATER,) * 3),
+        (lambda a, b: b if b[1] > a[1] or (b[2] <= a[2] if not b[1] < a[1] else False) else a, (LATER,) * 3),
         (lambda a, b: (*max(a[:2], b[:2]), a[2] + b[2]), (Extreme(((0, True), (1, True))),) * 2 + (How.SUM,)),
     ],
 )
@@ -170,7 +170,7 @@ def test_what_columns_might_get_wrong_is_left_to_python(values, why):
         (lambda a, b: (a[0], a[1] + b[1], a[2]), True),
         (lambda a, b: a if a[1] >= b[1] else b, True),
         (lambda a, b: (b[0] if b[1] > a[1] else a[0], max(a[1], b[1]), a[2] + b[2]), False),
-        (lambda a, b: max(a, b), False),
+        (lambda a, b: b if b > a else a, False),
         (lambda a, b: max(a, b, key=lambda e: (e[1], e[2])), False),
     ],
 )
