@@ -238,20 +238,31 @@ def has_nan(array: pa.Array) -> bool:
 
 
 def numbers_of_columns(columns: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The key in each row, which consists of one column or of several, as a number from 0: equal ones for equal keys.
+    """The key in each row, which consists of one column or of several, as a number, in the order of their first rows.
 
-    >>> numbers_of_columns([pa.array(["b", "a", "b"])]).tolist()
-    [0, 1, 0]
+    >>> numbers_of_columns([pa.array(["b", "a", "b", "a"]), pa.array([1, 1, 1, 0])]).tolist()
+    [0, 1, 0, 2]
     """
     numbers = np.zeros(len(columns[0]), np.int64)
     for position, column in enumerate(columns):
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         codes = encoded.indices.to_numpy().astype(np.int64)
-        if position == 0:
-            numbers = codes
-        else:
-            _, numbers = np.unique(numbers * len(encoded.dictionary) + codes, return_inverse=True)
+        if position:
+            together = pc.dictionary_encode(pa.array(numbers * len(encoded.dictionary) + codes))
+            codes = together.indices.to_numpy().astype(np.int64)
+        numbers = codes
     return numbers
+
+
+def first_rows(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The first row of each key, of the numbers that :func:`numbers_of_columns` gives.
+
+    >>> first_rows(np.array([0, 1, 0, 2])).tolist()
+    [0, 1, 3]
+    """
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
+    return first
 
 
 def hashes_of_columns(columns: Sequence[Any]) -> Hashes:

@@ -127,7 +127,7 @@ class Accumulates(ReduceFunction):
         place, _ = found
         fields: list[FieldFold] = [How.FIRST] * _width(type_info)
         is_sum = self._combine is operator.add
-        fields[place] = How.SUM if is_sum else Extreme(place, self._combine is higher, last_of_equal=False)
+        fields[place] = How.SUM if is_sum else Extreme(((place, self._combine is higher),))
         return Fold(type_info, tuple(fields))
 
 
@@ -153,7 +153,7 @@ class Chooses(ReduceFunction):
         found = _place_and_type(self._field, type_info)
         if found is None:
             return None
-        return Fold(type_info, (Extreme(found[0], self._highest, not self._first),) * _width(type_info))
+        return Fold(type_info, (Extreme(((found[0], self._highest),), not self._first),) * _width(type_info))
 
 
 _ADDED = ("BYTE", "SHORT", "INT", "LONG", "DOUBLE")

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.api.functions import ReduceFunction
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
-from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns, numbers_of_columns
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
 from eventide.runtime.metrics import BATCHES_IN_PYTHON
 from eventide.runtime.process.functions import ProcessSpec
@@ -29,7 +29,7 @@ from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns, alike
+from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
@@ -91,7 +91,6 @@ class RollingOperator(WithoutClock):
         self._columns.declare(REDUCED, spec.output_type)
         self._python: KeyedProcessOperator | None = None
         self._results: list[Columns] = []
-        self._has_fold = fold_or_none(spec.function, spec.output_type) is not None
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -133,7 +132,7 @@ class RollingOperator(WithoutClock):
         python = self._python
         if python is None:
             try:
-                self._results.append(self._rolled(self._in_order(parts)))
+                self._results.append(self._rolled(parts))
                 return
             except (Guard, NotTraceable, NoColumns, pa.ArrowException):
                 self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
@@ -150,51 +149,35 @@ class RollingOperator(WithoutClock):
         self._python = KeyedProcessOperator(spec, keyed, context)
         return self._python
 
-    def _in_order(self, parts: list[Elements]) -> Columns:
-        columns = Columns.joined([part.as_columns(self._spec.output_type) for part in parts])
-        if len(parts) > 1:
-            columns = columns.at(pa.array(np.argsort(columns.sequence.to_numpy(), kind="stable")))
-        return columns
+    def _rolled(self, channels: list[Elements]) -> Columns:
+        """The results for some elements, after which the state is that of the last of each key.
 
-    def _rolled(self, columns: Columns) -> Columns:
-        """The results for some elements, after which the state is that of the last of each key."""
-        key = self._spec.key
+        Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once.
+        """
+        key, kind = self._spec.key, self._spec.output_type
+        columns = Columns.joined([elements.as_columns(kind) for elements in channels])
+        arrival = np.arange(len(columns))
+        if len(channels) > 1:
+            arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
         parts = key_parts(columns, key.names, key.select)
-        hashes = hashes_of_columns(parts)
-        encoded = pc.dictionary_encode(pa.array(hashes))
-        groups, distinct = encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
-        firsts = np.empty(len(distinct), np.int64)
-        firsts[groups[::-1]] = np.arange(len(groups))[::-1]
-        keys = [part.take(pa.array(firsts)) for part in parts]
-        if len(distinct) < len(groups):
-            for part, of_group in zip(parts, keys, strict=True):
-                if not alike([part], [of_group.take(pa.array(groups))]).all():
-                    raise Guard("two keys have one hash")
-        most = int(np.bincount(groups).max())
-        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(groups) and not self._has_fold:
-            raise Guard("few keys with many elements each")
-        kind = self._spec.output_type
-        places = self._columns.places_of(distinct, keys)
+        groups = numbers_of_columns(parts)
+        firsts = pa.array(first_rows(groups))
+        keys = [part.take(firsts) for part in parts]
+        places = self._columns.places_of(hashes_of_columns(keys), keys)
         before = self._columns.get(REDUCED, places, kind)
         known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False))
         values = columns.values
         if len(known):
             values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
-        order = np.argsort(groups, kind="stable")
-        sizes = np.bincount(groups, minlength=len(distinct))
-        if len(distinct) == len(values):
-            results = values  # nothing is combined with anything
-            ends = order
-        else:
-            in_groups = Groups(groups[order], sizes)
-            place_of = np.empty(len(order), np.int64)
-            place_of[order] = np.arange(len(order))
-            rolled = in_groups.rolled(self._spec.function, values.take(pa.array(order)), kind)
-            results, ends = rolled.take(pa.array(place_of)), order[np.cumsum(sizes) - 1]
-        self._columns.put(REDUCED, places, results.take(pa.array(ends)), kind)
-        out = results.slice(len(known))
+        of_groups = Groups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
+        results = of_groups.rolled(self._spec.function, values, kind)
+        last = np.empty(len(places), np.int64)
+        last[groups[of_groups.wanted]] = np.arange(len(results))
+        self._columns.put(REDUCED, places, results.take(pa.array(last)), kind)
         number = sum(map(len, self._results))
-        return Columns(columns.type_info, out, columns.timestamps, pa.array(np.arange(number, number + len(out))))
+        sequence = pa.array(np.arange(number, number + len(results)))
+        times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
+        return Columns(columns.type_info, results, times, sequence)
 
 
 def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:
@@ -208,17 +191,20 @@ def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None
 
 
 class Groups:
-    """Elements side by side by their group, in each in their order.
+    """Elements by their group.
 
     Args:
-        numbers: the group of each element, which never goes down.
-        sizes: how many elements each group has, at least one.
+        numbers: the group of each element, from 0.
+        arrival: the places of the elements, in the order in which they came.
+        before: how many of these came before, so that their results are not wanted.
     """
 
-    def __init__(self, numbers: Numbers, sizes: Numbers) -> None:
-        self._numbers = numbers
-        self._sizes = sizes
-        self._starts = np.cumsum(sizes) - sizes
+    def __init__(self, numbers: Numbers, arrival: Numbers, before: int = 0) -> None:
+        self.wanted = arrival[before:]
+        self._order = arrival[order_by(numbers[arrival])]
+        self._numbers = numbers[self._order]
+        self._sizes = np.bincount(numbers)
+        self._starts = np.cumsum(self._sizes) - self._sizes
 
     def rolled(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
         """For each element, what a function makes of those of its group up to it.
@@ -227,6 +213,8 @@ class Groups:
             NotTraceable: if columns might not give what the function gives.
             Guard: if they might not for these elements.
         """
+        if len(self._sizes) == len(values):
+            return values.take(pa.array(self.wanted))  # nothing is combined with anything
         fold = fold_or_none(function, kind)
         if fold is None:
             return self._step_by_step(function, values, kind)
@@ -235,40 +223,40 @@ class Groups:
         fields = values.flatten() if isinstance(kind, CompositeTypeInfo) else [values]
         if not isinstance(function, Accumulates | Chooses):  # these have an order in which NaN has a place
             fold.check(fields)
+        chosen = {how: pa.array(self._chosen(how, fields)) for how in {*fold.fields} - SUMS}
+        if len({*fold.fields}) == len(chosen) == 1:
+            return values.take(chosen[fold.fields[0]])
+        rolled = [
+            self._summed(field) if how in SUMS else field.take(chosen[how])
+            for how, field in zip(fold.fields, fields, strict=True)
+        ]
         if not isinstance(kind, CompositeTypeInfo):
-            return self._folded(fold.fields[0], fields, 0)
-        chosen = set(fold.fields)
-        if len(chosen) == 1 and not chosen & SUMS:
-            return values.take(pa.array(self._choices(fold.fields[0], fields)))
-        rolled = [self._folded(how, fields, place) for place, how in enumerate(fold.fields)]
+            return rolled[0]
         return pa.StructArray.from_arrays(rolled, fields=list(values.type))
 
-    def _folded(self, how: FieldFold, fields: Sequence[pa.Array], place: int) -> pa.Array:
-        if how not in SUMS:
-            return fields[place].take(pa.array(self._choices(how, fields)))
-        column = fields[place]
+    def _as_they_came(self, found: Any) -> Any:
+        """What was found for elements side by side by their group, for those whose results are wanted."""
+        of_places = np.empty_like(found)
+        of_places[self._order] = found
+        return of_places[self.wanted]
+
+    def _chosen(self, how: FieldFold, fields: Sequence[pa.Array]) -> Numbers:
+        """The place of the element that the result of each comes from."""
+        if how is How.LAST:
+            return self.wanted
+        if isinstance(how, Extreme):
+            chosen = how.choices(fields, self._order, self._numbers)
+        else:
+            chosen = self._order[self._starts[self._numbers]]
+        wanted: Numbers = self._as_they_came(chosen)
+        return wanted
+
+    def _summed(self, column: pa.Array) -> pa.Array:
         if column.null_count:
             raise Guard("a field that is None, and is added up")
-        sums = self._float_sums if pa.types.is_floating(column.type) else self._sums
-        return pa.array(sums(column.to_numpy())).cast(column.type)
-
-    def _choices(self, how: FieldFold, fields: Sequence[pa.Array]) -> Numbers:
-        """Which element the result of each comes from."""
-        places = np.arange(len(self._numbers))
-        if how is How.LAST:
-            return places
-        first = self._starts[self._numbers]
-        if not isinstance(how, Extreme):
-            return first
-        ranks = _ranks(fields[how.by])
-        span = int(ranks.max(initial=0)) + 1
-        ranks = ranks if how.is_highest else span - 1 - ranks
-        best = np.maximum.accumulate(self._numbers * span + ranks) - self._numbers * span
-        takes = ranks == best
-        if not how.last_of_equal:
-            takes[1:] &= (best[1:] != best[:-1]) | (first[1:] == places[1:])
-        choices: Numbers = np.maximum.accumulate(np.where(takes, places, 0))
-        return choices
+        numbers = column.to_numpy()[self._order]
+        sums = self._float_sums(numbers) if pa.types.is_floating(column.type) else self._sums(numbers)
+        return pa.array(self._as_they_came(sums)).cast(column.type)
 
     def _sums(self, numbers: Numbers) -> Numbers:
         highest = max(abs(int(numbers.max())), abs(int(numbers.min())))
@@ -290,16 +278,17 @@ class Groups:
         return sums
 
     def _step_by_step(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
-        by_size = np.argsort(-self._sizes, kind="stable")
-        made = [values.take(pa.array(self._starts[by_size]))]
-        places = [self._starts[by_size]]
-        for at in self._steps(np.ones(len(self._sizes), bool)):
-            before = made[-1].slice(0, len(at))
-            made.append(combined(function.reduce, kind, before, values.take(pa.array(at))))
-            places.append(at)
-        of_each = np.empty(len(values), np.int64)
-        of_each[np.concatenate(places)] = np.arange(len(values))
-        return pa.concat_arrays(made).take(pa.array(of_each))
+        most = int(self._sizes.max())
+        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(values):
+            raise Guard("few keys with many elements each")
+        places = [self._starts[np.argsort(-self._sizes, kind="stable")], *self._steps(np.ones(len(self._sizes), bool))]
+        elements = [self._order[at] for at in places]
+        made = [values.take(pa.array(elements[0]))]
+        for at in elements[1:]:
+            made.append(combined(function.reduce, kind, made[-1].slice(0, len(at)), values.take(pa.array(at))))
+        place_of = np.empty(len(values), np.int64)
+        place_of[np.concatenate(elements)] = np.arange(len(values))
+        return pa.concat_arrays(made).take(pa.array(place_of[self.wanted]))
 
     def _steps(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Numbers]:
         """The second elements of some groups, their third ones, and so on; those of the largest groups first."""
@@ -308,17 +297,3 @@ class Groups:
         starts, sizes = self._starts[groups], self._sizes[groups]
         for step in range(1, int(sizes.max(initial=0))):
             yield starts[: np.searchsorted(-sizes, -step, side="left")] + step
-
-
-def _ranks(column: pa.Array) -> Numbers:
-    """Numbers in the order of the values of a column, equal ones for equal values; all NaN are equal, and highest."""
-    if column.null_count:
-        raise Guard("a field that is None, and is compared")
-    if pa.types.is_floating(column.type):
-        ranks: Numbers = np.unique(column.to_numpy(), return_inverse=True)[1]
-        return ranks
-    encoded = pc.dictionary_encode(column)
-    rank_of = np.empty(len(encoded.dictionary), np.int64)
-    rank_of[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank_of))
-    found: Numbers = rank_of[encoded.indices.to_numpy()]
-    return found

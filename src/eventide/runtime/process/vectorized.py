@@ -21,7 +21,7 @@ from eventide.runtime.chain.batch_operators import values_of
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, columns_in_time_order, interleaved_columns
-from eventide.runtime.elements.keys import hashes_of_columns, key_column, numbers_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns, key_column, numbers_of_columns
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.invoke import calling
 from eventide.runtime.process.operation import identity_of
@@ -295,15 +295,7 @@ def _columns_of(keys: pa.Array) -> list[pa.Array]:
 def _distinct(keys: pa.Array) -> tuple[pa.Array, Numbers]:
     """Each key once, in the order in which they come first, and where the key of each row stands there."""
     numbers = numbers_of_columns(_columns_of(keys))
-    rows = np.arange(len(keys))
-    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    first[numbers[::-1]] = rows[::-1]
-    if (first[1:] > first[:-1]).all():
-        return keys.take(pa.array(first)), numbers
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return keys.take(pa.array(first[order])), place[numbers]
+    return keys.take(pa.array(first_rows(numbers))), numbers
 
 
 @dataclass(frozen=True, slots=True)

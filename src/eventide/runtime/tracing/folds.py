@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.api.functions import AggregateFunction
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
+from eventide.runtime.elements.elements import Numbers
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import traced
 from eventide.runtime.tracing.evaluation import Arguments, evaluated
@@ -29,6 +31,8 @@ from eventide.runtime.tracing.expressions import (
     operations_in,
 )
 from eventide.runtime.tracing.kernels import Guard
+
+_MOST = 2**63
 
 
 class How(Enum):
@@ -47,14 +51,73 @@ SUMS = frozenset({How.SUM, How.SUM_IN_ORDER})
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The field of the element that has the highest or lowest value in the field ``by``, a place.
+    """The field of the element that is the highest or lowest by some fields; of several, the first or the last one.
 
-    Of several such elements it is that of the first one, or with ``last_of_equal`` that of the last one.
+    Attributes:
+        by: the places of these fields, each with whether its highest value is chosen, or its lowest. Where elements are
+            equal in one, the next decides.
+        last_of_equal: whether it is the last of the elements that are equal in all of them.
     """
 
-    by: int
-    is_highest: bool
-    last_of_equal: bool
+    by: tuple[tuple[int, bool], ...]
+    last_of_equal: bool = False
+
+    def choices(self, fields: Sequence[pa.Array], order: Numbers, groups: Numbers) -> Numbers:
+        """For each element, the one that is chosen of those of its group up to it.
+
+        Only elements that are equal in all fields before are compared by the next one.
+
+        Args:
+            fields: the fields of elements.
+            order: the places of elements in them, side by side by their group.
+            groups: the group of each of `order`, a number that never goes down.
+
+        Raises:
+            Guard: if a field is None that is compared.
+        """
+        at = np.arange(len(groups))
+        is_chosen = np.zeros(len(groups), bool)
+        for place, is_highest in self.by:
+            ranks = _ranked(groups, fields[place].take(pa.array(order[at])), is_highest=is_highest)
+            best = np.maximum.accumulate(ranks)
+            stays = ranks == best
+            at, best = at[stays], best[stays]
+            begins = np.diff(best, prepend=-1) != 0
+            is_alone = begins & np.append(begins[1:], True)
+            is_chosen[at[is_alone]] = True
+            at, groups = at[~is_alone], np.cumsum(begins)[~is_alone]
+            if not len(at):
+                break
+        is_chosen[at if self.last_of_equal else at[np.diff(groups, prepend=0) != 0]] = True
+        choices: Numbers = order[is_chosen][np.cumsum(is_chosen) - 1]
+        return choices
+
+
+def _ranked(groups: Numbers, column: pa.Array, *, is_highest: bool) -> Numbers:
+    """Numbers from 0, higher for elements of later groups, and of one group for those with a higher or lower value.
+
+    All NaN are equal, and higher than any number.
+    """
+    if column.null_count:
+        raise Guard("a field that is None, and is compared")
+    kind = column.type
+    if pa.types.is_floating(kind):
+        numbers = np.unique(column.to_numpy(), return_inverse=True)[1]
+    elif pa.types.is_integer(kind):
+        numbers = column.to_numpy().astype(np.int64)
+    elif pa.types.is_temporal(kind):
+        numbers = column.view(f"int{kind.bit_width}").to_numpy().astype(np.int64)
+    else:
+        encoded = pc.dictionary_encode(column)
+        numbers = np.empty(len(encoded.dictionary), np.int64)
+        numbers[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(numbers))
+        numbers = numbers[encoded.indices.to_numpy()]
+    lowest, highest = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    if (highest - lowest + 1) * (int(groups.max(initial=0)) + 1) >= _MOST:
+        numbers = np.unique(numbers, return_inverse=True)[1]
+        lowest, highest = 0, int(numbers.max())
+    ranks = numbers - lowest if is_highest else highest - numbers
+    return groups.astype(np.int64) * (highest - lowest + 1) + ranks
 
 
 FieldFold: TypeAlias = How | Extreme
@@ -71,10 +134,15 @@ _NEGATED = {"lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A reduce function, field by field; elements without fields have one."""
+    """A reduce function, field by field; elements without fields have one.
+
+    ``needed`` are the places of fields that it looks at whether elements are equal in those before or not, beside the
+    first by which it chooses. So none of them may be None.
+    """
 
     type_info: TypeInformation
     fields: tuple[FieldFold, ...]
+    needed: frozenset[int] = frozenset()
 
     def shows_order(self, same: Collection[int]) -> bool:
         """Whether the order of elements of several splits can be seen in the result.
@@ -89,23 +157,27 @@ class Fold:
         """Whether a field is its own extreme, of values of which equal ones look the same."""
         fold, kind = self.fields[place], self.type_info
         kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
-        return isinstance(fold, Extreme) and fold.by == place and str(kinds[place]) not in ("FLOAT", "DOUBLE")
+        compared = [by for by, _ in fold.by] if isinstance(fold, Extreme) else []
+        return place in compared and not any(str(kinds[by]) in ("FLOAT", "DOUBLE") for by in compared)
 
     def check(self, fields: Sequence[pa.Array]) -> None:
         """Refuse what columns may not add up or compare as Python does: None, and NaN and -0.0 where they are compared.
 
-        Every comparison with NaN is false, and -0.0 equals 0.0.
+        Every comparison with NaN is false, and -0.0 equals 0.0. A field that is compared where others are equal may be
+        None in other elements: `Extreme.choices` refuses it there.
 
         Raises:
             Guard: if there is any in one of the fields.
         """
-        for place, (how, column) in enumerate(zip(self.fields, fields, strict=True)):
-            if how in (How.FIRST, How.LAST) or (isinstance(how, Extreme) and how.by != place):
-                continue
-            if column.null_count:
-                raise Guard("a field that is None, and is added up or compared")
-            if isinstance(how, Extreme) and pa.types.is_floating(column.type):
-                numbers = column.to_numpy()
+        orders = [how.by for how in self.fields if isinstance(how, Extreme)]
+        never_none = (
+            self.needed | {by[0][0] for by in orders} | {at for at, how in enumerate(self.fields) if how in SUMS}
+        )
+        if any(fields[place].null_count for place in never_none):
+            raise Guard("a field that is None, and is added up or compared")
+        for column in [fields[place] for place in {place for by in orders for place, _ in by}]:
+            if pa.types.is_floating(column.type):
+                numbers = column.drop_null().to_numpy()
                 if np.isnan(numbers).any() or (np.signbit(numbers) & (numbers == 0)).any():
                     raise Guard("a number that is compared is NaN or -0.0")
 
@@ -124,7 +196,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     >>> fold_of(lambda a, b: (a[0], a[1] + b[1]), pair).fields
     (<How.FIRST: 'first'>, <How.SUM: 'sum'>)
     >>> fold_of(lambda a, b: a if a[1] >= b[1] else b, pair).fields[0]
-    Extreme(by=1, is_highest=True, last_of_equal=False)
+    Extreme(by=((1, True),), last_of_equal=False)
     """
     found = traced(function, type_info, type_info)
     if not found.takes_none:
@@ -134,18 +206,23 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     kinds = type_info.types if isinstance(type_info, CompositeTypeInfo) else ()
     if any(isinstance(kind, CompositeTypeInfo) for kind in kinds):
         raise NotTraceable("its elements have tuples or rows inside, which may be None")
-    if any(leaf.unused for _, leaf in leaves(found.tree)):
-        raise NotTraceable("it computes what it does not use, which might raise an error")
     width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
     ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]
-    chosen_by: set[Expression] = set()
-    folds = [_fold(place, ways, chosen_by) for place in range(width)]
-    if any(condition not in chosen_by for answers, _ in ways for condition in answers):
+    folds = [_fold(place, ways) for place in range(width)]
+    chosen_by = {place for fold in folds if isinstance(fold, Extreme) for place, _ in fold.by}
+    if any(_compared(one)[0] not in chosen_by for answers, _ in ways for one in answers):
         raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
+    computed = [one for answers, _ in ways for asked in answers for one in operations_in(asked)]
+    unused = [one for _, leaf in leaves(found.tree) for one in leaf.unused]
+    if any(_negated(one) not in chosen_by for one in unused):
+        raise NotTraceable("it computes what it does not use, which might raise an error")
     for fold in folds:
-        if isinstance(fold, Extreme) and not _agrees(folds[fold.by], fold):
-            raise NotTraceable("it does not keep the field by which it chooses")
-    return Fold(type_info, tuple(folds))
+        if isinstance(fold, Extreme) and any(getattr(folds[place], "by", None) != fold.by for place, _ in fold.by):
+            raise NotTraceable("it does not keep the fields by which it chooses")
+    needed = {place for one in (*computed, *unused) if (place := _negated(one)) is not None}
+    orders = {fold.by for fold in folds if isinstance(fold, Extreme)}
+    needed |= {place for by in orders for answers, _ in ways for place in _compared_too_early(answers, by)}
+    return Fold(type_info, tuple(folds), frozenset(needed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +342,7 @@ def _grows_by(condition: Expression, place: int, ways: _Ways, kinds: Collection[
         return None
     relation = name if is_flipped else _FLIPPED[name]  # of the new value to the kept one
     relation = relation if takes_new[True] else _NEGATED[relation]
-    return Extreme(place, relation in ("gt", "ge"), last_of_equal=False)
+    return Extreme(((place, relation in ("gt", "ge")),))
 
 
 def _is_same(result: Any, other: Expression) -> bool:
@@ -325,9 +402,7 @@ def _place_of(result: Any) -> _Place | None:
     return None
 
 
-def _fold(
-    place: int, ways: Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]], chosen_by: set[Expression]
-) -> FieldFold:
+def _fold(place: int, ways: _Ways) -> FieldFold:
     results = [parts[place] for _, parts in ways]
     places = [_place_of(result) for result in results]
     old, new = _Place(0, place), _Place(1, place)
@@ -339,15 +414,9 @@ def _fold(
         if all(_is_sum(result, old, new, kind) for result in results):
             return how
     if all(found in (old, new) for found in places):
-        for condition in _asked_by_all(answers for answers, _ in ways):
-            takes_new = {answers[condition]: found == new for (answers, _), found in zip(ways, places, strict=True)}
-            is_decisive = all(
-                takes_new[answers[condition]] == (found == new)
-                for (answers, _), found in zip(ways, places, strict=True)
-            )
-            if is_decisive and (extreme := _extreme(condition, replaces_if=takes_new.get(True, False))) is not None:
-                chosen_by.add(condition)
-                return extreme
+        taken = [(answers, found == new) for (answers, _), found in zip(ways, places, strict=True)]
+        if (extreme := _extreme(taken, frozenset())) is not None:
+            return extreme
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
 
 
@@ -366,19 +435,71 @@ def _asked_by_all(answers: Iterable[dict[Expression, bool]]) -> list[Expression]
     return [condition for condition in first if all(condition in other for other in others)]
 
 
-def _extreme(condition: Expression, *, replaces_if: bool) -> Extreme | None:
-    """What is chosen by a comparison of a field of both, where the newer element replaces if it is as said."""
-    match condition:
-        case Operation(_, name, (Field() as left, Field() as right)) if name in _FLIPPED and left.kind in _CHOOSES:
-            first, second = _place_of(left), _place_of(right)
-            if first is None or second is None or first.place != second.place or first.number == second.number:
-                return None
-            relation = name if first.number == 1 else _FLIPPED[name]
-            relation = relation if replaces_if else _NEGATED[relation]
-            return Extreme(first.place, relation in ("gt", "ge"), relation in ("ge", "le"))
+def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: frozenset[int]) -> Extreme | None:
+    """What is chosen by comparing fields of both elements, one after the other; None if it is not chosen so.
+
+    Args:
+        ways: the answers on each way, and whether it takes the newer element.
+        compared: the places of fields in which both are equal.
+    """
+    outcomes = {takes_new for _, takes_new in ways}
+    if len(outcomes) == 1:
+        return Extreme((), last_of_equal=outcomes.pop())
+    found = dict.fromkeys(_compared(condition)[0] for answers, _ in ways for condition in answers)
+    for place in found:
+        if place is None or place in compared:
+            continue
+        of_sign = {sign: [way for way in ways if _is_possible(way[0], place, sign)] for sign in (-1, 0, 1)}
+        if_lower, if_higher = ({takes_new for _, takes_new in of_sign[sign]} for sign in (-1, 1))
+        if len(if_lower) == len(if_higher) == 1 and if_lower != if_higher:
+            rest = _extreme(of_sign[0], compared | {place})
+            if rest is not None:
+                return Extreme(((place, if_lower == {True}), *rest.by), rest.last_of_equal)
     return None
 
 
-def _agrees(kept: FieldFold, chosen: Extreme) -> bool:
-    """Whether the field that elements are chosen by is kept as that of the chosen one."""
-    return isinstance(kept, Extreme) and (kept.by, kept.is_highest) == (chosen.by, chosen.is_highest)
+_SIGNS = {"lt": {-1}, "le": {-1, 0}, "eq": {0}, "ne": {-1, 1}, "ge": {0, 1}, "gt": {1}}
+"""How the left operand of a comparison may be to the right one where it is true: lower, equal, higher."""
+
+
+def _compared(condition: Expression) -> tuple[int | None, set[int]]:
+    """The place of the field that a condition compares in both elements, and how the older may be to the newer one.
+
+    It may compare the negative of both. The place is None for any other condition.
+    """
+    match condition:
+        case Operation(_, name, (Operation(_, "negate", (left,)), Operation(_, "negate", (right,)))):
+            place, signs = _compared(Operation(bool, name, (left, right)))
+            return place, {-sign for sign in signs}
+        case Operation(_, name, (Field() as left, Field() as right)) if name in _SIGNS and left.kind in _CHOOSES:
+            first, second = _place_of(left), _place_of(right)
+            if first is not None and second is not None and first.place == second.place:
+                if (first.number, second.number) == (0, 1):
+                    return first.place, _SIGNS[name]
+                if (first.number, second.number) == (1, 0):
+                    return first.place, {-sign for sign in _SIGNS[name]}
+    return None, set()
+
+
+def _compared_too_early(answers: dict[Expression, bool], by: Sequence[tuple[int, bool]]) -> Iterator[int]:
+    """The fields that a way compares where those before them may differ."""
+    asked = {_compared(condition)[0] for condition in answers}
+    may_differ = False
+    for place, _ in by:
+        if may_differ and place in asked:
+            yield place
+        may_differ |= _is_possible(answers, place, -1) or _is_possible(answers, place, 1)
+
+
+def _negated(operation: Operation) -> int | None:
+    """The place of the field whose negative an operation is; None for any other operation."""
+    match operation:
+        case Operation(_, "negate", (Field() as field,)) if (found := _place_of(field)) is not None:
+            return found.place
+    return None
+
+
+def _is_possible(answers: dict[Expression, bool], place: int, sign: int) -> bool:
+    """Whether a way may be gone where a field of the older element is lower (-1), equal (0) or higher (1)."""
+    compared = ((_compared(condition), answer) for condition, answer in answers.items())
+    return all((sign in signs) == answer for (of, signs), answer in compared if of == place)

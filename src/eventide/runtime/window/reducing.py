@@ -223,7 +223,7 @@ class _RecordWriter:
 def how_to_put_together(aggregate: AggregateFold) -> tuple[str, ...]:
     """How an :class:`Accumulated` of an aggregate function names what is done with each field."""
     return tuple(
-        each.value if isinstance(each, How) else "max" if each.is_highest else "min" for each in aggregate.fold.fields
+        each.value if isinstance(each, How) else "max" if each.by[0][1] else "min" for each in aggregate.fold.fields
     )
 
 

@@ -14,6 +14,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInf
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, mapped
 from eventide.runtime.tracing.folds import AggregateFold, Extreme, FieldFold, Fold, How, aggregate_fold_of, fold_of
@@ -211,7 +212,7 @@ class _Groups:
                 return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
             case How.SUM_IN_ORDER:
                 return pa.array(self._left_sums(column.to_numpy())), kind
-            case Extreme(by, is_highest) if by == place:
+            case Extreme(((by, is_highest),)) if by == place:
                 return self._of(f"{place}_{'max' if is_highest else 'min'}"), kind
             case Extreme():
                 return column.take(pa.array(self._extremes(how))), kind
@@ -229,28 +230,12 @@ class _Groups:
         return self._table.column(name).combine_chunks()
 
     def _extremes(self, extreme: Extreme) -> Numbers:
-        """The index of the element of each group that has the extreme value in the field that is compared."""
-        by = self._fields[extreme.by]
-        if pa.types.is_string(by.type):
-            raise NotTraceable("it chooses by text, which columns do not")
-        is_number = pa.types.is_integer(by.type) or pa.types.is_floating(by.type)
-        numbers = (by if is_number else by.cast(pa.int64(), safe=False)).to_numpy()
-        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy()
-        order = np.lexsort((numbers, groups_of))  # stable: equal ones stay in the order of arrival
-        groups, ordered = groups_of[order], numbers[order]
-        begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        ends = np.append(begins[1:], len(order)) - 1
-        if extreme.is_highest != extreme.last_of_equal:
-            # The far end of those that are equal: where their run begins, or where it ends.
-            changes = np.append(True, (groups[1:] != groups[:-1]) | (ordered[1:] != ordered[:-1]))
-            runs = np.cumsum(changes) - 1
-            starts = np.flatnonzero(changes)
-            at = starts[runs[ends]] if extreme.is_highest else np.append(starts[1:], len(order))[runs[begins]] - 1
-        else:
-            at = ends if extreme.is_highest else begins
-        of_group = np.empty(len(begins), np.int64)
-        of_group[groups[at]] = order[at]
-        return of_group
+        """The index of the element of each group that is chosen."""
+        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy().astype(np.int64)
+        order = order_by(groups_of)
+        groups = groups_of[order]
+        chosen: Numbers = extreme.choices(self._fields, order, groups)[np.flatnonzero(np.diff(groups, append=-1))]
+        return chosen
 
 
 def _codes(parts: list[pa.DictionaryArray]) -> Numbers:
@@ -270,11 +255,9 @@ def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:
     Raises:
         Guard: if it might be something else than what Python gives.
     """
-    if how in (How.FIRST, How.LAST) or (isinstance(how, Extreme) and how.by != place):
-        return None
-    if isinstance(how, Extreme):
-        return "max" if how.is_highest else "min"
-    if how is How.SUM_IN_ORDER:
+    if isinstance(how, Extreme) and len(how.by) == 1 and how.by[0][0] == place:
+        return "max" if how.by[0][1] else "min"
+    if how is not How.SUM:
         return None
     bounds = pc.min_max(column).as_py()
     if max(abs(bounds["min"]), abs(bounds["max"])) * len(column) >= _MOST:

@@ -54,6 +54,12 @@ def order(one):
 REDUCES = [
     lambda a, b: b if b[5] >= a[5] else a,
     lambda a, b: max(a, b, key=order),
+    lambda a, b: min(a, b, key=lambda e: (-e[2], e[4], e[6])),
+    lambda a, b: min(a, b, key=lambda e: (e[5], -e[2], e[6])),
+    lambda a, b: b if (b[1], b[6], a[3]) >= (a[1], a[6], b[3]) else a,
+    lambda a, b: b if (b[6], a[3]) >= (a[6], b[3]) else a,
+    lambda a, b: b if (b[2] > a[2] and b[5] == a[5]) or b[5] > a[5] else a,
+    lambda a, b: b if b[2] > a[2] or b[5] > a[5] else a,
     lambda a, b: a if a[2] < b[2] else b,
     lambda a, b: b if b[4] > a[4] else a,
     lambda a, b: b,
@@ -186,8 +192,8 @@ def doubles(numbers):
 @settings(deadline=None)
 @given(st.lists(st.lists(floats, min_size=1, max_size=150), min_size=1, max_size=5))
 def test_floating_point_numbers_are_added_in_the_order_of_arrival(groups):
-    sizes = np.array([len(group) for group in groups])
-    in_groups = Groups(np.repeat(np.arange(len(groups)), sizes), sizes)
+    numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
+    in_groups = Groups(numbers, np.arange(len(numbers)))
     found = in_groups.rolled(Accumulates(operator.add, 0), pa.array(list(itertools.chain(*groups))), Types.DOUBLE())
     expected = [total for group in groups for total in itertools.accumulate(group)]
     assert doubles(0.5 if math.isnan(one) else one for one in found.to_pylist()) == doubles(
@@ -296,3 +302,27 @@ def test_explain_says_why_a_rolling_aggregation_is_python(reason, roll, capsys):
 
 
 ONE, TEXT = Types.TUPLE([Types.LONG()]), Types.TUPLE([Types.STRING()])
+
+
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (lambda a, b: max(a, b, key=lambda e: (e[0], e[1])), None),
+        (lambda a, b: b if b[0] > a[0] or (b[0] == a[0] and b[1] > a[1]) else a, None),
+        (lambda a, b: max(a, b, key=lambda e: (e[0], -e[1])), "bad operand type for unary -"),
+        (lambda a, b: b if (b[1] > a[1] and b[0] == a[0]) or b[0] > a[0] else a, "'>' not supported between"),
+    ],
+)
+def test_a_field_may_be_none_where_the_function_does_not_look_at_it(last, message):
+    kind, key = Types.TUPLE([Types.LONG(), Types.LONG()]), Key(lambda e: 1, Types.LONG())
+    rolling = planned(RollingOperation, last, kind, key)
+    assert rolling.speed == "columns, in one pass"
+    elements = Elements([(1, None), (2, 4), (2, 5)], [0, 0, 0], [0, 1, 2])
+    parts = [Elements(columns=elements.as_columns(kind))]
+    if message is not None:
+        with pytest.raises(EventideError, match=message):
+            run(rolling, MemoryBackend(), parts, key)
+        return
+    out, _, metrics = run(rolling, MemoryBackend(), parts, key)
+    assert [text for text, _, _ in out] == [shown(value) for value in [(1, None), (2, 4), (2, 5)]]
+    assert not metrics.counters()
