@@ -1,0 +1,82 @@
+"""A disk of a test's own: it tells before each change, so that a test can refuse it or do something first."""
+
+import errno
+import io
+import random
+
+import pyarrow as pa
+from pyarrow.fs import LocalFileSystem
+
+
+class Disk(LocalFileSystem):
+    """A local disk that calls ``before(what, path)`` before each change."""
+
+    def __init__(self, before):
+        super().__init__()
+        self.before = before
+
+    def open_output_stream(self, path, **options):
+        self.before("open", path)
+        return pa.PythonFile(_Written(path, self), mode="w")
+
+    def create_dir(self, path, **options):
+        self.before("create", path)
+        super().create_dir(path, **options)
+
+    def move(self, src, dest):
+        self.before("move", dest)
+        super().move(src, dest)
+
+    def delete_file(self, path):
+        self.before("delete", path)
+        super().delete_file(path)
+
+    def delete_dir(self, path):
+        self.before("delete", path)
+        super().delete_dir(path)
+
+
+class _Written(io.FileIO):
+    """A file that is being written."""
+
+    def __init__(self, path, disk):
+        super().__init__(path, "wb")
+        self._path, self._disk = path, disk
+
+    def write(self, data):
+        try:
+            self._disk.before("write", self._path)
+        except OSError:
+            super().write(bytes(data)[: len(data) // 2])  # a disk takes what it has room for
+            raise
+        return super().write(data)
+
+
+class NthChange:
+    """Does something before the change of a number, and then nothing more; ``count`` says how many there were."""
+
+    def __init__(self, number, do):
+        self.number, self.do, self.count = number, do, 0
+
+    def __call__(self, what, path):
+        self.count += 1
+        if self.count == self.number + 1:
+            self.do(what, path)
+
+
+def refuse(what, path):
+    """Raise what a disk that is full raises; it lets files be deleted."""
+    if what != "delete":
+        raise OSError(errno.ENOSPC, "No space left on device", path)
+
+
+def damages(content, config, some=100):
+    """Some bytes, changed in places and ways by chance, and cut at such places; each of them with `--every-byte`."""
+    chance, every = random.Random(config.getoption("--seed")), config.getoption("--every-byte")
+    ways = [1, 128, 255, chance.randrange(2, 255)]
+    changes = [(at, bits) for at in range(len(content)) for bits in (range(1, 256) if every else ways)]
+    lengths = [*range(len(content))]
+    for at, bits in changes if every else chance.sample(changes, min(some, len(changes))):
+        yield content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :]
+    for length in lengths if every else chance.sample(lengths, min(some, len(lengths))):
+        yield content[:length]
