@@ -1,4 +1,4 @@
-"""A clock that is set forth and back, between micro-batches and restarts: nothing that waits for it is lost or doubled."""
+"""A clock that is set forth and back, between micro-batches and restarts: what waits for it comes once."""
 
 from collections import Counter
 from copy import deepcopy
@@ -33,7 +33,10 @@ def program(batches):
     stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
     timers = stream.key_by(lambda n: n).process(WaitsForTheClock())
     by_rest = stream.key_by(lambda n: n % 2)
-    windows = [TumblingProcessingTimeWindows.of(Time.seconds(10)), ProcessingTimeSessionWindows.with_gap(Time.seconds(3))]
+    windows = [
+        TumblingProcessingTimeWindows.of(Time.seconds(10)),
+        ProcessingTimeSessionWindows.with_gap(Time.seconds(3)),
+    ]
     return plan_of(timers, *(by_rest.window(one).process(Values()) for one in windows))
 
 

@@ -70,6 +70,14 @@ def refuse(what, path):
         raise OSError(errno.ENOSPC, "No space left on device", path)
 
 
+def outcome(do, *errors):
+    """What a function returns; or None, and the text of the error that it raises."""
+    try:
+        return do(), ""
+    except errors as error:
+        return None, str(error)
+
+
 def damages(content, config, some=100):
     """Some bytes, changed in places and ways by chance, and cut at such places; each of them with `--every-byte`."""
     chance, every = random.Random(config.getoption("--seed")), config.getoption("--every-byte")

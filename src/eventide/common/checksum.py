@@ -18,10 +18,10 @@ _NAME = "checksum"
 
 
 def with_checksum(content: bytes) -> bytes:
-    """Return what is stored of some bytes: a mark, their CRC-32 in 4 bytes, the lowest first, and the bytes.
+    r"""Return what is stored of some bytes: a mark, their CRC-32 in 4 bytes, the lowest first, and the bytes.
 
     >>> with_checksum(b"a")
-    b'\\x01C\\xbe\\xb7\\xe8a'
+    b'\x01C\xbe\xb7\xe8a'
     """
     return _MARK + zlib.crc32(content).to_bytes(_BYTES, "little") + content
 
@@ -47,7 +47,7 @@ def json_with_checksum(content: Mapping[str, Any], indent: int | None = None) ->
     """Return an object of JSON as text, in the order of its names, with one more entry: the CRC-32 of all others.
 
     >>> json_with_checksum({"name": "a", "at": 1})
-    '{"at": 1, "checksum": "26bd4a2e", "name": "a"}'
+    '{"at": 1, "checksum": "05bd77a4", "name": "a"}'
     """
     read = json.loads(json.dumps(content))  # as a reader has it: names of entries are text then
     return json.dumps({**read, _NAME: _checksum_of(read)}, indent=indent, sort_keys=True)

@@ -101,8 +101,8 @@ class Header:
             version = content.pop("version", None)
             if version not in range(_WITHOUT_FILES, VERSION + 1):
                 raise StateError(
-                    f"the savepoint {location} is of version {version!r}, and this version of eventide reads those from "
-                    f"{_WITHOUT_FILES} to {VERSION}"
+                    f"the savepoint {location} is of version {version!r}, and this version of eventide reads those "
+                    f"from {_WITHOUT_FILES} to {VERSION}"
                 )
             if version > _WITHOUT_CHECKSUM:
                 json_without_checksum(text)

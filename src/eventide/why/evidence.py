@@ -267,7 +267,6 @@ class ValveState:
         return len(self._stored["splits"][edge][3])
 
 
-
 def _checking(read: ReadState, checked: Collection[tuple[str, int]]) -> ReadState:
     """Read the values of operators as they see them; those of some operators and subtasks are stored with checksums."""
     backend = CheckedBackend(MemoryBackend(), repr)

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
+from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
 from eventide.datastream.functions import KeyedBroadcastProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import ProgramError, StateError
 from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
@@ -34,7 +34,7 @@ from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import opened_savepoint
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
-from support.disks import damages
+from support.disks import damages, outcome
 from support.twin import BY_SECOND_FIELD, Contents, plan_of
 
 TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
@@ -564,12 +564,19 @@ def test_what_has_changed_in_a_header_is_an_error_that_names_it(saved, pytestcon
     path = files_of(saved)["savepoint.json"]
     for damaged in damages(path.read_bytes(), pytestconfig):
         path.write_bytes(damaged)
-        try:
-            found = Savepoint(saved.location)
-        except StateError as error:
-            assert "savepoint.json in the savepoint" in str(error) or "is of version" in str(error)
+        found, said = outcome(lambda: Savepoint(saved.location).header, StateError)
+        if said:
+            assert "savepoint.json in the savepoint" in said or "is of version" in said
         else:
-            assert found.header == saved.header
+            assert found == saved.header
+
+
+def all_of(saved):
+    """All that can be read of a savepoint."""
+    operators = saved.header.program["operators"]
+    return saved.small_rows(), [
+        ([*saved.keyed_rows(one)], [*saved.tables(one)], saved.schemas(one)) for one in operators
+    ]
 
 
 def test_what_has_changed_in_a_file_is_an_error_that_names_it(saved, pytestconfig):
@@ -582,15 +589,8 @@ def test_what_has_changed_in_a_file_is_an_error_that_names_it(saved, pytestconfi
             path.write_bytes(damaged)
             with pytest.raises(StateError, match=f"{name} in the savepoint .* is not as it was written"):
                 Savepoint(saved.location, verify=True)
-            try:
-                again = Savepoint(saved.location)
-                assert again.small_rows() is not None
-                for operator in saved.header.program["operators"]:
-                    assert [*again.keyed_rows(operator)]
-                    assert [*again.tables(operator)] is not None
-                    again.schemas(operator)
-            except StateError as error:
-                assert path.name in str(error)
+            _, said = outcome(lambda: all_of(Savepoint(saved.location)), StateError)
+            assert not said or path.name in said
         path.write_bytes(content)
 
 

@@ -1,6 +1,7 @@
 """A disk that is full, or fails, at each change: an error that names the file, and all goes on when there is room."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from eventide.connectors.file_system._planning import FinishedFiles
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StorageError
 from eventide.storage import Folder
-from support.disks import Disk, NthChange, refuse
+from support.disks import Disk, NthChange, outcome, refuse
 
 
 def hidden(folder):
@@ -66,14 +67,16 @@ def test_a_log_that_could_not_be_written_goes_on_where_it_was(fails_at, tmp_path
     for number in range(20):
         change, place = fails_at(number), tmp_path / str(number)
         done = []
-        try:
+
+        def write(place=place, done=done):
             writer = LogWriter(str(place))
             for item in (b"a", b"b"):
                 writer.append([item], item)
                 done.append(item)
-        except StorageError as error:
-            assert str(place) in str(error)
-            count += 1
+
+        _, said = outcome(write, StorageError)
+        assert not said or str(place) in said
+        count += bool(said)
         is_last, change.number = change.count <= number, -1
         again = LogWriter(str(place))
         assert [*again.read(0, again.end)] == done, "what was not written whole is not there"
@@ -91,10 +94,9 @@ def test_the_list_of_finished_files_loses_nothing(fails_at, tmp_path, monkeypatc
         finished, read = FinishedFiles(str(place)), []
         for begin in range(0, 40, 5):
             read += [f"/in/{n}" for n in range(begin, begin + 5)]
-            try:
-                finished.take(read)
-            except StorageError as error:
-                assert str(place) in str(error)
+            _, said = outcome(lambda finished=finished, read=read: finished.take(read), StorageError)
+            if said:
+                assert str(place) in said
                 finished = FinishedFiles(str(place))  # the job starts again, and its offsets still have them
         finished.take(read)
         assert {*FinishedFiles(str(place))} | {*read[-2:]} == {*read}
@@ -176,14 +178,14 @@ print(compaction.run())
 def test_what_is_written_by_the_operating_system_s_own_limit(tmp_path):
     """In a process of its own, whose files have a limit for a while."""
     done = subprocess.run(
-        [sys.executable, "-c", _LIMITED, str(tmp_path)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", _LIMITED, str(tmp_path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     frames, sink, lines, half, is_half, is_whole, merged, compacted = done.stdout.splitlines()
-    assert "a file of frames in" in frames and "cannot be written" in frames
-    assert f"{tmp_path}/out/_eventide-" in sink and "cannot be written" in sink
+    assert re.match(r"a file of frames in /.* cannot be written: ", frames)
+    assert re.match(rf"{tmp_path}/out/_eventide-.* cannot be written: ", sink)
     assert lines == "[20, 1]"
-    assert f"{tmp_path}/half/" in half and "cannot be written" in half
+    assert re.match(rf"{tmp_path}/half/.* cannot be written: ", half)
     assert (is_half, is_whole) == ("False", "True")
     assert f"{tmp_path}/many/_compacting/merged cannot be written" in merged
     assert compacted == "Compacted(before=3, after=2)"

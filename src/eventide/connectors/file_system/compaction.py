@@ -127,13 +127,13 @@ class Compaction:
         if _HIDDEN not in self.parts.folders():
             return
         hidden = self.parts.names(_HIDDEN)
-        has_plan, is_merged = (_PLAN.rpartition("/")[2] in hidden, _MERGED.rpartition("/")[2] not in hidden)
+        has_plan, is_merged = _PLAN.rpartition("/")[2] in hidden, _MERGED.rpartition("/")[2] not in hidden
         planned = self._planned() if has_plan else []
         if has_plan and is_merged and not planned:
             raise StateError(
-                f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the first "
-                "file in that list already: those after it are there twice. Put a copy of it back, or delete them and "
-                f"{self.parts.path}/{_HIDDEN}"
+                f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the "
+                "first file in that list already: those after it are there twice. Put a copy of it back, or delete them "
+                f"and {self.parts.path}/{_HIDDEN}"
             )
         if planned:
             first, *others = planned

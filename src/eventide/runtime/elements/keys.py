@@ -207,7 +207,6 @@ def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
     return group * parallelism // max_parallelism
 
 
-
 def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     """The key groups that a subtask owns: those that :func:`subtask_of` gives it.
 

@@ -317,9 +317,9 @@ class Idleness:
     """Watches the channels of one input.
 
     A channel counts as silent when more than ``timeout_ms`` have gone by since the last micro-batch in which it spoke,
-    or since it was first heard of. While it is held back, the clock stands still for it. It stands still, too, where the
-    clock of the machine is set back, and where it goes on for much longer than from one look to the next: then it was
-    set forth, or the job itself stood still, and no channel could speak. Flink: ``WatermarksWithIdleness``, and its
+    or since it was first heard of. While it is held back, the clock stands still for it. It stands still, too, where
+    the clock of the machine is set back, and where it goes on for much longer than from one look to the next: then it
+    was set forth, or the job itself stood still, and no channel could speak. Flink: ``WatermarksWithIdleness``, and its
     ``PausableRelativeClock``, which follows no clock that can be set.
 
     >>> watched = Idleness(timeout_ms=100)

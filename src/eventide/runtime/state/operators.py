@@ -56,7 +56,9 @@ class OperatorStates:
     ) -> None:
         self._program = program
         self.backend, self._stored = _opened(backend, backend.get(HEAD), where)
-        head = {"format": FORMAT, "clocks": {}, "small": {}} if self._stored is None else _read(self._stored)
+        head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
+        if self._stored is not None:
+            head = _read(self._stored)
         self._format: int = head["format"]
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]
@@ -160,7 +162,6 @@ def small_values(head: bytes) -> Mapping[str, Mapping[str, bytes]]:
     _, content = _opened(MemoryBackend(), head)
     small: Mapping[str, Mapping[str, bytes]] = _read(content or b"")["small"]
     return small
-
 
 
 def program_of(stored: bytes | None) -> dict[str, Any]:

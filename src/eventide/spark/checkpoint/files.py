@@ -97,8 +97,8 @@ class CheckpointFiles:
             return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
         except (ValueError, LookupError, TypeError, zlib.error) as error:
             raise StateError(
-                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a copy "
-                "of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
+                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
+                "copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
             ) from error
 
     def lines_of_plan(self, number: int) -> list[str]:
@@ -187,7 +187,8 @@ class CheckpointFiles:
         if not _has_sums(content, sums):
             raise StateError(
                 f"{self.location}/{path} is not as it was written: it does not have the sums in .{name}.crc beside it. "
-                "Put a copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
+                "Put a copy of it back, or start the job with a new checkpoint location, from a savepoint if there is "
+                "one"
             )
         return content.decode()
 

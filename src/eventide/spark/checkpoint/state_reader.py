@@ -98,7 +98,9 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
         rows = reduce(DataFrame.union, [_counted(stage, owners) for stage in stages]).collect() if stages else []
     sizes = []
     for row in rows:
-        known = [stage_of[operator] for operator in program_of(row.program and bytes(row.program)) if operator in stage_of]
+        known = [
+            stage_of[operator] for operator in program_of(row.program and bytes(row.program)) if operator in stage_of
+        ]
         if known:  # what has no program of ours is state of a DataFrame's own
             found = zip(owners, row.values, row.bytes, strict=True)
             sizes += [StateSize(known[0], owner, values, number) for owner, values, number in found if values]
