@@ -132,8 +132,8 @@ class Compaction:
         if has_plan and is_merged and not planned:
             raise StateError(
                 f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the "
-                "first file in that list already: those after it are there twice. Put a copy of it back, or delete them "
-                f"and {self.parts.path}/{_HIDDEN}"
+                "first file in that list already: those after it are there twice. Put a copy of it back, or delete "
+                f"them and {self.parts.path}/{_HIDDEN}"
             )
         if planned:
             first, *others = planned
