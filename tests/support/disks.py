@@ -9,11 +9,11 @@ from pyarrow.fs import LocalFileSystem
 
 
 class Disk(LocalFileSystem):
-    """A local disk that calls ``before(what, path)`` before each change."""
+    """A local disk that calls ``before(what, path)`` before each change, and ``replaces`` files by a move, or not."""
 
-    def __init__(self, before):
+    def __init__(self, before, *, replaces=True):
         super().__init__()
-        self.before = before
+        self.before, self.replaces = before, replaces
 
     def open_output_stream(self, path, **options):
         self.before("open", path)
@@ -25,6 +25,8 @@ class Disk(LocalFileSystem):
 
     def move(self, src, dest):
         self.before("move", dest)
+        if not self.replaces and self.get_file_info(dest).is_file:
+            raise FileExistsError(errno.EEXIST, "File exists", dest)
         super().move(src, dest)
 
     def delete_file(self, path):
