@@ -8,6 +8,9 @@ import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
 
+_EACH = 5_000
+
+
 class Disk(LocalFileSystem):
     """A local disk that calls ``before(what, path)`` before each change, and ``replaces`` files by a move, or not."""
 
@@ -81,12 +84,11 @@ def outcome(do, *errors):
 
 
 def damages(content, config, some=100):
-    """Some bytes, changed in places and ways by chance, and cut at such places; each of them with `--every-byte`."""
-    chance, every = random.Random(config.getoption("--seed")), config.getoption("--every-byte")
+    """Some bytes, changed in places and ways by chance, and cut at such places; with `--every-byte` up to 5,000 times."""
+    chance, most = random.Random(config.getoption("--seed")), _EACH if config.getoption("--every-byte") else some
     ways = [1, 128, 255, chance.randrange(2, 255)]
-    changes = [(at, bits) for at in range(len(content)) for bits in (range(1, 256) if every else ways)]
-    lengths = [*range(len(content))]
-    for at, bits in changes if every else chance.sample(changes, min(some, len(changes))):
+    changes = [(at, bits) for at in range(len(content)) for bits in ways]
+    for at, bits in chance.sample(changes, min(most, len(changes))):
         yield content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :]
-    for length in lengths if every else chance.sample(lengths, min(some, len(lengths))):
+    for length in chance.sample(range(len(content)), min(most, len(content))):
         yield content[:length]
