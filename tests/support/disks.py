@@ -7,7 +7,6 @@ import random
 import pyarrow as pa
 from pyarrow.fs import LocalFileSystem
 
-
 _EACH = 5_000
 
 
@@ -84,7 +83,7 @@ def outcome(do, *errors):
 
 
 def damages(content, config, some=100):
-    """Some bytes, changed in places and ways by chance, and cut at such places; with `--every-byte` up to 5,000 times."""
+    """Some bytes, changed in places and ways by chance, and cut at such places; with `--every-byte` at very many."""
     chance, most = random.Random(config.getoption("--seed")), _EACH if config.getoption("--every-byte") else some
     ways = [1, 128, 255, chance.randrange(2, 255)]
     changes = [(at, bits) for at in range(len(content)) for bits in ways]
