@@ -16,7 +16,7 @@ from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
-from eventide.runtime.state.backend import CheckedBackend, MemoryBackend
+from eventide.runtime.state.backend import MemoryBackend, value_of
 from eventide.runtime.state.bucket import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
@@ -269,12 +269,11 @@ class ValveState:
 
 def _checking(read: ReadState, checked: Collection[tuple[str, int]]) -> ReadState:
     """Read the values of operators as they see them; those of some operators and subtasks are stored with checksums."""
-    backend = CheckedBackend(MemoryBackend(), repr)
 
     def read_checked(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
         for subtask, name, stored in read(operator, prefix):
             is_checked = (operator, subtask) in checked
-            yield subtask, name, backend.checked(f"{operator}/{name}", stored) if is_checked else stored
+            yield subtask, name, value_of(stored, f"{operator}/{name}") if is_checked else stored
 
     return read_checked
 

@@ -120,21 +120,7 @@ class CheckedBackend:
             StateError: if it is damaged.
         """
         stored = self._whole.get(name)
-        return None if stored is None else self.checked(name, stored)
-
-    def checked(self, name: str, stored: bytes) -> bytes:
-        """The value that was stored under a name, given what is there.
-
-        Raises:
-            StateError: if it is damaged.
-        """
-        value = without_checksum(stored)
-        if value is None:
-            raise StateError(
-                f"the state {self._where(name)} is not as it was stored; put a copy of the checkpoint back, or start "
-                "with a new checkpoint location, from a savepoint if there is one"
-            )
-        return value
+        return None if stored is None else value_of(stored, name, self._where)
 
     def put(self, name: str, value: bytes) -> None:
         """Store a value under a name."""
@@ -146,4 +132,19 @@ class CheckedBackend:
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         """Every name that begins in some way, with its value."""
-        return ((name, self.checked(name, stored)) for name, stored in self._whole.all_of(prefix))
+        return ((name, value_of(stored, name, self._where)) for name, stored in self._whole.all_of(prefix))
+
+
+def value_of(stored: bytes, name: str, where: Callable[[str], str] = repr) -> bytes:
+    """The value that was stored under a name with a checksum, given what is there.
+
+    Raises:
+        StateError: if it is damaged.
+    """
+    value = without_checksum(stored)
+    if value is None:
+        raise StateError(
+            f"the state {where(name)} is not as it was stored; put a copy of the checkpoint back, or start with a new "
+            "checkpoint location, from a savepoint if there is one"
+        )
+    return value

@@ -12,7 +12,7 @@ from typing import Any
 from eventide.common.checksum import has_checksum
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
-from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, without_prefix
+from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, value_of, without_prefix
 
 FORMAT = 4
 """The version of the stored form of state."""
@@ -135,10 +135,9 @@ def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] 
     Raises:
         StateError: if the head is damaged.
     """
-    checked = CheckedBackend(backend, where)
-    if stored is None:
-        return checked, None
-    return (checked, checked.checked(HEAD, stored)) if has_checksum(stored) else (backend, stored)
+    if stored is not None and not has_checksum(stored):
+        return backend, stored
+    return CheckedBackend(backend, where), None if stored is None else value_of(stored, HEAD, where)
 
 
 def _read(head: bytes) -> dict[str, Any]:
@@ -170,9 +169,7 @@ def program_of(stored: bytes | None) -> dict[str, Any]:
     Raises:
         StateError: if it is damaged.
     """
-    is_checked = stored is not None and has_checksum(stored)
-    values = MemoryBackend({} if stored is None else {PROGRAM: stored})
-    content = (CheckedBackend(values, repr) if is_checked else values).get(PROGRAM)
+    content = value_of(stored, PROGRAM) if stored is not None and has_checksum(stored) else stored
     program: dict[str, Any] = json.loads(content or b"{}")
     return program
 
