@@ -50,7 +50,7 @@ def json_with_checksum(content: Mapping[str, Any], indent: int | None = None) ->
     '{"at": 1, "checksum": "05bd77a4", "name": "a"}'
     """
     read = json.loads(json.dumps(content))  # as a reader has it: names of entries are text then
-    return json.dumps({**read, _NAME: _checksum_of(read)}, indent=indent, sort_keys=True)
+    return json.dumps({**read, _NAME: checksum_of(read)}, indent=indent, sort_keys=True)
 
 
 def json_without_checksum(text: str, *, may_lack: bool = False) -> dict[str, Any]:
@@ -70,10 +70,15 @@ def json_without_checksum(text: str, *, may_lack: bool = False) -> dict[str, Any
     if not isinstance(content, dict):
         raise ValueError("it is no object of JSON")
     checksum = content.pop(_NAME, None)
-    if (checksum is not None or not may_lack) and checksum != _checksum_of(content):
+    if (checksum is not None or not may_lack) and checksum != checksum_of(content):
         raise ValueError("its content does not have the checksum that it was written with")
     return content
 
 
-def _checksum_of(content: Mapping[str, Any]) -> str:
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """Return the CRC-32 of an object of JSON, as eight hexadecimal digits; the order of its names does not count.
+
+    >>> checksum_of({"a": 1, "b": 2}) == checksum_of({"b": 2, "a": 1})
+    True
+    """
     return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"

@@ -95,7 +95,7 @@ class CheckpointFiles:
         head, *lines = self.lines_of_plan(number)
         try:
             return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
-        except (ValueError, LookupError, TypeError, zlib.error) as error:
+        except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
             raise StateError(
                 f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
                 "copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
