@@ -96,7 +96,7 @@ def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Say which file cannot be written; that one is gone which should be there is told as it is.
+    """Say which file cannot be written, in an error of ours; that a file is gone stays a ``FileNotFoundError``.
 
     Raises:
         StorageError: in place of what a store raises.
