@@ -78,6 +78,19 @@ def test_the_log_of_a_function_is_that_of_the_younger_run(stalls, tmp_path):
     assert len(stopped) > 10
 
 
+def test_a_run_whose_elements_a_younger_one_has_read_is_told_of_that(tmp_path):
+    writer = LogWriter(str(tmp_path))
+    for item in (b"a", b"b", b"c"):
+        writer.append([item], item)
+    writer.forget(2)
+    with pytest.raises(
+        StateError, match=r"from position 0 to 3.* deleted up to position 2, as another run .* only one run"
+    ):
+        [*WriteAheadLog(str(tmp_path)).read(0, 3)]
+    with pytest.raises(StateError, match=r"from position 3 to 4, .* its files must stay as long as the checkpoint"):
+        [*WriteAheadLog(str(tmp_path)).read(2, 4)]
+
+
 def test_no_finished_file_is_forgotten_by_either_run(stalls, tmp_path, monkeypatch):
     monkeypatch.setattr(_planning, "_FEW", 2)
     begun = [f"/in/{n}" for n in range(30)]

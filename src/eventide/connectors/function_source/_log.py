@@ -101,9 +101,16 @@ class WriteAheadLog:
                 yield from items[position - segment.start : end - segment.start]
                 position = min(end, segment.end)
         if position < end:
+            begins = self._segments[0].start if self._segments else position
             raise StateError(
                 f"the elements from position {position} to {end}, which the job has planned to read, are not in "
-                f"{self._location}; its files must stay as long as the checkpoint, or start with a new one"
+                f"{self._location}; "
+                + (
+                    f"they were read and deleted up to position {begins}, as another run of this job goes on: let only "
+                    "one run at a time use a checkpoint"
+                    if begins > position
+                    else "its files must stay as long as the checkpoint, or start with a new one"
+                )
             )
 
     def _content(self, segment: Segment) -> tuple[list[bytes], bytes | None]:
