@@ -33,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--another-python", default=None, help="a Python with another Spark, which begins with a savepoint"
     )
+    parser.addoption("--every-byte", action="store_true", help="change each byte of small files in four ways")
     parser.addoption("--seed", type=int, default=None, help="what the moments of kills follow from")
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "EventideError",
     "ProgramError",
     "StateError",
+    "StorageError",
     "TemporaryCheckpointWarning",
     "TimersLeftWarning",
     "TypeMismatch",
@@ -51,6 +52,10 @@ class StateError(EventideError):
 
     Another run uses it by then, or the server of Spark Connect has been started again.
     """
+
+
+class StorageError(EventideError, OSError):
+    """A file cannot be written, most often because a disk is full; a job can go on from its checkpoint after that."""
 
 
 class TemporaryCheckpointWarning(UserWarning):

@@ -122,7 +122,7 @@ def test_a_night_goes_on_behind_a_failure_and_fails_with_the_list_of_those(tmp_p
         "nightly: ./run cluster --kills=5 --seed=4711",
     ]
     lines = done.stdout.partition("seconds\n")[2].splitlines()
-    assert [line.split("  ")[-1] for line in lines] == ["passed"] * 3 + [
+    assert [line.split("  ")[-1] for line in lines] == ["passed"] * 4 + [
         "failed with exit code 3",
         "failed with exit code 1",
         *["passed"] * 8,

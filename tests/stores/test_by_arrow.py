@@ -20,7 +20,7 @@ def test_files_of_a_folder_appear_whole_are_replaced_and_deleted(store: Store) -
     folder.write("2", b"two")
     folder.write("1", b"one")
     folder.write("1", b"again")
-    assert (folder.names(), folder.read("1")) == (["1", "2"], b"again")
+    assert (folder.names(), folder.read("1", bytes)) == (["1", "2"], b"again")
     folder.delete("2")
     folder.delete("2")
     assert folder.names() == ["1"]

@@ -130,6 +130,7 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
         self._context = context
         self._has_heard = False
         self._silent_since_ms: int | None = None
+        self._asked_ms: int | None = None
         self._is_idle = False
 
     def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -140,6 +141,9 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Say once that the split is idle, when it has been silent for longer than the timeout; else ask on."""
         now_ms = self._context.get_current_processing_time()
+        if self._silent_since_ms is not None and self._asked_ms is not None and now_ms < self._asked_ms:
+            self._silent_since_ms += now_ms - self._asked_ms  # the clock was set back; what was waited before counts
+        self._asked_ms = now_ms
         if self._has_heard:
             self._has_heard, self._silent_since_ms = False, None
         elif self._silent_since_ms is None:
@@ -153,11 +157,12 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
 
     def snapshot_state(self) -> Any:
         """Return the generator's state, and the time since which there have been no elements."""
-        return self._learnt.snapshot(), self._has_heard, self._silent_since_ms, self._is_idle
+        return self._learnt.snapshot(), self._has_heard, self._silent_since_ms, self._is_idle, self._asked_ms
 
     def restore_state(self, state: Any) -> None:
         """Go on from what `snapshot_state` returned."""
-        snapshot, self._has_heard, self._silent_since_ms, self._is_idle = state
+        snapshot, self._has_heard, self._silent_since_ms, self._is_idle, *asked = state
+        self._asked_ms = asked[0] if asked else None
         self._learnt.restore(snapshot)
 
 

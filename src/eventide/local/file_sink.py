@@ -17,6 +17,7 @@ from eventide.connectors.formats.csv_rows import Dialect
 from eventide.connectors.formats.json import JsonRowSerializationSchema
 from eventide.connectors.sink import FormatSink
 from eventide.plan.job import JobPlan, SinkSpec
+from eventide.storage import writing
 
 Write = Callable[[SinkSpec, Sequence[Any], Any], None]
 """Writes the elements of a sink into an open file."""
@@ -110,9 +111,11 @@ class LocalFiles:
         written = {}
         for bucket, (spec, elements) in _by_bucket(self._spec, values).items():
             stage = f"{self._parts.path}/{self._stage}/{bucket}"
-            self._parts.file_system.create_dir(stage, recursive=True)
-            with self._parts.file_system.open_output_stream(f"{stage}0{kind.ending}", compression=None) as file:
-                kind.write(spec, elements, file)
+            path = f"{stage}0{kind.ending}"
+            with writing(path):
+                self._parts.file_system.create_dir(stage, recursive=True)
+                with self._parts.file_system.open_output_stream(path, compression=None) as file:
+                    kind.write(spec, elements, file)
             written[f"{bucket}0{kind.ending}"] = kind.ending
         self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
         self._may_hold_leftovers = False

@@ -146,9 +146,14 @@ def plain_loads(data: bytes) -> Any:
     """Load plain values only: numbers, text, bytes, and containers of them.
 
     Raises:
-        StateError: if there is an object of any class, or a function.
+        StateError: if there is an object of any class, or a function, or if the data are no pickle.
     """
-    return _Plain(io.BytesIO(data)).load()
+    try:
+        return _Plain(io.BytesIO(data)).load()
+    except StateError:
+        raise
+    except Exception as error:  # of whatever kind: the data may be anything
+        raise StateError(f"the stored data cannot be read: {error!r}") from error
 
 
 def copied(part: _T) -> _T:

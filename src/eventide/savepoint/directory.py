@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,19 +11,23 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.state.operators import check_format
-from eventide.storage import opened
+from eventide.storage import opened, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow.fs import FileSystem
 
 NAME = "savepoint.json"
-VERSION = 2
+VERSION = 3
 
 _WITHOUT_FILES = 1
-"""The version before, which does not list the files: a missing file stays unnoticed."""
+"""The first version, which does not list the files: a missing file stays unnoticed."""
+
+_WITHOUT_CHECKSUM = 2
+"""The version after that, whose header has no checksum of its own."""
 
 SOURCES = "eventide-sources"
 """Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
@@ -83,23 +86,35 @@ class Header:
     files: Mapping[str, SavedFile] | None = None
 
     def to_text(self) -> str:
-        """JSON."""
-        return json.dumps({"version": VERSION, **asdict(self)}, indent=2, sort_keys=True)
+        """JSON, with a checksum."""
+        return json_with_checksum({"version": VERSION, **asdict(self)}, indent=2)
 
     @staticmethod
     def from_text(text: str, location: str) -> Header:
         """The inverse of :meth:`to_text`.
 
         Raises:
-            StateError: if it is of another version, or names a folder of a source outside the savepoint.
+            StateError: if it is damaged, of another version, or names a folder of a source outside the savepoint.
         """
-        content = json.loads(text)
-        version = content.pop("version", None)
-        if version not in {_WITHOUT_FILES, VERSION}:
+        try:
+            content = json_without_checksum(text, may_lack=True)
+            version = content.pop("version", None)
+            if version not in range(_WITHOUT_FILES, VERSION + 1):
+                raise StateError(
+                    f"the savepoint {location} is of version {version!r}, and this version of eventide reads those "
+                    f"from {_WITHOUT_FILES} to {VERSION}"
+                )
+            if version > _WITHOUT_CHECKSUM:
+                json_without_checksum(text)
+            return Header._of(content, version, location)
+        except (ValueError, LookupError, TypeError) as error:
             raise StateError(
-                f"the savepoint {location} is of version {version!r}, and this version of eventide reads "
-                f"{_WITHOUT_FILES} and {VERSION}"
-            )
+                f"{NAME} in the savepoint {location} is not as it was written: {error}; put a copy of it back, or take "
+                "a savepoint anew"
+            ) from error
+
+    @staticmethod
+    def _of(content: dict[str, Any], version: int, location: str) -> Header:
         check_format(content["program"]["format"])
         sources = tuple(SavedSource(**source) for source in content.pop("sources"))
         for source in sources:
@@ -108,8 +123,8 @@ class Header:
                     f"the savepoint {location} says that the source {source.name!r} remembers something in "
                     f"{source.storage!r}, which is none of its folders; take a savepoint anew"
                 )
-        listed = content.pop("files", None) if version == VERSION else None
-        if listed is None and version == VERSION:
+        listed = content.pop("files", None) if version != _WITHOUT_FILES else None
+        if listed is None and version != _WITHOUT_FILES:
             raise StateError(f"the savepoint {location} does not list its files; take a savepoint anew")
         files = None if listed is None else {name: SavedFile(**file) for name, file in listed.items()}
         return Header(sources=sources, files=files, **content)
@@ -216,29 +231,39 @@ class Directory:
         """Read a whole file, and return its entry for the header."""
         import pyarrow.parquet as pq
 
+        size, digest = self.digest(name)
+        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
+        return SavedFile(size, rows, digest)
+
+    def digest(self, name: str) -> tuple[int, str]:
+        """Read a whole file, and return how many bytes it has, and their SHA-256."""
         digest, size = hashlib.sha256(), 0
         with self._store.open_input_stream(self.path(name), compression=None) as stream:
             while content := stream.read(_AT_ONCE):
                 digest.update(content)
                 size += len(content)
-        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
-        return SavedFile(size, rows, digest.hexdigest())
+        return size, digest.hexdigest()
 
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it is not there."""
         try:
             with self._store.open_input_stream(self.path(name)) as stream:
-                return str(stream.read(), "utf-8")
+                return str(stream.read(), "utf-8", "replace")
         except FileNotFoundError:
             return None
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Any]:
-        """A stream into a file, which is there when it is closed."""
+        """A stream into a file, which is there when it is closed.
+
+        Raises:
+            StorageError: if it cannot be written.
+        """
         path = self.path(name)
-        self._store.create_dir(path.rpartition("/")[0], recursive=True)
-        with self._store.open_output_stream(path, compression=None) as stream:
-            yield stream
+        with writing(path):
+            self._store.create_dir(path.rpartition("/")[0], recursive=True)
+            with self._store.open_output_stream(path, compression=None) as stream:
+                yield stream
         self.written.append(name)
 
 

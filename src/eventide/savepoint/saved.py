@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide.errors import StateError
+from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
 from eventide.runtime.state.operators import HEAD, OperatorStates
 from eventide.runtime.tasks.stage import Stage
@@ -86,9 +87,10 @@ class Savepoint(Outline):
 
     def small_rows(self) -> list[Small]:
         """Read the small values of all subtasks."""
-        with self.directory.store.open_input_file(self.directory.path("tasks.parquet")) as file:
+        path = self.directory.path("tasks.parquet")
+        with _reading(path), self.directory.store.open_input_file(path) as file:
             columns = pq.read_table(file).columns
-        return list(zip(*(column.to_pylist() for column in columns), strict=True))
+            return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
     def keyed_rows(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
         """Read the keyed state of an operator, or what is wanted of it: some rows at a time, of many."""
@@ -101,8 +103,11 @@ class Savepoint(Outline):
         found = of_operator if wanted is None else of_operator & wanted
         some = []
         for file in ds.dataset(paths, KEPT, "parquet", self.directory.store).get_fragments():
-            for row_group in file.split_by_row_group(found, KEPT):  # a scanner of several would read all ahead
-                some.append(row_group.to_table(KEPT, filter=found))
+            with _reading(file.path):
+                row_groups = file.split_by_row_group(found, KEPT)
+            for row_group in row_groups:  # a scanner of several would read all ahead
+                with _reading(file.path):
+                    some.append(row_group.to_table(KEPT, filter=found))
                 if sum(map(len, some)) >= _ROWS:
                     yield pa.concat_tables(some)
                     some = []
@@ -110,8 +115,7 @@ class Savepoint(Outline):
 
     def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
         """Read the columnar state of an operator, each table with the part of its state that it belongs to."""
-        for table in self._read_tables(operator):
-            yield table.schema.metadata[PART].decode(), table.replace_schema_metadata(None)
+        yield from self._read_tables(operator)
 
     def files_in(self, folder: str) -> list[str]:
         """The files in a folder that belong to it, by their path from the folder on, in their order."""
@@ -148,9 +152,8 @@ class Savepoint(Outline):
     def _restore_tables(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
         by_part: dict[str, list[pa.Table]] = {}
-        for table in self._read_tables(task.id, is_mine):
-            part = table.schema.metadata[PART].decode()
-            by_part.setdefault(part, []).append(table.replace_schema_metadata(None))
+        for part, table in self._read_tables(task.id, is_mine):
+            by_part.setdefault(part, []).append(table)
         for part, found in by_part.items():
             table = pa.concat_tables(found)
             if len(table):
@@ -159,26 +162,21 @@ class Savepoint(Outline):
     def schemas(self, operator: str) -> Mapping[str, pa.Schema]:
         folder, found = Directory.of_tables(operator), {}
         for name in self.files_in(folder):
-            schema = pq.read_schema(self.directory.path(f"{folder}/{name}"), filesystem=self.directory.store)
-            found[schema.metadata[PART].decode()] = schema.remove_metadata()
+            path = self.directory.path(f"{folder}/{name}")
+            with _reading(path):
+                schema = pq.read_schema(path, filesystem=self.directory.store)
+                found[schema.metadata[PART].decode()] = schema.remove_metadata()
         return found
 
-    def _read_tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[pa.Table]:
-        """The tables of an operator, one file after the other, or the rows of them that are wanted."""
+    def _read_tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[tuple[str, pa.Table]]:
+        """The tables of an operator, one file after the other, or the rows of them that are wanted, with their part."""
         folder = Directory.of_tables(operator)
         for name in self.files_in(folder):
             path = self.directory.path(f"{folder}/{name}")
-            yield pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
-
-
-def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
-    """The key groups that a subtask owns: those that :func:`~eventide.runtime.elements.keys.subtask_of` gives it.
-
-    >>> [groups_of(subtask, 8, 3) for subtask in range(3)]
-    [range(0, 3), range(3, 6), range(6, 8)]
-    """
-    first, behind = (-(-at * max_parallelism // parallelism) for at in (subtask, subtask + 1))
-    return range(first, behind)
+            with _reading(path):
+                table = pq.read_table(path, filesystem=self.directory.store, filters=wanted, partitioning=None)
+                part = table.schema.metadata[PART].decode()
+            yield part, table.replace_schema_metadata(None)
 
 
 def outlined(
@@ -224,6 +222,21 @@ def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]
     return [row for row in savepoint.small_rows() if row[0] not in without]
 
 
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Say which file of a savepoint cannot be read.
+
+    Raises:
+        StateError: in place of what Arrow raises.
+    """
+    try:
+        yield
+    except Exception as error:  # of whatever kind: the file may contain anything
+        raise StateError(
+            f"{path}, of a savepoint, cannot be read: {error}; put a copy of it back, or take a savepoint anew"
+        ) from error
+
+
 def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
     """The rows of each part of an operator's state."""
     by_part: dict[str, list[Row]] = {}
@@ -244,7 +257,7 @@ def _check(directory: Directory, files: Mapping[str, SavedFile], location: str, 
         found = sizes.get(name)
         if found is None:
             raise StateError(f"{name} is missing in the savepoint {location}, and state with it; take a savepoint anew")
-        if found != saved.bytes or (verify and directory.saved_file(name).sha256 != saved.sha256):
+        if found != saved.bytes or (verify and directory.digest(name)[1] != saved.sha256):
             raise StateError(
                 f"{name} in the savepoint {location} is not as it was written: it had {saved.bytes} bytes and has "
                 f"{found}, or has others; take a savepoint anew"

@@ -19,7 +19,7 @@ from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole
-from eventide.runtime.state.operators import HEAD, small_values
+from eventide.runtime.state.operators import HEAD, small_values, stored_values
 from eventide.runtime.state.pages import is_page
 from eventide.savepoint import tables
 from eventide.savepoint.directory import NAME, Directory, Header
@@ -64,10 +64,10 @@ class StateWriter:
             What is small of it, and the names of the files, as what is small of no operator.
 
         Raises:
-            StateError: if the state is of another format.
+            StateError: if the state is damaged, or of another format.
         """
         small = small_values(values[HEAD])
-        parts = _by_operator(small, values)
+        parts = _by_operator(small, stored_values(values))
         directory = Directory(self.location)
         with ExitStack() as closing:
             keyed = _Rows(directory, f"keyed/{place}.parquet", closing)

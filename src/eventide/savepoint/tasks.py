@@ -93,7 +93,7 @@ def _lowest(members: list[list[Any]]) -> list[Any]:
 
 def _heard_together(idleness: list[Any], channels: tuple[str, ...]) -> list[Any]:
     """The clocks of channels that were heard of when the last of others was."""
-    last, silent, held, looked_ms = idleness
+    last, silent, held, *times = idleness
     if not last:
         return idleness
     silent = [*channels] if {*silent} >= last.keys() else []
@@ -101,7 +101,7 @@ def _heard_together(idleness: list[Any], channels: tuple[str, ...]) -> list[Any]
         dict.fromkeys(channels, max(last.values())),
         silent,
         [*channels] if {*held} >= last.keys() else [],
-        looked_ms,
+        *times,
     ]
 
 

@@ -22,6 +22,7 @@ ONE_RUN_ONLY = "let only one run at a time use a checkpoint"
 _NOT_THERE = re.compile(r"does not exist|No such file|Wrong FS")
 _SCHEMA_OF_STATE = re.compile(r"((?:[a-z][\w+.-]*:)?/[^\n]*?)/state/\d+/_stateSchema/")
 _STATE_FILE = re.compile(r"CANNOT_LOAD_STATE_STORE[^\n]*?((?:[a-z][\w+.-]*:)?/[^\n]*?)(/state/\d+/\d+/[\w./-]*\w)")
+_CHANGED = re.compile(r"Checksum error: ([^\n]+?) at \d+ exp|the file may be corrupted\. File: ([^\n]+)")
 FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"
@@ -30,6 +31,11 @@ _MOVED = (
     "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {place}, "
     "where it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "
     "env.from_savepoint(...)"
+)
+
+_DAMAGED = (
+    "{file} is not as it was written, as the sum tells that Hadoop or Spark has left of it. Put a copy of it back; "
+    "where it is of a checkpoint and there is none, start with a new checkpoint location, or from a savepoint"
 )
 
 _GONE = (
@@ -64,8 +70,8 @@ _SERVER_GONE = f"the server of Spark Connect does not answer any more; {_GO_ON}"
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint, that it was moved, that state is not where an executor looks, that a process
-    lacks what the program needs, that memory was short, or that the server of Spark Connect is gone, is said in words
+    That another run uses the checkpoint, that it was moved, that a file of it is gone or damaged, that a process lacks
+    what the program needs, that memory was short, or that the server of Spark Connect is gone, is said in words
     of ours.
     """
     found = _OURS.findall(str(error))
@@ -75,6 +81,8 @@ def original(error: BaseException) -> BaseException:
         found = [("StateError", _MOVED.format(place=place))]
     if not found and (gone := _gone_from(str(error))) is not None:
         found = [("StateError", gone)]
+    if not found and (damaged := _damaged_by(str(error))) is not None:
+        found = [("StateError", damaged)]
     if not found and (missing := what_is_missing(str(error))) is not None:
         found = [("ProgramError", missing)]
     if not found and (memory := _short_of_memory(str(error))) is not None:
@@ -104,6 +112,12 @@ def _gone_from(said: str) -> str | None:
     """Return the message for an executor that does not find a file of the state."""
     path = _STATE_FILE.search(said)
     return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
+
+
+def _damaged_by(said: str) -> str | None:
+    """Return the message for a file whose content has changed."""
+    file = _CHANGED.search(said)
+    return None if file is None else _DAMAGED.format(file=file[1] or file[2])
 
 
 def _short_of_memory(said: str) -> str | None:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 import uuid
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 from eventide._distribution import getting
-from eventide.errors import ProgramError
+from eventide.common.checksum import has_checksum, with_checksum, without_checksum
+from eventide.errors import ProgramError, StateError, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyarrow.fs import FileSystem
+
+T = TypeVar("T")
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Names that Hadoop has for what Arrow knows by another."""
@@ -92,50 +94,102 @@ def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
     return opened_hdfs
 
 
-_HIDDEN = "."
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Say which file cannot be written, in an error of ours; that a file is gone stays a ``FileNotFoundError``.
+
+    Raises:
+        StorageError: in place of what a store raises.
+    """
+    try:
+        yield
+    except (FileNotFoundError, StorageError):
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error}; when there is room for it, and it may be written, start the job "
+            "again: it goes on from its checkpoint"
+        ) from error
+
+
+_HIDDEN, _OF_ONE_WRITER = ".", "~"
 
 
 class Folder:
-    """A folder of files that are written whole or not at all. It is made when the first is written.
+    """A folder of files that are written whole or not at all, with checksums. It is made when the first is written.
 
     Args:
         location: a local path, or a URI, in Hadoop's or in Arrow's spelling.
+        advice: what to do about a damaged file of which there is no copy.
+        has_checksums: whether they are written; Spark's own files have none.
 
     Raises:
         ProgramError: if Arrow cannot open it.
     """
 
-    def __init__(self, location: str) -> None:
+    def __init__(
+        self,
+        location: str,
+        advice: str = "start the job with a new checkpoint location, from a savepoint if there is one",
+        *,
+        has_checksums: bool = True,
+    ) -> None:
         try:
             self._file_system, self._path = opened(location)
         except ProgramError as error:
             raise ProgramError(f"what sources remember is kept below the job's checkpoint: {error}") from error
+        self._advice = advice
+        self._has_checksums = has_checksums
         self._is_there = False
 
     def names(self) -> list[str]:
         """The names of the files, in their order."""
         return sorted(name for name in self._files() if not name.startswith(_HIDDEN))
 
-    def read(self, name: str) -> bytes:
-        """Return the content of a file."""
-        with self._file_system.open_input_stream(f"{self._path}/{name}", compression=None) as stream:
-            return bytes(stream.read())
+    def read(self, name: str, parse: Callable[[bytes], T]) -> T:
+        """Return what a function makes of the content of a file.
 
-    def write(self, name: str, content: bytes, *, is_shared: bool = False) -> None:
+        Raises:
+            StateError: if the file is not as it was written, or if the function raises: of files of an earlier version,
+                which have no checksum, that alone tells.
+        """
+        with self._file_system.open_input_stream(f"{self._path}/{name}", compression=None) as stream:
+            stored = bytes(stream.read())
+        content = without_checksum(stored) if has_checksum(stored) else stored
+        try:
+            if content is None:
+                raise ValueError("its content does not have the checksum that it was written with")
+            return parse(content)
+        except Exception as error:  # of whatever kind: the content may be anything
+            raise StateError(
+                f"the file {self._path}/{name} is not as it was written: {error}. Put a copy of it back, or "
+                f"{self._advice}"
+            ) from error
+
+    def write(self, name: str, content: bytes) -> None:
         """Write a file; it is on disk, and seen by others, when this returns, and not before.
 
-        ``is_shared`` says that others may write it at the same moment: one of them is last then.
+        Others may write it at the same moment, such as a run that was thought dead: the last one that is done counts.
+
+        Raises:
+            StorageError: if it cannot be written; a file that was there before stays.
         """
-        if not self._is_there:
-            self._file_system.create_dir(self._path, recursive=True)
-            self._is_there = True
-        mine = f"-{uuid.uuid4().hex}" if is_shared else ""
-        path, hidden = f"{self._path}/{name}", f"{self._path}/{_HIDDEN}{name}{mine}"
-        with self._file_system.open_output_stream(hidden, compression=None) as stream:
-            stream.write(content)
-        self._sync(hidden)
-        self._file_system.move(hidden, path)
-        self._sync(self._path)
+        path, hidden = f"{self._path}/{name}", f"{self._path}/{_HIDDEN}{name}{_OF_ONE_WRITER}{uuid.uuid4().hex}"
+        stored = with_checksum(content) if self._has_checksums else content
+        with writing(path):
+            if not self._is_there:
+                self._file_system.create_dir(self._path, recursive=True)
+                self._is_there = True
+            try:
+                with self._file_system.open_output_stream(hidden, compression=None) as stream:
+                    stream.write(stored)
+                self._sync(hidden)
+                self._file_system.move(hidden, path)
+            except OSError:
+                with suppress(OSError):
+                    self._file_system.delete_file(hidden)  # on a disk that is full, it takes the last room
+                raise
+            self._sync(self._path)
 
     def delete(self, name: str) -> None:
         """Delete a file, if it is still there."""
@@ -144,11 +198,13 @@ class Folder:
 
     def unfinished(self) -> list[str]:
         """The names of files that are being written, or were when their writer died."""
-        return [name.removeprefix(_HIDDEN) for name in self._files() if name.startswith(_HIDDEN)]
+        return sorted({_name_of(name) for name in self._files() if name.startswith(_HIDDEN)})
 
     def delete_unfinished(self, name: str) -> None:
-        """Delete a file that was being written; its writer, if there still is one, finds out at its end."""
-        self.delete(f"{_HIDDEN}{name}")
+        """Delete a file that was being written; its writers, if there still are any, find out at their end."""
+        for hidden in self._files():
+            if hidden.startswith(_HIDDEN) and _name_of(hidden) == name:
+                self.delete(hidden)
 
     def _files(self) -> list[str]:
         from pyarrow.fs import FileSelector
@@ -165,3 +221,8 @@ class Folder:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _name_of(hidden: str) -> str:
+    """The name that a file gets when it is written to its end."""
+    return hidden.removeprefix(_HIDDEN).partition(_OF_ONE_WRITER)[0]

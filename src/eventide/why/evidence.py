@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeAlias
 
+from eventide.common.checksum import has_checksum
 from eventide.common.ms import MIN_MS
 from eventide.errors import StateError
 from eventide.pickling.stand_ins import shown_loads
@@ -15,7 +16,7 @@ from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
-from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.backend import MemoryBackend, value_of
 from eventide.runtime.state.bucket_store import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
@@ -73,13 +74,18 @@ class Evidence:
         """Make the evidence from the heads of the state of subtasks, each with the subtask's number.
 
         Raises:
-            StateError: if the state is of another form.
+            StateError: if the state is damaged, or of another form.
         """
         states: dict[str, dict[int, Mapping[str, bytes]]] = {}
+        checked: set[tuple[str, int]] = set()
         for subtask, head in heads:
             for operator, small in small_values(head).items():
+                if has_checksum(head):
+                    checked.add((operator, subtask))
                 if "gate" in small:
                     states.setdefault(operator, {})[subtask] = small
+        if "read" in ways:
+            ways["read"] = _checking(ways["read"], checked)
         return cls(description, states, asked_ms, batch, **ways)
 
     @property
@@ -259,6 +265,17 @@ class ValveState:
     def ended(self, edge: str) -> int:
         """How many of the splits that were expected on an edge have ended."""
         return len(self._stored["splits"][edge][3])
+
+
+def _checking(read: ReadState, checked: Collection[tuple[str, int]]) -> ReadState:
+    """Read the values of operators as they see them; those of some operators and subtasks are stored with checksums."""
+
+    def read_checked(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:
+        for subtask, name, stored in read(operator, prefix):
+            is_checked = (operator, subtask) in checked
+            yield subtask, name, value_of(stored, f"{operator}/{name}") if is_checked else stored
+
+    return read_checked
 
 
 def _untouched(names: list[str]) -> list[Any]:

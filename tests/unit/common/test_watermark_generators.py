@@ -298,3 +298,22 @@ def test_idleness_begins_with_the_first_silent_emission_and_ends_with_an_element
     assert asked(at=300) == []
     assert asked(7, at=301) == [Watermark(6)]
     assert asked(at=302) == [Watermark(6)]
+
+
+@pytest.mark.parametrize("hours_back", [0, 1])
+def test_a_clock_that_is_set_back_leaves_what_has_been_waited(hours_back):
+    context, output = WatermarkGeneratorContext(), Idle()
+    generator = WatermarksWithIdleness(AscendingTimestampsWatermarks(), Duration.of_millis(100), context)
+    state, back_ms = generator.snapshot_state(), 3_600_000 * hours_back
+    for clock in (4_000_000, 4_000_060, 4_000_060 - back_ms, 4_000_100 - back_ms):
+        generator = WatermarksWithIdleness(AscendingTimestampsWatermarks(), Duration.of_millis(100), context)
+        generator.restore_state(state)
+        context.set_current_processing_time(clock)
+        generator.on_periodic_emit(output)
+        state = generator.snapshot_state()
+    assert "idle" not in output
+    context.set_current_processing_time(4_000_101 - back_ms)
+    generator.on_periodic_emit(output)
+    assert output[-1] == "idle"
+    *before, _ = state
+    generator.restore_state(before)  # as an earlier version stored it

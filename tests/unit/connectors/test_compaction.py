@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from eventide.cli.app import app
 from eventide.connectors.file_system.compaction import Compacted, Compaction
 from eventide.connectors.file_system.sink import PartFiles
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, StateError
+from support.disks import damages, outcome
 
 LARGE = 1 << 30
 
@@ -73,12 +74,13 @@ def test_each_folder_of_fields_has_its_own_and_hidden_folders_are_passed_over(tm
     assert len(names(tmp_path)) == 5
 
 
+def killed(*args, **options):
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize("stops_at", ["move", "delete"])
 def test_what_a_killed_compaction_has_begun_is_finished(written, monkeypatch, stops_at):
     before = content(written)
-
-    def killed(*args, **options):
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(PartFiles, stops_at, killed)
@@ -157,3 +159,28 @@ def test_the_command_says_how_many_there_are_now(written):
     done = CliRunner().invoke(app, ["compact", str(written), "--json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout) == {"directory": str(written), "before": 6, "after": 3}
+
+
+def test_a_plan_that_has_changed_is_carried_out_by_nobody(written, monkeypatch, pytestconfig):
+    """Before the merged file is moved it counts for nothing; after that, files may be there twice, which is said."""
+    before = content(written)
+    for stops_at in ("move", "delete"):
+        with monkeypatch.context() as patched:
+            patched.setattr(PartFiles, stops_at, killed)
+            with pytest.raises(KeyboardInterrupt):
+                compaction(written).run()
+        saved = {path: path.read_bytes() for path in written.rglob("*") if path.is_file()}
+        plan = written / "_compacting" / "plan.json"
+        for damaged in damages(saved[plan], pytestconfig, 20):
+            plan.write_bytes(damaged)
+            _, said = outcome(compaction(written).run, StateError)
+            if said or stops_at == "delete":
+                assert f"{plan} is not as it was written" in said
+                assert stops_at == "delete"
+            else:
+                assert content(written) == before
+            for path, kept in saved.items():
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(kept)
+            for path in {*written.rglob("part-*")} - {*saved}:
+                path.unlink()

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from eventide.aggregates import mean, min_, sum_
 from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
+from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
 from eventide.datastream.functions import KeyedBroadcastProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
@@ -22,7 +23,7 @@ from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
 from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
-from eventide.runtime.elements.keys import subtask_of
+from eventide.runtime.elements.keys import groups_of, subtask_of
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
 from eventide.runtime.exchange.frames import WatermarkReport
 from eventide.runtime.observation.event_time_log import remembered
@@ -30,9 +31,10 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
-from eventide.savepoint.saved import groups_of, opened_savepoint
+from eventide.savepoint.saved import opened_savepoint
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
+from support.disks import damages, outcome
 from support.twin import BY_SECOND_FIELD, Contents, plan_of
 
 TEN = TumblingEventTimeWindows.of(Time.milliseconds(10))
@@ -469,9 +471,9 @@ def files_of(saved):
 def change_header(saved, change):
     """Change what the header says, as JSON."""
     path = files_of(saved)["savepoint.json"]
-    content = json.loads(path.read_text())
+    content = json_without_checksum(path.read_text())
     change(content)
-    path.write_text(json.dumps(content))
+    path.write_text(json_with_checksum(content))
 
 
 def test_the_header_lists_all_files_with_their_rows(saved):
@@ -539,12 +541,58 @@ def test_a_savepoint_of_the_version_before_is_read(saved):
     again = Savepoint(saved.location, verify=True)
     assert again.small_rows() == saved.small_rows()
     assert [*again.keyed_rows("windows")] == [*saved.keyed_rows("windows")]
-    change_header(saved, lambda content: content.update(version=2))
-    with pytest.raises(StateError, match="does not list its files"):
+    for version in (2, 3):
+        change_header(saved, lambda content, version=version: content.update(version=version))
+        with pytest.raises(StateError, match="does not list its files"):
+            Savepoint(saved.location)
+    change_header(saved, lambda content: content.update(version=4))
+    with pytest.raises(StateError, match="is of version 4, and this version of eventide reads those from 1 to 3"):
         Savepoint(saved.location)
-    change_header(saved, lambda content: content.update(version=3))
-    with pytest.raises(StateError, match="is of version 3, and this version of eventide reads 1 and 2"):
+
+
+def test_a_savepoint_whose_header_has_no_checksum_is_read(saved):
+    path = files_of(saved)["savepoint.json"]
+    content = json_without_checksum(path.read_text())
+    path.write_text(json.dumps(content | {"version": 2}))
+    assert Savepoint(saved.location, verify=True).header == saved.header
+    path.write_text(json.dumps(content))
+    with pytest.raises(StateError, match=r"savepoint.json in the savepoint .* is not as it was written: .* checksum"):
         Savepoint(saved.location)
+
+
+def test_what_has_changed_in_a_header_is_an_error_that_names_it(saved, pytestconfig):
+    path = files_of(saved)["savepoint.json"]
+    for damaged in damages(path.read_bytes(), pytestconfig):
+        path.write_bytes(damaged)
+        found, said = outcome(lambda: Savepoint(saved.location).header, StateError)
+        if said:
+            assert "savepoint.json in the savepoint" in said or "is of version" in said
+        else:
+            assert found == saved.header
+
+
+def all_of(saved):
+    """All that can be read of a savepoint."""
+    operators = saved.header.program["operators"]
+    return saved.small_rows(), [
+        ([*saved.keyed_rows(one)], [*saved.tables(one)], saved.schemas(one)) for one in operators
+    ]
+
+
+def test_what_has_changed_in_a_file_is_an_error_that_names_it(saved, pytestconfig):
+    """Where a job begins, all is compared; its workers, which read it then, say at least what cannot be read."""
+    for name, path in files_of(saved).items():
+        if not name.endswith(".parquet"):
+            continue
+        content = path.read_bytes()
+        for damaged in damages(content, pytestconfig):
+            path.write_bytes(damaged)
+            with pytest.raises(StateError, match=f"{name} in the savepoint .* is not as it was written"):
+                Savepoint(saved.location, verify=True)
+        path.write_bytes(bytes(len(content)))
+        _, said = outcome(lambda: all_of(Savepoint(saved.location)), StateError)
+        assert f"{path}, of a savepoint, cannot be read: " in said
+        path.write_bytes(content)
 
 
 def test_a_file_that_was_written_where_nobody_finds_it_makes_no_savepoint(saved, tmp_path):

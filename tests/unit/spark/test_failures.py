@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eventide.errors import DataError, EventideError, ProgramError, StateError
-from eventide.spark.failures import in_our_words, original, what_is_missing
+from eventide.spark.failures import in_our_words, is_for_good, original, what_is_missing
 from eventide.spark.session.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
 MOVED = (
@@ -261,3 +261,30 @@ def test_what_is_missing_is_told_while_a_checkpoint_is_looked_at_too():
 def test_another_error_stays_as_it_is():
     with pytest.raises(KeyError, match="key"), in_our_words():
         raise KeyError("key")
+
+
+@pytest.mark.parametrize(
+    ("said", "file"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = 9d] terminated with exception: Checksum error: file:/jobs/a/offsets/3 at 512 "
+            "exp: 343259337 got: 1385287692 SQLSTATE: XXKST",
+            "file:/jobs/a/offsets/3",
+        ),
+        (
+            "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/jobs/a/state/0/0/4.changelog at "
+            "512 exp: 1382930453 got: 1101462858\n\tat org.apache.hadoop.fs.FSInputChecker.verifySums",
+            "file:/jobs/a/state/0/0/4.changelog",
+        ),
+        (
+            "[CHECKPOINT_FILE_CHECKSUM_VERIFICATION_FAILED] Checksum verification failed, the file may be corrupted. "
+            "File: s3a://jobs/a/state/0/0/4_1f.changelog\nExpected (file size: 7, checksum: 1)",
+            "s3a://jobs/a/state/0/0/4_1f.changelog",
+        ),
+    ],
+)
+def test_a_damaged_file_of_spark_is_named_in_words_of_ours(said: str, file: str) -> None:
+    found = original(Exception(said))
+    assert type(found) is StateError
+    assert str(found).startswith(f"{file} is not as it was written, as the sum tells")
+    assert is_for_good(found)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
+from eventide.common.checksum import json_with_checksum
 from eventide.errors import StateError
 from eventide.runtime.state.operators import FORMAT
 from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.spark.checkpoint.inspection import InspectedOperator, MicroBatch, Part, SourceState, inspect
+from support.disks import damages, outcome
 
 HALF, DONE = {"start": 0, "position": 5, "ended": False}, {"start": 0, "position": 10, "ended": True}
 NUMBERS = {"name": "numbers", "kind": "NumberSequenceSource"}
@@ -204,3 +208,64 @@ def test_how_large_the_offsets_of_the_last_planned_micro_batch_are(tmp_path: Pat
     planned(tmp_path, 9, {"a": {"position": 3, "ended": False}})
     planned(tmp_path, 10, {"a": {"position": 3_000_000, "ended": False}})
     assert CheckpointFiles(str(tmp_path)).plan_bytes() == (tmp_path / "offsets" / "10").stat().st_size
+
+
+def sums(file: Path, bytes_of_each: int = 512) -> Path:
+    """Write the sums that Hadoop leaves beside a file that it writes to a disk."""
+    content, path = file.read_bytes(), file.with_name(f".{file.name}.crc")
+    parts = (content[at : at + bytes_of_each] for at in range(0, len(content), bytes_of_each))
+    path.write_bytes(b"crc\0" + struct.pack(">i", bytes_of_each) + b"".join(struct.pack(">I", crc32(p)) for p in parts))
+    return path
+
+
+@pytest.mark.parametrize("bytes_of_each", [7, 512])
+def test_what_has_changed_in_a_log_of_spark_is_an_error_that_names_it(
+    tmp_path: Path, bytes_of_each: int, pytestconfig: pytest.Config
+) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
+    committed(tmp_path, 0)
+    log = tmp_path / "offsets" / "0"
+    sums(log, bytes_of_each)
+    expected, content = inspect(str(tmp_path)).sources, log.read_bytes()
+    for damaged in damages(content, pytestconfig):
+        log.write_bytes(damaged)
+        with pytest.raises(
+            StateError, match=r"offsets/0 is not as it was written: it does not have the sums in \.0\.crc"
+        ):
+            inspect(str(tmp_path))
+    log.write_bytes(content)
+    assert inspect(str(tmp_path)).sources == expected
+
+
+@pytest.mark.parametrize("of_sums", [b"", b"crc", b"crc\0", b"other sums"])
+def test_sums_in_no_form_of_hadoop_s_are_passed_over_as_hadoop_does(tmp_path: Path, of_sums: bytes) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF}, None)
+    (tmp_path / "offsets" / ".0.crc").write_bytes(of_sums)
+    assert inspect(str(tmp_path)).unfinished is not None
+
+
+def test_a_log_without_sums_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    started(tmp_path)
+    planned(tmp_path, 0, {"a": HALF})
+    (tmp_path / "offsets" / ".0.crc").unlink()
+    log = tmp_path / "offsets" / "0"
+    for content in ('v1\n{"batch', "v1\n{}", "v1\n[]", 'v1\n{"batchTimestampMs":1}\n{"\\u0000open":{"content":"x"}}'):
+        log.write_text(content)
+        with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 cannot be read"):
+            inspect(str(tmp_path))
+
+
+def test_what_has_changed_in_the_record_of_a_program_is_an_error(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    started(tmp_path)
+    file = tmp_path / "eventide" / "part-1.txt"
+    file.write_text(json_with_checksum(json.loads(file.read_text())) + "\n")
+    expected, content = inspect(str(tmp_path)).operators, file.read_bytes()
+    for damaged in damages(content, pytestconfig):
+        file.write_bytes(damaged)
+        found, said = outcome(lambda: inspect(str(tmp_path)).operators, StateError)
+        if said:
+            assert str(tmp_path) in said or "a record in one of the folders eventide and" in said
+        else:
+            assert found == expected

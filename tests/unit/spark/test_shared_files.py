@@ -96,7 +96,7 @@ def test_a_micro_batch_that_was_left_is_that_of_its_planner_however_many_runs_re
     log(*planned(0, 1_000))
     for run in ("second", "third", "fourth"):
         assert begun(location, run) == Runs(run, "planner", 1_000)
-        assert len(json.loads((tmp_path / "eventide-runs" / "runs").read_text())) == 2
+        assert len(Folder(str(tmp_path / "eventide-runs")).read("runs", json.loads)) == 2
     log("commits", 0)
     log(*planned(1, 2_000))
     assert begun(location, "fifth") == Runs("fifth", "fourth", 2_000)

@@ -25,6 +25,7 @@ _FILE = "gone"
 _FINISHED = "finished"
 _FEW = 1_000
 """Number of files that have been read, and not been taken out of the offsets yet, that offsets are left with."""
+_LOOKS = 3
 
 
 class WaitingFiles(Protocol):
@@ -275,7 +276,7 @@ class GoneFiles:
 
     def _load(self, folder: Folder) -> None:
         if _FILE in folder.names():
-            kept = json.loads(folder.read(_FILE))
+            kept = folder.read(_FILE, json.loads)
             if kept["paths"] == self._paths:
                 self._since, self._is_known = kept["since"], True
 
@@ -284,7 +285,7 @@ class GoneFiles:
         """Let the memory end with the process, with a warning, where it cannot be read or written."""
         try:
             yield
-        except (ProgramError, OSError, ValueError) as error:
+        except (ProgramError, StateError, OSError) as error:
             self._folder = None
             warnings.warn(f"which files of a source are gone is not remembered after a restart: {error}", stacklevel=2)
 
@@ -335,12 +336,20 @@ class FinishedFiles:
         self._forgotten = 0
         if location is not None:
             with suppress(ProgramError):  # Arrow does not reach the checkpoint, and nothing was ever taken
-                self._folder = Folder(f"{location}/{_FINISHED}")
+                self._folder = Folder(
+                    f"{location}/{_FINISHED}", "start with a new checkpoint location, which reads all files again"
+                )
         if self._folder is not None:
-            for segment in self._folder.names():
-                names = self._read(segment)
+            for segment, names in self._all(self._folder):
                 self._names.update(names)
                 self._segments.append((segment, len(names)))
+
+    def _all(self, folder: Folder) -> list[tuple[str, list[str]]]:
+        """All segments with their names; a run that was thought dead may have merged some since they were listed."""
+        for _ in range(_LOOKS):
+            with suppress(FileNotFoundError):
+                return [(segment, self._read(segment)) for segment in folder.names()]
+        return [(segment, self._read(segment)) for segment in folder.names()]
 
     def __contains__(self, path: object) -> bool:
         return path in self._names
@@ -355,10 +364,15 @@ class FinishedFiles:
             return
         merged: list[str] = []
         names = new
-        while self._segments and self._segments[-1][1] <= 2 * len(names):
-            segment, _ = self._segments.pop()
-            merged.append(segment)
-            names = [*self._read(segment), *names]
+        try:
+            while self._segments and self._segments[-1][1] <= 2 * len(names):
+                segment, _ = self._segments.pop()
+                merged.append(segment)
+                names = [*self._read(segment), *names]
+        except FileNotFoundError:  # a run that was thought dead has merged it, perhaps without all that is known here
+            merged += [segment for segment, _ in self._segments]
+            self._segments.clear()
+            names = sorted({*self._names, *new})
         self._write(names, merged)
         self._names.update(new)
 
@@ -386,14 +400,13 @@ class FinishedFiles:
         return [segment for segment, _ in self._segments[-1:]]
 
     def _read(self, segment: str) -> list[str]:
-        try:
-            names: list[str] = json.loads(zlib.decompress(self._folder.read(segment))) if self._folder else []
-        except (OSError, ValueError, zlib.error) as error:
-            raise StateError(
-                f"the list {segment} of files that have been read, below the checkpoint, cannot be read: {error}; "
-                "put it back, or start with a new checkpoint location, which reads all files again"
-            ) from error
+        names: list[str] = [] if self._folder is None else self._folder.read(segment, _names)
         return names
+
+
+def _names(content: bytes) -> list[str]:
+    names: list[str] = json.loads(zlib.decompress(content))
+    return names
 
 
 def _rows_of(queue: Sequence[str], files: WaitingFiles, enough: int) -> int:

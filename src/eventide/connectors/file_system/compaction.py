@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eventide.common.checksum import has_checksum, with_checksum, without_checksum
 from eventide.connectors.file_system.sink import PartFiles
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, StateError
+from eventide.storage import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +61,8 @@ class Compaction:
         Raises:
             ProgramError: if files are of a format that cannot be put together.
             DataError: if files that belong together differ in their columns.
+            StateError: if the plan of a compaction that was cut off is damaged.
+            StorageError: if there is no room.
         """
         self._finish()
         names = [name for name in self.parts.names() if _PART.fullmatch(name)]
@@ -109,13 +113,13 @@ class Compaction:
     def _merge(self, group: Sequence[str]) -> None:
         file_system, path = self.parts.file_system, self.parts.path
         file_system.create_dir(f"{path}/{_HIDDEN}", recursive=True)
-        with file_system.open_output_stream(f"{path}/{_MERGED}") as stream:
+        with writing(f"{path}/{_MERGED}"), file_system.open_output_stream(f"{path}/{_MERGED}") as stream:
             if group[0].endswith(".parquet"):
                 self._merge_tables(group, stream)
             else:
                 self._merge_lines(group, stream)
-        with file_system.open_output_stream(f"{path}/{_PLAN}") as stream:
-            stream.write(json.dumps(group).encode())
+        with writing(f"{path}/{_PLAN}"), file_system.open_output_stream(f"{path}/{_PLAN}") as stream:
+            stream.write(with_checksum(json.dumps(group).encode()))
         self._finish()
 
     def _finish(self) -> None:
@@ -123,23 +127,33 @@ class Compaction:
         if _HIDDEN not in self.parts.folders():
             return
         hidden = self.parts.names(_HIDDEN)
-        planned = self._planned() if _PLAN.rpartition("/")[2] in hidden else []
+        has_plan, is_merged = _PLAN.rpartition("/")[2] in hidden, _MERGED.rpartition("/")[2] not in hidden
+        planned = self._planned() if has_plan else []
+        if has_plan and is_merged and not planned:
+            raise StateError(
+                f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the "
+                "first file in that list already: those after it are there twice. Put a copy of it back, or delete "
+                f"them and {self.parts.path}/{_HIDDEN}"
+            )
         if planned:
             first, *others = planned
-            if _MERGED.rpartition("/")[2] in hidden:
+            if not is_merged:
                 self.parts.move(_MERGED, first, may_replace=True)
             there = {*self.parts.names()}
             for name in others:
                 if name in there:
                     self.parts.delete(name)
+        elif has_plan:
+            self.parts.delete(_PLAN)  # before what it is of: one without that has been carried out
         self.parts.delete_folder(_HIDDEN)
 
     def _planned(self) -> list[str]:
-        """The files that are to become one; none if the plan was not written to its end: nothing was moved then."""
+        """The files that are to become one; none if the plan was not written to its end, or is damaged."""
         with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
-            content = stream.read()
+            stored = stream.read()
+        content = without_checksum(stored) if has_checksum(stored) else stored
         try:
-            planned: list[str] = json.loads(content)
+            planned: list[str] = json.loads(content or b"")
         except ValueError:
             return []
         return planned

@@ -69,7 +69,7 @@ class WriteAheadLog:
         begun = _writers("begun", self._names)
         if begun:
             last = max(begun)
-            found = json.loads(self._folder.read(f"begun-{last}"))
+            found = self._folder.read(f"begun-{last}", json.loads)
             counting = [s for s in _segments(self._names) if s.writer == last or s.name in found["segments"]]
             self._segments = sorted(counting, key=lambda segment: segment.start)
             self._is_complete = found["complete"] or f"end-{last}" in self._names
@@ -101,13 +101,20 @@ class WriteAheadLog:
                 yield from items[position - segment.start : end - segment.start]
                 position = min(end, segment.end)
         if position < end:
+            begins = self._segments[0].start if self._segments else position
             raise StateError(
                 f"the elements from position {position} to {end}, which the job has planned to read, are not in "
-                f"{self._location}; its files must stay as long as the checkpoint, or start with a new one"
+                f"{self._location}; "
+                + (
+                    f"they were read and deleted up to position {begins}, as another run of this job goes on: let only "
+                    "one run at a time use a checkpoint"
+                    if begins > position
+                    else "its files must stay as long as the checkpoint, or start with a new one"
+                )
             )
 
     def _content(self, segment: Segment) -> tuple[list[bytes], bytes | None]:
-        content: tuple[list[bytes], bytes | None] = plain_loads(self._folder.read(segment.name))
+        content: tuple[list[bytes], bytes | None] = self._folder.read(segment.name, plain_loads)
         return content
 
 
@@ -125,20 +132,20 @@ class LogWriter(WriteAheadLog):
     """
 
     def __init__(self, location: str) -> None:
-        folder = Folder(location)
-        before = _writers("writer", folder.names())
+        self._location, self._folder = location, Folder(location)
+        before = _writers("writer", self._folder.names())
         self._me = Writer(max((writer.epoch for writer in before), default=0) + 1, uuid.uuid4().hex)
-        folder.write(f"writer-{self._me}", b"")
+        self._write(f"writer-{self._me}", b"")
         super().__init__(location)
         self._check()
         counting = {segment.name for segment in self._segments}
         content = {"segments": sorted(counting), "complete": self._is_complete}
-        folder.write(f"begun-{self._me}", json.dumps(content).encode())
+        self._write(f"begun-{self._me}", json.dumps(content).encode())
         for name in set(self._names) - counting - {f"writer-{self._me}"}:
-            folder.delete(name)
-        for name in folder.unfinished():
+            self._folder.delete(name)
+        for name in self._folder.unfinished():
             if _OURS.fullmatch(name) and _writer_of(name) < self._me:
-                folder.delete_unfinished(name)
+                self._folder.delete_unfinished(name)
 
     def append(self, items: Sequence[bytes], state: bytes | None) -> None:
         """Write items, and the state after them; they are safe when this returns.

@@ -207,6 +207,16 @@ def subtask_of(group: int, max_parallelism: int, parallelism: int) -> int:
     return group * parallelism // max_parallelism
 
 
+def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
+    """The key groups that a subtask owns: those that :func:`subtask_of` gives it.
+
+    >>> [groups_of(subtask, 8, 3) for subtask in range(3)]
+    [range(0, 3), range(3, 6), range(6, 8)]
+    """
+    first, end = (-(-at * max_parallelism // parallelism) for at in (subtask, subtask + 1))
+    return range(first, end)
+
+
 def subtasks_of_hashes(hashes: Hashes, max_parallelism: int, parallelism: int) -> np.ndarray[Any, Any]:
     """The subtask of each of many keys, given their hashes."""
     groups = (hashes >> np.uint64(32)) % np.uint64(max_parallelism)

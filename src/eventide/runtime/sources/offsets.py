@@ -15,6 +15,8 @@ from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 from eventide.api.source import PartRange, Source
+from eventide.common.checksum import checksum_of
+from eventide.errors import StateError
 from eventide.runtime.compact import as_compact_text, from_compact_text
 from eventide.runtime.exchange.frames import Rest
 from eventide.runtime.sources.alignment import AlignmentStanding, planned_together, rest_of, with_rests
@@ -221,7 +223,9 @@ def packed(offsets: Offsets, clock_ms: int | None = None) -> dict[str, Any]:
     for name, has_ended in ((_ENDED, True), (_OPEN, False)):
         parts = {part: at for part, at in offsets.items() if bool(at["ended"]) == has_ended}
         logged |= parts if len(parts) <= _FEW else {name: {"content": _compressed(parts)}}
-    return logged if clock_ms is None else {**logged, _CLOCK: {"ms": clock_ms}}
+    if clock_ms is None:
+        return logged
+    return {**logged, _CLOCK: {"ms": clock_ms, "checksum": checksum_of({**logged, _CLOCK: clock_ms})}}
 
 
 def clock_of(logged: Mapping[str, Any]) -> int | None:
@@ -230,7 +234,19 @@ def clock_of(logged: Mapping[str, Any]) -> int | None:
 
 
 def unpacked(logged: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the offsets that were given to :func:`packed`; offsets of another kind are returned as they are."""
+    """Return the offsets that were given to :func:`packed`; offsets of another kind are returned as they are.
+
+    Raises:
+        StateError: if they are damaged.
+    """
+    checksums = {name: at for name, at in logged.items() if isinstance(at, dict) and "checksum" in at}
+    for name, at in checksums.items():
+        if name != _CLOCK or at["checksum"] != checksum_of({**logged, _CLOCK: at.get("ms")}):
+            raise StateError(
+                "the offsets of a source in Spark's log, in the folder offsets of the checkpoint, are not as they were "
+                "written; put a copy of that folder back, or start the job with a new checkpoint location, from a "
+                "savepoint if there is one"
+            )
     offsets = {part: at for part, at in logged.items() if part not in {_CLOCK, _ENDED, _OPEN}}
     for name in (_ENDED, _OPEN):
         if name in logged:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
+
+from eventide.common.checksum import with_checksum, without_checksum
+from eventide.errors import StateError
 
 
 class Backend(Protocol):
@@ -88,3 +91,60 @@ class PartOfState:
 def without_prefix(prefix: str, values: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
     """Values by names that have all lost their beginning."""
     return ((name[len(prefix) :], value) for name, value in values)
+
+
+class CheckedBackend:
+    """State whose values have checksums: what is not as it was stored is an error, and never another value.
+
+    Args:
+        whole: where the values lie.
+        where: says in words whose state lies under a name.
+
+    >>> whole = MemoryBackend()
+    >>> CheckedBackend(whole, repr).put("a", b"1")
+    >>> whole.put("a", whole.get("a")[:-1] + b"2")
+    >>> CheckedBackend(whole, repr).get("a")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.StateError: the state 'a' is not as it was stored; ...
+    """
+
+    def __init__(self, whole: Backend, where: Callable[[str], str]) -> None:
+        self._whole = whole
+        self._where = where
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None.
+
+        Raises:
+            StateError: if it is damaged.
+        """
+        stored = self._whole.get(name)
+        return None if stored is None else value_of(stored, name, self._where)
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name."""
+        self._whole.put(name, with_checksum(value))
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+        self._whole.delete(name)
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value."""
+        return ((name, value_of(stored, name, self._where)) for name, stored in self._whole.all_of(prefix))
+
+
+def value_of(stored: bytes, name: str, where: Callable[[str], str] = repr) -> bytes:
+    """The value that was stored under a name with a checksum, given what is there.
+
+    Raises:
+        StateError: if it is damaged.
+    """
+    value = without_checksum(stored)
+    if value is None:
+        raise StateError(
+            f"the state {where(name)} is not as it was stored; put a copy of the checkpoint back, or start with a new "
+            "checkpoint location, from a savepoint if there is one"
+        )
+    return value

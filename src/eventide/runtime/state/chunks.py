@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.runs import content_of
 
 _PIECE = 1 << 20
 """The bytes of one value at most: a larger chunk is stored in pieces."""
@@ -109,11 +110,8 @@ class StoredChunks:
         self._changed = True
 
     def _content(self, row: int, i: int) -> bytes:
-        pieces = [self._backend.get(self._name(row, i, k)) for k in range(_pieces(self._entries[row][i]))]
-        found = [piece for piece in pieces if piece is not None]
-        if len(found) < len(pieces):
-            raise KeyError(f"chunk {i} of row {row} is in the index but not in the state")
-        return found[0] if len(found) == 1 else b"".join(found)
+        names = [self._name(row, i, piece) for piece in range(_pieces(self._entries[row][i]))]
+        return b"".join(content_of(self._backend, name) for name in names)
 
     def _name(self, row: int, i: int, piece: int) -> str:
         return f"{self._index}/{row}/{i}" + (f"/{piece}" if piece else "")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from eventide.common.checksum import has_checksum
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
-from eventide.runtime.state.backend import Backend, without_prefix
+from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, value_of, without_prefix
 
-FORMAT = 3
-"""The version of the stored form of state: another one is not read."""
+FORMAT = 4
+"""The version of the stored form of state."""
+
+_WITHOUT_CHECKSUMS = 3
+"""The version before, whose values have no checksums: state that began with it goes on so."""
 
 MAY_GO = "may go"
 """The part of an operator's identity that a later program may leave out: its stored state is forgotten then."""
@@ -22,7 +26,8 @@ MAY_GO = "may go"
 HEAD = "head"
 """The name of the value in which all that is small lies."""
 
-_PROGRAM = "program"
+PROGRAM = "program"
+"""The name of the value that says of which program the state is."""
 
 ID_LENGTH = 12
 """How many hexadecimal digits an id has that follows from the program."""
@@ -40,30 +45,32 @@ class OperatorStates:
     Args:
         backend: where it is stored.
         program: what the state of each operator depends on, by the operator's id.
+        where: says in words whose state lies under a name.
 
     Raises:
-        StateError: if the state is of another form, or of another program, saying what differs.
+        StateError: if the state is damaged, of another form, or of another program, saying what differs.
     """
 
-    def __init__(self, backend: Backend, program: Mapping[str, Mapping[str, str]]) -> None:
-        self.backend = backend
+    def __init__(
+        self, backend: Backend, program: Mapping[str, Mapping[str, str]], where: Callable[[str], str] = repr
+    ) -> None:
         self._program = program
-        self._stored = backend.get(HEAD)
+        self.backend, self._stored = _opened(backend, backend.get(HEAD), where)
         head: dict[str, Any] = {"format": FORMAT, "clocks": {}, "small": {}}
         if self._stored is not None:
-            head = plain_loads(self._stored)
-        check_format(head["format"])
+            head = _read(self._stored)
+        self._format: int = head["format"]
         self.small: dict[str, dict[str, bytes]] = head["small"]
         self.clocks: dict[str, int] = head["clocks"]
         self.next_clock_before_ms: int | None = min(self.clocks.values(), default=None)
         self._clock_ms: int | None = head.get("clock")
         self._digest = _digest(program)
         if head.get("program", self._digest) != self._digest:
-            check_program(json.loads(backend.get(_PROGRAM) or b"{}"), program)
+            check_program(json.loads(self.backend.get(PROGRAM) or b"{}"), program)
             self.small = {operator: values for operator, values in self.small.items() if operator in program}
             self.clocks = {operator: time_ms for operator, time_ms in self.clocks.items() if operator in program}
         if head.get("program") != self._digest:
-            backend.put(_PROGRAM, json.dumps(program).encode())
+            self.backend.put(PROGRAM, json.dumps(program).encode())
 
     def of(self, operator: str) -> OperatorState:
         """The state of one operator."""
@@ -81,7 +88,7 @@ class OperatorStates:
 
     def flush(self) -> None:
         """Store the head, if anything in it has changed; with the time of the micro-batch, if an operator waits."""
-        head = {"format": FORMAT, "program": self._digest, "clocks": self.clocks, "small": self.small}
+        head = {"format": self._format, "program": self._digest, "clocks": self.clocks, "small": self.small}
         if self.clocks:
             head["clock"] = self._clock_ms
         content = dumps(head)
@@ -122,16 +129,59 @@ class OperatorState:
         return chain(small, without_prefix(self._prefix, self._backend.all_of(self._prefix + prefix)))
 
 
+def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] = repr) -> tuple[Backend, bytes | None]:
+    """The state of a subtask as operators see it, and its head, given how that is stored.
+
+    Raises:
+        StateError: if the head is damaged.
+    """
+    if stored is not None and not has_checksum(stored):
+        return backend, stored
+    return CheckedBackend(backend, where), None if stored is None else value_of(stored, HEAD, where)
+
+
+def _read(head: bytes) -> dict[str, Any]:
+    """The content of the head of the state of a subtask.
+
+    Raises:
+        StateError: if it is of another form.
+    """
+    content = plain_loads(head)
+    check_format(content["format"] if isinstance(content, dict) and "format" in content else "unknown")
+    found: dict[str, Any] = content
+    return found
+
+
 def small_values(head: bytes) -> Mapping[str, Mapping[str, bytes]]:
     """Read the small values in the state of each operator of a subtask, by the operator's id.
 
     Raises:
-        StateError: if the state is of another form.
+        StateError: if the state is damaged, or of another form.
     """
-    content = plain_loads(head)
-    check_format(content["format"])
-    small: Mapping[str, Mapping[str, bytes]] = content["small"]
+    _, content = _opened(MemoryBackend(), head)
+    small: Mapping[str, Mapping[str, bytes]] = _read(content or b"")["small"]
     return small
+
+
+def program_of(stored: bytes | None) -> dict[str, Any]:
+    """The program that the state of a subtask is of, given how that is stored; nothing if it is not there.
+
+    Raises:
+        StateError: if it is damaged.
+    """
+    content = value_of(stored, PROGRAM) if stored is not None and has_checksum(stored) else stored
+    program: dict[str, Any] = json.loads(content or b"{}")
+    return program
+
+
+def stored_values(values: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The values in the state of a subtask as operators see them, given how they are stored, all but the head.
+
+    Raises:
+        StateError: if one is damaged, or the state is of another form.
+    """
+    backend, _ = _opened(MemoryBackend({**values}), values[HEAD])
+    return {name: content for name, content in backend.all_of("") if name != HEAD}
 
 
 def check_format(found: Any) -> None:
@@ -140,7 +190,7 @@ def check_format(found: Any) -> None:
     Raises:
         StateError: naming both forms.
     """
-    if found != FORMAT:
+    if found not in (_WITHOUT_CHECKSUMS, FORMAT):
         raise StateError(
             f"the checkpoint stores state in format {found!r}, and this version of eventide reads format {FORMAT}; go "
             "on with the version that wrote it, or start with a new checkpoint location"

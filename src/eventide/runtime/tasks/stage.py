@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.api.dead_letters import DeadLetterLimits
+from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.metrics import add_up, told_splits
 from eventide.runtime.state.backend import Backend
@@ -82,7 +83,7 @@ class StageRun:
         self._subtask = subtask
         self._clock_ms = clock_ms
         self._run = run
-        self._states = OperatorStates(backend, stage.program())
+        self._states = OperatorStates(backend, stage.program(), self._where)
         self.passed: dict[str, list[int]] = {}
 
     @property
@@ -116,6 +117,15 @@ class StageRun:
         content = _together(counted)
         if any(content.values()):
             yield metrics_frame(content)
+
+    def _where(self, name: str) -> str:
+        """Say whose state lies under a name, for messages."""
+        place = f"{name!r} of subtask {self._subtask}"
+        owner = next((task for task in self._stage.tasks if name.startswith(f"{task.id}/")), None)
+        if owner is None:
+            return f"{place} of {self._stage.name}"
+        groups = groups_of(self._subtask, owner.max_parallelism, owner.parallelism)
+        return f"{place} of {owner.name!r}, which has the key groups from {groups.start} to {groups.stop - 1},"
 
     def _set_clock(self, operator: str, next_ms: int | None) -> None:
         self._states.clocks.pop(operator, None)

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import struct
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from eventide.common.checksum import json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import unpacked
 from eventide.runtime.state.operators import check_format
@@ -87,10 +90,16 @@ class CheckpointFiles:
         """Read a planned micro-batch from the log.
 
         Raises:
-            StateError: if it is in a form that is not known here.
+            StateError: if it is damaged, or in a form that is not known here.
         """
         head, *lines = self.lines_of_plan(number)
-        return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+        try:
+            return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+        except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
+            raise StateError(
+                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
+                "copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
+            ) from error
 
     def lines_of_plan(self, number: int) -> list[str]:
         """Read the lines of a planned micro-batch in the log: what holds for all of it, and one for each source.
@@ -111,7 +120,7 @@ class CheckpointFiles:
 
     def replace_plan(self, number: int, lines: Sequence[str]) -> None:
         """Write a planned micro-batch into the log in place of what is there. Its job must not be running."""
-        log = Folder(f"{self.location.rstrip('/')}/{_PLANNED}")
+        log = Folder(f"{self.location.rstrip('/')}/{_PLANNED}", has_checksums=False)
         log.delete(f".{number}.crc")  # Spark's sum of the bytes that were there; it does without one
         log.write(str(number), "\n".join([_KNOWN_LOG, *lines]).encode())
 
@@ -164,8 +173,41 @@ class CheckpointFiles:
         return list(self._store.get_file_info(selector))
 
     def _text(self, path: str) -> str:
-        with self._store.open_input_stream(f"{self._root}/{path}") as stream:
-            return str(stream.read(), "utf-8")
+        """Read a file, and look at the sums that Hadoop leaves beside what it writes to a disk, as it does itself.
+
+        Raises:
+            StateError: if the file does not have them.
+        """
+        folder, _, name = f"{self._root}/{path}".rpartition("/")
+        content = self._content(f"{folder}/{name}")
+        try:
+            sums = self._content(f"{folder}/.{name}.crc") if self._store.type_name == "local" else b""
+        except FileNotFoundError:
+            sums = b""
+        if not _has_sums(content, sums):
+            raise StateError(
+                f"{self.location}/{path} is not as it was written: it does not have the sums in .{name}.crc beside it. "
+                "Put a copy of it back, or start the job with a new checkpoint location, from a savepoint if there is "
+                "one"
+            )
+        return content.decode()
+
+    def _content(self, path: str) -> bytes:
+        with self._store.open_input_stream(path, compression=None) as stream:
+            return bytes(stream.read())
+
+
+_SUMS = struct.Struct(">4si")
+"""Beginning of a file of sums: its mark, and how many bytes each sum is of."""
+
+
+def _has_sums(content: bytes, sums: bytes) -> bool:
+    """Whether the content of a file has the sums that Hadoop has left; without any, it is taken as it is."""
+    if len(sums) < _SUMS.size or not sums.startswith(b"crc\0"):
+        return True
+    _, length = _SUMS.unpack_from(sums)
+    parts = (content[at : at + length] for at in range(0, len(content), max(1, length)))
+    return sums[_SUMS.size :] == b"".join(zlib.crc32(part).to_bytes(4, "big") for part in parts)
 
 
 def _time_ms(entry: Any) -> int:
@@ -190,13 +232,29 @@ Record: TypeAlias = dict[str, Any]
 """
 
 
-def in_order(texts: Iterable[str]) -> list[Record]:
-    """Records from their texts, in the order of the starts.
+def record_of(text: str) -> Record:
+    """The record of a text that `eventide.common.checksum.json_with_checksum` has written, or an earlier version.
 
     Raises:
-        StateError: if one is in the form of an earlier version.
+        StateError: if it is damaged.
     """
-    found = [json.loads(text) for text in texts]
+    try:
+        return json_without_checksum(text, may_lack=True)
+    except ValueError as error:
+        raise StateError(
+            f"a record in one of the folders {PLACE} and {KAFKA_PLACE} of the checkpoint is not as it was written: "
+            f"{error}: {text[:80]!r}. Put a copy of that folder back, or start with a new checkpoint location, from a "
+            "savepoint if there is one"
+        ) from error
+
+
+def in_order(texts: Iterable[str]) -> list[Record]:
+    """Records of programs from their texts, in the order of the starts.
+
+    Raises:
+        StateError: if one is damaged, or in the form of an earlier version.
+    """
+    found = [record_of(text) for text in texts]
     if any("directories" not in one for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from eventide.spark.checkpoint.files import (
     Record,
     in_force,
     in_order,
+    record_of,
 )
 
 _DATA_FRAME = "DataFrame"
@@ -172,7 +172,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         operators=tuple(_operators(program["operators"])),
         sinks=tuple(sink["name"] for sink in program["sinks"]),
         directories=tuple(record["directories"]),
-        transactions=tuple(sorted({json.loads(text)["group"] for text in files.records(KAFKA_PLACE)})),
+        transactions=tuple(sorted({record_of(text)["group"] for text in files.records(KAFKA_PLACE)})),
         committed=_micro_batch(committed, before, plans, commits) if commits else None,
         unfinished=_micro_batch(last, behind, plans, commits) if behind else None,
         listing=files.listing(),

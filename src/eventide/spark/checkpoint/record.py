@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.common.checksum import json_with_checksum
 from eventide.errors import ProgramError
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
@@ -56,7 +56,7 @@ def fit_checkpoint(
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
-        text = json.dumps({"start": len(started) + 1, "after": committed, **this}, sort_keys=True)
+        text = json_with_checksum({"start": len(started) + 1, "after": committed, **this})
         spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
     planned = _last(spark, location, "offsets")
     return checkpoint, planned if planned > committed else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.errors import EventideError, StateError
 from eventide.pickling.pickles import register
 from eventide.pickling.stand_ins import shown_loads
-from eventide.runtime.state.operators import HEAD
+from eventide.runtime.state.operators import HEAD, PROGRAM, program_of
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
 from eventide.spark.connect.server import ask, over_connect
 from eventide.spark.failures import original
@@ -99,7 +98,9 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
         rows = reduce(DataFrame.union, [_counted(stage, owners) for stage in stages]).collect() if stages else []
     sizes = []
     for row in rows:
-        known = [stage_of[operator] for operator in json.loads(row.program or "{}") if operator in stage_of]
+        known = [
+            stage_of[operator] for operator in program_of(row.program and bytes(row.program)) if operator in stage_of
+        ]
         if known:  # what has no program of ours is state of a DataFrame's own
             found = zip(owners, row.values, row.bytes, strict=True)
             sizes += [StateSize(known[0], owner, values, number) for owner, values, number in found if values]
@@ -115,7 +116,7 @@ def _counted(stage: DataFrame, owners: Sequence[str | None]) -> DataFrame:
     place = _place(name, owners)
     mine = [place == each for each in range(len(owners))]
     return stage.agg(
-        F.max(F.when(name == "program", content.cast("string"))).alias("program"),
+        F.max(F.when(name == PROGRAM, content)).alias("program"),
         F.array(*[F.count_if(one) for one in mine]).alias("values"),
         F.array(*[F.sum(F.when(one, F.length(content)).otherwise(0)) for one in mine]).alias("bytes"),
     )

@@ -7,6 +7,7 @@ file that was not taken is kept for the next run of the program.
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -25,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.plan.job import SinkSpec
+from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.exchange.frames import Frame
 from eventide.spark.connect.server import ask, ask_for_rows
 from eventide.spark.failures import FENCED, is_of_a_gone_server
@@ -50,6 +52,10 @@ def sink_key(sink: SinkSpec) -> str:
 class Results:
     """The files of one checkpoint.
 
+    Beside a file for each micro-batch, one says which run of the program takes them, and up to which micro-batch the
+    program has all: a run that was thought dead may still leave something of an earlier one. Another file, of each run,
+    says how far that has come.
+
     Args:
         location: the checkpoint's directory.
 
@@ -58,12 +64,15 @@ class Results:
     """
 
     def __init__(self, location: str) -> None:
-        self._folder = Folder(f"{location.rstrip('/')}/{PLACE}")
+        self._folder = Folder(
+            f"{location.rstrip('/')}/{PLACE}", "delete it, and do without the elements that it has, if it has any"
+        )
 
     def begin(self, run: str) -> None:
         """Say which run of the program takes what is there, and has nothing of it yet; none if it is the empty text."""
         before = [name for name in self._folder.names() if name.startswith(_TAKEN)]
-        self._folder.write(_RUN, run.encode(), is_shared=True)
+        done = max([self._taker()[1], *(self._taken(name)[1] for name in before)])
+        self._folder.write(_RUN, json.dumps([run, done]).encode())
         for name in before:
             self._folder.delete(name)
 
@@ -74,17 +83,25 @@ class Results:
 
     def is_taken_by(self, run: str) -> bool:
         """Whether it is this run."""
-        return self._read(_RUN, "") == run
+        return self._taker()[0] == run
 
     def waiting(self) -> list[int]:
         """The micro-batches that the run has not taken, of those that wait."""
-        taken = int(self._read(f"{_TAKEN}{self._read(_RUN, '')}", "-1"))
+        run, done = self._taker()
+        taken = max(done, self._taken(f"{_TAKEN}{run}")[0])
         return [batch for batch in self.batches() if batch > taken]
 
-    def _read(self, name: str, otherwise: str) -> str:
+    def _taker(self) -> tuple[str, int]:
+        """The run that takes, the empty text if none does, and the micro-batch up to which the program has all."""
         with suppress(FileNotFoundError):
-            return self._folder.read(name).decode()
-        return otherwise
+            return self._folder.read(_RUN, _taker_of)
+        return "", -1
+
+    def _taken(self, name: str) -> tuple[int, int]:
+        """The micro-batches up to which the run of a file has taken all, and up to which its program has all."""
+        with suppress(FileNotFoundError):
+            return self._folder.read(name, _taken_of)
+        return -1, -1
 
     def batches(self) -> list[int]:
         """The micro-batches that wait."""
@@ -92,10 +109,7 @@ class Results:
 
     def write(self, batch: int, rows: pa.Table) -> None:
         """Leave what a micro-batch has; the same again if it is run again."""
-        with pa.BufferOutputStream() as stream:
-            with pa.ipc.new_stream(stream, _ROWS) as writing:
-                writing.write_table(rows)
-            self._folder.write(_name(batch), stream.getvalue().to_pybytes())
+        self._folder.write(_name(batch), encode_table(rows))
 
     def delete(self, batch: int) -> None:
         """Forget what a micro-batch has had."""
@@ -111,17 +125,32 @@ class Results:
             committed: the one up to which they are committed: the elements of those after ``taken`` are given.
 
         Raises:
-            StateError: if it is another run that takes them.
+            StateError: if it is another run that takes them, or one of them is damaged.
         """
         if not self.is_taken_by(run):
             raise StateError(FENCED)
+        done = max(done, self._taker()[1])
         for batch in self.batches():
             if batch <= done:
                 self.delete(batch)
             elif taken < batch <= committed:
-                with pa.ipc.open_stream(self._folder.read(_name(batch))) as reading:
-                    yield from reading
-        self._folder.write(f"{_TAKEN}{run}", str(max(taken, committed)).encode(), is_shared=True)
+                yield from self._folder.read(_name(batch), decode_table).to_batches()
+        self._folder.write(f"{_TAKEN}{run}", json.dumps([max(taken, committed), done]).encode())
+
+
+def _taker_of(content: bytes) -> tuple[str, int]:
+    """The content of the file that says which run takes; an earlier version wrote the run alone, as it is."""
+    if not content.startswith(b"["):
+        return content.decode(), -1
+    run, done = json.loads(content)
+    return str(run), int(done)
+
+
+def _taken_of(content: bytes) -> tuple[int, int]:
+    """The content of a run's file; an earlier version did not say up to where the program has all."""
+    found = json.loads(content)
+    taken, done = found if isinstance(found, list) else (found, -1)
+    return int(taken), int(done)
 
 
 class ResultSpool:

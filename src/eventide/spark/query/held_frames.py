@@ -8,6 +8,7 @@ import tempfile
 from typing import IO, Any
 
 from eventide.runtime.exchange.frames import Frame
+from eventide.storage import writing
 
 _HELD_BYTES = 256 << 20
 _ALIGNED = 64
@@ -35,23 +36,27 @@ class HeldFrames:
         if self._size <= self._most_bytes:
             self._kept.append((row.target, row.subtask, bytes(content), length))
             return
-        if self._file is None:
-            self._file = tempfile.TemporaryFile(  # noqa: SIM115 - open until all have come
-                dir=os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
-            )
-        begin = self._file.tell()
-        self._file.write(content)
-        self._file.write(bytes(-length % _ALIGNED))
+        with writing(f"a file of frames in {_folder()}"):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=_folder())  # noqa: SIM115 - open until all have come
+            begin = self._file.tell()
+            self._file.write(content)
+            self._file.write(bytes(-length % _ALIGNED))
         self._kept.append((row.target, row.subtask, begin, length))
 
     def all(self) -> list[Frame]:
         """All frames, in the order in which they came."""
         mapped = memoryview(b"")
         if self._file is not None:
-            self._file.flush()
+            with writing(f"a file of frames in {_folder()}"):
+                self._file.flush()
             mapped = memoryview(mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ))
             self._file.close()
         return [
             Frame.from_bytes(target, subtask, mapped[at : at + length] if isinstance(at, int) else at)
             for target, subtask, at, length in self._kept
         ]
+
+
+def _folder() -> str:
+    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()

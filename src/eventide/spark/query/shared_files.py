@@ -40,11 +40,11 @@ class AlignmentFolder:
     """
 
     def __init__(self, location: str) -> None:
-        self._folder = Folder(location)
+        self._folder = Folder(location, "delete it: the one before it tells, until the next micro-batch has ended")
 
     def write(self, content: Mapping[str, Any]) -> None:
         """Keep what the task of a micro-batch says."""
-        self._folder.write(_name(content["number"]), json.dumps(content["sources"]).encode(), is_shared=True)
+        self._folder.write(_name(content["number"]), json.dumps(content["sources"]).encode())
         oldest = _name(max(0, content["number"] - _KEPT))
         for name in self._folder.names():
             if name <= oldest:
@@ -55,9 +55,13 @@ class AlignmentFolder:
                     self._folder.delete_unfinished(name)
 
     def latest(self) -> Facts:
-        """Return the facts that were written last; before that, there are none."""
+        """Return the facts that were written last; before that, there are none.
+
+        Raises:
+            StateError: if the file is damaged.
+        """
         names = self._folder.names()
-        facts: Facts = json.loads(self._folder.read(names[-1])) if names else {}
+        facts: Facts = self._folder.read(names[-1], json.loads) if names else {}
         return facts
 
 
@@ -114,9 +118,9 @@ def begun(location: str, run: str | None) -> Runs | None:
 def _begun(location: str, run: str | None) -> Runs:
     from eventide.spark.checkpoint.files import CheckpointFiles  # this module is loaded with each stateful processor
 
-    files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}")
+    files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}", "delete it")
     planned = max(files.planned(), default=-1)
-    known: list[tuple[str | None, int]] = json.loads(folder.read(_FILE)) if _FILE in folder.names() else []
+    known: list[tuple[str | None, int]] = folder.read(_FILE, json.loads) if _FILE in folder.names() else []
     planners = [(name, after) for name, after in known if after < planned][-1:]
     folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
     if planned <= max(files.committed(), default=-1):

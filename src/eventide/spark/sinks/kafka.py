@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import groupby
@@ -15,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
+from eventide.common.checksum import json_with_checksum
 from eventide.connectors.kafka.library import library
 from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import Mark, Run, SinkProducer, Transactions, first_batch_to_write
@@ -23,7 +23,7 @@ from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.invoke import calling
 from eventide.savepoint import Outline
-from eventide.spark.checkpoint.files import KAFKA_PLACE
+from eventide.spark.checkpoint.files import KAFKA_PLACE, record_of
 from eventide.spark.query.worker import opened_sink, settled
 from eventide.spark.session.locations import texts
 
@@ -221,7 +221,7 @@ class SinkRun:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
         there = None if location is None else texts(spark, self._path(location))
-        self._begun = {json.loads(row.value)["group"] for row in there.collect()} if there is not None else set()
+        self._begun = {record_of(row.value)["group"] for row in there.collect()} if there is not None else set()
 
     def run_of(self, group: str) -> Run:
         """The run, as the sink with a group sees it."""
@@ -234,7 +234,7 @@ class SinkRun:
     def begin(self, spark: SparkSession, group: str) -> None:
         """Write into the checkpoint, by a session, that the sink with a group has left a mark in Kafka."""
         if self._location is not None:
-            text = json.dumps({"group": group})
+            text = json_with_checksum({"group": group})
             rows = spark.range(0, 1, 1, 1).select(F.lit(text).alias("value"))
             rows.write.mode("append").text(self._path(self._location))
         self._begun.add(group)

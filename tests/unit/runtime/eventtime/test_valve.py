@@ -542,3 +542,61 @@ def test_a_channel_that_is_held_stays_so_when_timeouts_begin_anew():
     assert (idleness.silent, idleness.next_deadline_ms) == (set(), 10_101)
     idleness.end_batch(["a", "b"], 10_101)
     assert idleness.silent == {"b"}
+
+
+def looked_at(timeout, *clocks, speaks=("a",), may_jump=False):
+    """Two channels, of which some speak, at each look at the clock; whether the other is silent after each."""
+    idleness, found = Idleness(timeout_ms=timeout), []
+    for clock in clocks:
+        for channel in speaks:
+            idleness.hear(channel)
+        idleness.end_batch(["a", "b"], clock, may_jump=may_jump)
+        found.append("b" in idleness.silent)
+    return found
+
+
+HOUR = 3_600_000
+
+
+@pytest.mark.parametrize("hours", [1, -1, 24])
+@pytest.mark.parametrize("waited", [200, 9_900])
+def test_a_clock_that_is_set_forth_or_back_makes_no_channel_idle_that_was_not_silent(hours, waited):
+    set_at, timeout = waited + 200 + hours * HOUR, 10_000
+    before, after = range(0, waited + 1, 100), range(set_at, set_at + 11_000, 100)
+    found = looked_at(timeout, *before, *after)
+    first = found.index(True)
+    silent_ms = waited + [*before, *after][first] - set_at
+    assert timeout - 400 <= silent_ms <= timeout + 400
+    assert all(found[first:])
+
+
+def test_a_job_that_stands_still_for_an_hour_makes_no_channel_idle():
+    assert looked_at(10_000, 0, 200, HOUR, HOUR + 200, HOUR + 9_000) == [False] * 5
+    assert looked_at(10_000, 0, 200, HOUR, HOUR + 200, HOUR + 9_801) == [False] * 4 + [True]
+
+
+def test_micro_batches_that_take_longer_than_the_timeout_leave_a_silent_channel_idle_all_the_same():
+    assert looked_at(1_000, 0, 60_000, 120_000) == [False, False, True]
+
+
+def test_a_look_when_a_channel_is_due_is_no_jump_however_slow_a_micro_batch_is():
+    for late in (0, 200, 10_000, 19_000):
+        assert looked_at(10_000, 0, 10_001 + late, speaks=()) == [False, True]
+
+
+def test_where_runs_are_not_told_apart_all_time_counts():
+    assert looked_at(10_000, 0, 200, HOUR, may_jump=True) == [False, False, True]
+
+
+def test_what_all_channels_have_waited_for_long_is_no_jump_for_those_that_are_idle():
+    idleness = Idleness(timeout_ms=100)
+    for clock in (0, 101):
+        idleness.end_batch(["a", "b"], clock, may_jump=False)
+    assert (idleness.silent, idleness.next_deadline_ms) == ({"a", "b"}, None)
+    idleness.hear("a")
+    idleness.end_batch(["a", "b"], HOUR, may_jump=False)
+    assert (idleness.silent, idleness.next_deadline_ms) == ({"b"}, HOUR + 101)
+    again = Idleness(timeout_ms=100)
+    again.restore(idleness.snapshot())
+    again.end_batch(["a", "b"], HOUR + 101, may_jump=False)
+    assert again.silent == {"a", "b"}

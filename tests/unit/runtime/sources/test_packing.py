@@ -7,7 +7,8 @@ from base64 import b85encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.runtime.sources.offsets import packed, unpacked
+from eventide.errors import StateError
+from eventide.runtime.sources.offsets import clock_of, packed, unpacked
 
 POSITIONS = st.fixed_dictionaries(
     {"start": st.integers(0, 3), "position": st.integers(3), "ended": st.booleans()},
@@ -49,3 +50,24 @@ def test_few_stay_legible_and_offsets_of_others_as_they_are():
     few = {f"file {n}": {"start": 0, "position": 1, "ended": True} for n in range(100)}
     assert packed(few) == few
     assert unpacked({"orders": {"0": 7}}) == {"orders": {"0": 7}}
+
+
+@given(
+    st.dictionaries(st.text(max_size=3), POSITIONS, max_size=3), st.integers(0, 3), st.integers(0), st.integers(1, 255)
+)
+def test_offsets_that_have_changed_in_the_log_are_an_error(offsets, ended, at, bits):
+    offsets |= {f"file {n}": {"start": 0, "position": n, "ended": True} for n in range(101 if ended == 3 else ended)}
+    logged = packed(offsets, clock_ms=1_700_000_000_000)
+    assert (unpacked(logged), clock_of(logged)) == (offsets, 1_700_000_000_000)
+    text = bytearray(json.dumps(logged).encode())
+    text[at % len(text)] ^= bits
+    try:
+        found = json.loads(text.decode())
+    except ValueError:
+        return
+    if isinstance(found, dict):
+        try:
+            assert unpacked(found) == offsets
+        except StateError:
+            return
+        assert clock_of(found) in (1_700_000_000_000, None)

@@ -1,0 +1,84 @@
+"""Checksums of what is stored: bytes, or an object of JSON, that have changed since are told from those that have not.
+
+Disks and file systems hand out damaged bytes now and then, and a write that was cut short leaves some of them. Most
+formats would read that as something else. A CRC-32 finds every changed byte, and costs a second for a gigabyte.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+_MARK = b"\x01"
+"""The first of stored bytes with a checksum: neither text nor JSON, pickles or tables of Arrow begin with it."""
+_BYTES = 4
+_NAME = "checksum"
+
+
+def with_checksum(content: bytes) -> bytes:
+    r"""Return what is stored of some bytes: a mark, their CRC-32 in 4 bytes, the lowest first, and the bytes.
+
+    >>> with_checksum(b"a")
+    b'\x01C\xbe\xb7\xe8a'
+    """
+    return _MARK + zlib.crc32(content).to_bytes(_BYTES, "little") + content
+
+
+def has_checksum(stored: bytes) -> bool:
+    """Whether stored bytes begin as those with a checksum do; some of an earlier version have none."""
+    return stored[:1] == _MARK
+
+
+def without_checksum(stored: bytes) -> bytes | None:
+    """Return the bytes that were stored; None if they have changed since.
+
+    >>> without_checksum(with_checksum(b"a")), without_checksum(with_checksum(b"a")[:-1])
+    (b'a', None)
+    """
+    begin = len(_MARK) + _BYTES
+    content = stored[begin:]
+    is_whole = stored[:begin] == _MARK + zlib.crc32(content).to_bytes(_BYTES, "little")
+    return content if is_whole else None
+
+
+def json_with_checksum(content: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return an object of JSON as text, in the order of its names, with one more entry: the CRC-32 of all others.
+
+    >>> json_with_checksum({"name": "a", "at": 1})
+    '{"at": 1, "checksum": "05bd77a4", "name": "a"}'
+    """
+    read = json.loads(json.dumps(content))  # as a reader has it: names of entries are text then
+    return json.dumps({**read, _NAME: checksum_of(read)}, indent=indent, sort_keys=True)
+
+
+def json_without_checksum(text: str, *, may_lack: bool = False) -> dict[str, Any]:
+    """Read an object of JSON that :func:`json_with_checksum` has written; its layout may have changed.
+
+    Args:
+        text: the text.
+        may_lack: whether one without a checksum is taken as it is: an earlier version wrote none.
+
+    Raises:
+        ValueError: if it is something else, or has changed.
+
+    >>> json_without_checksum(json_with_checksum({"at": 1}))
+    {'at': 1}
+    """
+    content: dict[str, Any] = json.loads(text)
+    if not isinstance(content, dict):
+        raise ValueError("it is no object of JSON")
+    checksum = content.pop(_NAME, None)
+    if (checksum is not None or not may_lack) and checksum != checksum_of(content):
+        raise ValueError("its content does not have the checksum that it was written with")
+    return content
+
+
+def checksum_of(content: Mapping[str, Any]) -> str:
+    """Return the CRC-32 of an object of JSON, as eight hexadecimal digits; the order of its names does not count.
+
+    >>> checksum_of({"a": 1, "b": 2}) == checksum_of({"b": 2, "a": 1})
+    True
+    """
+    return f"{zlib.crc32(json.dumps(content, sort_keys=True).encode()):08x}"

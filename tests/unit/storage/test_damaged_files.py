@@ -1,0 +1,134 @@
+"""Each byte of a small file changed, and the file cut at each place: an error that names it, or what was written."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from eventide.connectors.file_system import _planning
+from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
+from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
+from eventide.errors import StateError
+from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.storage import Folder
+from support.disks import damages, outcome
+
+
+def alignment(place):
+    from eventide.spark.query.shared_files import AlignmentFolder
+
+    AlignmentFolder(place).write({"number": 3, "sources": {"log": {"splits": {"a": 1_700_000_000_000}, "idle": []}}})
+    return lambda: AlignmentFolder(place).latest()
+
+
+def runs(place):
+    from eventide.spark.query.shared_files import begun
+
+    begun(place, "first")
+    return lambda: Folder(f"{place}/eventide-runs").read("runs", json.loads)
+
+
+def gone(place):
+    GoneFiles(place, ["/in"]).are(["/in/a", "/in/b"], 1_000.5)
+    return lambda: GoneFiles(place, ["/in"]).are(["/in/a", "/in/b"], 2_000)
+
+
+def finished(place):
+    FinishedFiles(place).take(f"/in/{number}" for number in range(20))
+    return lambda: sorted(FinishedFiles(place))
+
+
+def log_of_a_function(place):
+    writer = LogWriter(place)
+    writer.append([b"one", b"two"], b"state")
+
+    def read():
+        log = WriteAheadLog(place)
+        return [*log.read(0, 2)], log.state(), log.end, log.is_complete
+
+    return read
+
+
+def results(place):
+    from eventide.spark.connect.results import Results
+
+    found = Results(place)
+    found.begin("0123456789abcdef")
+    rows = {"batch": pa.array([1, 1]), "sink": pa.array(["0 print"] * 2), "frame": pa.array([b"a", b"b"])}
+    found.write(1, pa.table(rows))
+    assert [*found.take("0123456789abcdef", -1, 0, 0)] == []
+
+    def read():
+        again, folder = Results(place), Folder(f"{place}/eventide-results")
+        rows = folder.read(f"{1:020}", decode_table).to_pylist()
+        if not again.is_taken_by("0123456789abcdef"):
+            raise StateError("a run is told that another one takes, and stops")
+        return again.waiting(), rows
+
+    return read
+
+
+KINDS = [alignment, runs, gone, finished, log_of_a_function, results]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_has_changed_in_a_file_is_an_error_that_names_it(kind, tmp_path, monkeypatch, pytestconfig):
+    monkeypatch.setattr(_planning, "_FEW", 2)
+    read = kind(str(tmp_path))
+    expected = read()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    refused = 0
+    for file in files:
+        content = file.read_bytes()
+        for damaged in damages(content, pytestconfig):
+            file.write_bytes(damaged)
+            found, said = outcome(read, StateError, UserWarning)  # a warning where a job does without
+            if said:
+                assert file.name in said or damaged == b"", said  # an earlier version left "run" empty
+                refused += 1
+            else:
+                assert found == expected, (file.name, damaged)
+        file.write_bytes(content)
+    assert refused >= 50
+    assert read() == expected
+
+
+def before(content):
+    """The content of a file as the version before wrote it."""
+    return content[5:]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_file_of_an_earlier_version_is_read(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(_planning, "_FEW", 2)
+    read = kind(str(tmp_path))
+    expected = read()
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            file.write_bytes(before(file.read_bytes()))
+    assert read() == expected
+
+
+def test_the_run_that_takes_results_was_written_as_it_is_by_an_earlier_version(tmp_path):
+    read = results(str(tmp_path))
+    expected = read()
+    (tmp_path / "eventide-results" / "run").write_bytes(b"0123456789abcdef")
+    (tmp_path / "eventide-results" / "taken-0123456789abcdef").write_bytes(b"0")
+    assert read() == expected
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2", b'"a', b"\x80\x05", b"\x01abc"])
+def test_a_file_without_a_checksum_that_cannot_be_read_is_named(content, tmp_path):
+    (tmp_path / "known").write_bytes(content)
+    with pytest.raises(StateError, match=r"the file .*/known is not as it was written: .* or delete it$"):
+        Folder(str(tmp_path), "delete it").read("known", json.loads)
+
+
+def test_a_table_that_was_cut_between_two_messages_is_not_read_as_a_shorter_one(tmp_path):
+    table = pa.concat_tables([pa.table({"n": [1, 2]}), pa.table({"n": [3]})])
+    folder = Folder(str(tmp_path))
+    folder.write("rows", encode_table(table))
+    content = (tmp_path / "rows").read_bytes()
+    (tmp_path / "rows").write_bytes(content[:-8])  # Arrow takes the end of a file for that of a stream
+    with pytest.raises(StateError, match="rows is not as it was written"):
+        folder.read("rows", decode_table)
