@@ -32,7 +32,7 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, batches_of
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of
 from eventide.spark.query.shared_files import AlignmentFolder
 from eventide.spark.query.worker import settled
 
@@ -95,7 +95,7 @@ class FrameSource(DataSource):
     max_rows: int | None = None
     audience: str = ""
     begins: Offsets = {}  # noqa: RUF012 - replaced, not changed, in the class of each source
-    rows: RowsOfSink | None = None
+    to: OutputOfSink | None = None
     unique_name = ""
 
     @classmethod
@@ -104,16 +104,16 @@ class FrameSource(DataSource):
         return cls.unique_name
 
     def schema(self) -> StructType:
-        """Frames, or the rows of a sink with frames for the driver among them."""
-        return FRAME_SCHEMA if self.rows is None else self.rows.schema()
+        """Frames, or what the only sink takes in their place."""
+        return FRAME_SCHEMA if self.to is None else self.to.schema()
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.rows, self.max_rows, self.audience, self.begins)
+        return FrameStreamReader(self.payload, self.ids, self.to, self.max_rows, self.audience, self.begins)
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
-        return FrameBatchReader(self.payload, self.ids, self.rows)
+        return FrameBatchReader(self.payload, self.ids, self.to)
 
 
 class _Tasks:
@@ -123,10 +123,10 @@ class _Tasks:
     asked for its splits or read: another process asks for this object alone, to hand it on.
     """
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...], rows: RowsOfSink | None) -> None:
+    def __init__(self, payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None) -> None:
         self._payload = payload
         self._ids = ids
-        self._rows = rows
+        self._to = to
 
     @cached_property
     def _spec(self) -> SourceSpec:
@@ -154,7 +154,7 @@ class _Tasks:
         place, ranges, ends, clock_ms = partition.value
         spec = opened_source(self._payload, place)
         task = SourceTask(spec, place, clock_ms)
-        return settled(batches_of(task.read_ranges(spec.source, ranges, ends), self._ids, self._rows))
+        return settled(batches_of(task.read_ranges(spec.source, ranges, ends), self._ids, self._to))
 
 
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -164,12 +164,12 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self,
         payload: bytes,
         ids: tuple[int, ...],
-        rows: RowsOfSink | None,
+        to: OutputOfSink | None,
         max_rows: int | None,
         audience: str,
         begins: Offsets,
     ) -> None:
-        super().__init__(payload, ids, rows)
+        super().__init__(payload, ids, to)
         self._begins = begins
         self._max_rows = max_rows
         self._audience = audience
