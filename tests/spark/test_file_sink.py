@@ -235,10 +235,10 @@ def test_files_are_those_that_spark_writes(
         stream = env.from_collection(OF_EVERY_KIND, EVERY_KIND)
         for number in range(sinks):
             path = str(tmp_path / f"ours {number}")
-            stream.sink_to(FormatSink("parquet", {"path": path, **options}, ("truth", "byte")))
+            stream.sink_to(FormatSink("parquet", {"path": path, **options}, ("byte", "date")))
         env.execute()
         rows = spark.createDataFrame(OF_EVERY_KIND, spark_type_of(EVERY_KIND.arrow_type()))
-        rows.coalesce(1).write.options(**options).partitionBy("truth", "byte").parquet(str(tmp_path / "sparks"))
+        rows.coalesce(1).write.options(**options).partitionBy("byte", "date").parquet(str(tmp_path / "sparks"))
     finally:
         for name in conf:
             spark.conf.unset(f"spark.sql.parquet.{name}")

@@ -104,7 +104,7 @@ def test_options_that_spark_alone_has_are_left_to_it(options):
     assert ParquetFiles.of(options) is None
 
 
-@pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"])
+@pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MICROS"])
 @pytest.mark.parametrize(
     "kind",
     [

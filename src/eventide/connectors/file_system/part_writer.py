@@ -24,7 +24,7 @@ _ENDINGS = {
     **{"brotli": ".br", "lz4_raw": ".lz4raw"},
 }
 """By Spark's name of a compression, what the names of files have of it."""
-_INT96, _MILLIS, _MICROS = "INT96", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"
+_INT96, _MICROS = "INT96", "TIMESTAMP_MICROS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ParquetFiles:
 
     Attributes:
         compression: one of Spark's names, such as ``snappy``.
-        timestamps: how points in time are stored: Spark's ``outputTimestampType``.
+        timestamps: how points in time are stored: Spark's ``outputTimestampType``, without its milliseconds.
     """
 
     compression: str = "snappy"
@@ -48,7 +48,7 @@ class ParquetFiles:
         """
         named = {name.lower(): value.lower() for name, value in options.items()}
         chosen = named.pop("compression", named.pop("parquet.compression", compression.lower()))
-        if named or chosen not in _ENDINGS or timestamps not in (_INT96, _MILLIS, _MICROS):
+        if named or chosen not in _ENDINGS or timestamps not in (_INT96, _MICROS):
             return None
         return ParquetFiles(chosen, timestamps)
 
@@ -72,8 +72,6 @@ class ParquetFiles:
             store_decimal_as_integer=True,
             store_schema=False,
             use_deprecated_int96_timestamps=self.timestamps == _INT96,
-            coerce_timestamps="ms" if self.timestamps == _MILLIS else None,
-            allow_truncated_timestamps=True,
         )
 
 
