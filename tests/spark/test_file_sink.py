@@ -190,8 +190,10 @@ OLD = datetime(1500, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
 OF_EVERY_KIND = [
     (*OF_KINDS[0], Decimal(-(10**17)), Decimal("0.000000000000000001"), [MOMENT, None], {"k": [0.5]}, (None, 7)),
     (*(None,) * len(KINDS.field_names), None, None, [], {}, (date(1, 1, 1), None)),
-    ("", False, 127, -32768, 2**31 - 1, -(2**63), float("inf"), float("nan"), date(9999, 12, 31), OLD, b"", Decimal(0))
-    + (Decimal(1), -Decimal(10) ** 19, [OLD], {"": []}, (date(1582, 10, 10), 0)),
+    (
+        *("", False, 127, -32768, 2**31 - 1, -(2**63), float("inf"), float("nan"), date(9999, 12, 31), OLD, b""),
+        *(Decimal(0), Decimal(1), -(Decimal(10) ** 19), [OLD], {"": []}, (date(1582, 10, 10), 0)),
+    ),
 ]
 
 
@@ -402,7 +404,9 @@ def test_a_job_that_died_behind_its_first_files_goes_on_and_only_there(spark: Sp
         job(3, others, fails=False).execute()
 
 
-@pytest.mark.parametrize(("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {"maxRecordsPerFile": "99"})])
+@pytest.mark.parametrize(
+    ("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {"maxRecordsPerFile": "99"})]
+)
 def test_a_task_without_rows_leaves_no_file(
     spark: SparkSession,
     tmp_path: Path,

@@ -115,7 +115,7 @@ def test_options_that_spark_alone_has_are_left_to_it(options):
     ],
 )
 def test_points_in_time_are_in_utc_on_every_level(tmp_path, timestamps, kind):
-    at = datetime(1969, 12, 31, 23, 59, 59, 999_000)
+    at = datetime(1969, 12, 31, 23, 59, 59, 999_000)  # noqa: DTZ001 - as columns have them
     one = {"struct": {"at": at}, "list": [at], "map": [("k", at)]}.get(str(kind).partition("<")[0], at)
     parts = TaskParts(PartFiles.at(str(tmp_path)), "stage", ParquetFiles(timestamps=timestamps), [])
     parts.add(pa.record_batch([pa.array([one, None], kind)], names=["value"]))

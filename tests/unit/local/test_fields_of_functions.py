@@ -46,7 +46,6 @@ class Opened(MapFunction):
         self.pairs = {("a", 1): "first"}
 
 
-
 class Chooses(Opened):
     def map(self, value):
         return value.amount if self.wants_amount else value.at
@@ -74,7 +73,7 @@ class LooksUpWhole(Opened):
 
 class GoesThrough(Opened):
     def map(self, value):
-        return [name for name in self.names], value.at
+        return list(self.names), value.at
 
 
 WANTS_AMOUNT = False

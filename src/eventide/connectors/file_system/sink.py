@@ -371,7 +371,7 @@ class PartFiles:
         return cls(*opened(location))
 
     def commit(self, batch_id: int, stage: str, written: Mapping[str, str], *, after_another_run: bool) -> int:
-        """Make the files of a micro-batch visible, and delete the hidden directory, which need not be there without any.
+        """Make the files of a micro-batch visible, and delete the hidden directory; without files it may be missing.
 
         Args:
             batch_id: its number.

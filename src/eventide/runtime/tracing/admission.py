@@ -168,8 +168,8 @@ def admitted(
         replaced: what the copy finds in place of some builtins.
         containers: what makes the containers and texts that the copy has in place of constant ones, by their type.
         operators: what the copy has in place of instructions that a symbol cannot answer; see ``with_operators``.
-        unopened: what the copy finds in place of the attributes of an object that is still to be opened, by their names;
-            without it, attributes as they are.
+        unopened: what the copy finds in place of the attributes of an object that is still to be opened; without it,
+            attributes as they are.
 
     Raises:
         NotTraceable: if it might do more than compute its result from its arguments.
