@@ -26,7 +26,7 @@ from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
-from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames
+from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames, rows_of
 from eventide.spark.query.frame_rows import (
     FRAME_SCHEMA,
     OutputOfSink,
@@ -194,7 +194,7 @@ def _source_frames(
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
     born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()
-    return born
+    return rows_of(born, payload, ids, to) if to is not None and to.is_of_rows else born
 
 
 def _check_alignment(name: str, alignment: SourceAlignment) -> None:

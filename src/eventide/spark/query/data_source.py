@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import os
+import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import BinaryType, StructField, StructType
 
 from eventide.api.source import Source
 from eventide.runtime.invoke import calling
@@ -87,6 +89,34 @@ class SourceNames:
             self._mine.clear()
 
 
+_PART = StructType([StructField("part", BinaryType())])
+
+
+def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOfSink) -> DataFrame:
+    """What the only sink takes of a source, read by tasks that are given parts.
+
+    Of what a data source gives Spark makes rows, and of these others; of what is mapped it makes them once. For a part it
+    takes no time.
+    """
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield from _read(payload, ids, to, pickle.loads(part))
+
+    return parts.mapInArrow(read, to.schema())
+
+
+def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: Any) -> Iterator[pa.RecordBatch]:
+    from eventide.runtime.sources.task import SourceTask
+    from eventide.spark.query.worker import opened_source
+
+    place, ranges, ends, clock_ms = part
+    spec = opened_source(payload, place)
+    task = SourceTask(spec, place, clock_ms)
+    return settled(batches_of(task.read_ranges(spec.source, ranges, ends), ids, to))
+
+
 class FrameSource(DataSource):
     """The data source of one source of a program; a subclass with its own attributes is made for each."""
 
@@ -104,8 +134,10 @@ class FrameSource(DataSource):
         return cls.unique_name
 
     def schema(self) -> StructType:
-        """Frames, or what the only sink takes in their place."""
-        return FRAME_SCHEMA if self.to is None else self.to.schema()
+        """Frames, what the only sink takes in their place, or a part to read for each task."""
+        if self.to is None:
+            return FRAME_SCHEMA
+        return _PART if self.to.is_of_rows else self.to.schema()
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
@@ -148,13 +180,9 @@ class _Tasks:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
-        from eventide.runtime.sources.task import SourceTask
-        from eventide.spark.query.worker import opened_source
-
-        place, ranges, ends, clock_ms = partition.value
-        spec = opened_source(self._payload, place)
-        task = SourceTask(spec, place, clock_ms)
-        return settled(batches_of(task.read_ranges(spec.source, ranges, ends), self._ids, self._to))
+        if self._to is not None and self._to.is_of_rows:
+            return iter([pa.record_batch([pa.array([pickle.dumps(partition.value)])], names=_PART.names)])
+        return _read(self._payload, self._ids, self._to, partition.value)
 
 
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
@@ -71,7 +71,12 @@ def frame_of(row: Any) -> Frame:
 
 
 class OutputOfSink(Protocol):
-    """The only sink of a job without stages, as sources see it whose elements go there alone."""
+    """The only sink of a job without stages, as sources see it whose elements go there alone.
+
+    ``is_of_rows`` says that Spark gets a row for each element.
+    """
+
+    is_of_rows: ClassVar[bool]
 
     def schema(self) -> spark.StructType:
         """The columns of what sources give in place of frames."""
@@ -91,6 +96,7 @@ class RowsOfSink:
         types: those of its columns.
     """
 
+    is_of_rows: ClassVar[bool] = True
     number: int
     types: tuple[pa.DataType, ...]
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -49,6 +50,7 @@ class FilesOfSink:
         buckets: the fields whose values name folders.
     """
 
+    is_of_rows: ClassVar[bool] = False
     number: int
     location: str
     stage: str
