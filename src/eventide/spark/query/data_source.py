@@ -95,8 +95,7 @@ _PART = StructType([StructField("part", BinaryType())])
 def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOfSink) -> DataFrame:
     """What the only sink takes of a source, read by tasks that are given parts.
 
-    Of what a data source gives Spark makes rows, and of these others; of what is mapped it makes them once. For a part it
-    takes no time.
+    Of what a data source gives Spark makes rows, and others of these; of what is mapped it makes them once.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
