@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
-import pickle
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from eventide.api.source import Source
 from eventide.runtime.invoke import calling
 from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (
     Offsets,
+    SplitRange,
     clock_of,
     dealt_out,
     everything,
@@ -89,7 +91,7 @@ class SourceNames:
             self._mine.clear()
 
 
-_PART = StructType([StructField("part", BinaryType())])
+_PART = StructType([StructField("part", StringType())])
 
 
 def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOfSink) -> DataFrame:
@@ -101,7 +103,8 @@ def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOf
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for part in batch.column(0).to_pylist():
-                yield from _read(payload, ids, to, pickle.loads(part))
+                place, ranges, *rest = json.loads(part)
+                yield from _read(payload, ids, to, (place, [SplitRange.of(*one) for one in ranges], *rest))
 
     return parts.mapInArrow(read, to.schema())
 
@@ -180,7 +183,9 @@ class _Tasks:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
         if self._to is not None and self._to.is_of_rows:
-            return iter([pa.record_batch([pa.array([pickle.dumps(partition.value)])], names=_PART.names)])
+            place, ranges, *rest = partition.value
+            part = json.dumps([place, [astuple(one) for one in ranges], *rest])
+            return iter([pa.record_batch([pa.array([part])], names=_PART.names)])
         return _read(self._payload, self._ids, self._to, partition.value)
 
 
