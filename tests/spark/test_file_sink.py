@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,7 +21,8 @@ from eventide.datastream.connectors.file_system import BucketAssigner
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.sinks.files import FileDirectory
+from eventide.spark.query.frame_rows import spark_type_of
+from eventide.spark.sinks.files import DirectoryOfSpark
 from eventide.testing import ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark
@@ -175,6 +177,87 @@ def test_the_rows_of_a_source_reach_its_only_sink_as_they_reach_one_of_two(
     assert found[1].count() == len(values)
 
 
+EVERY_KIND = Types.ROW_NAMED(
+    [*KINDS.field_names, "cents", "large", "list", "map", "row"],
+    [
+        *KINDS.field_types,
+        *(Types.BIG_DEC(18, 0), Types.BIG_DEC(38, 18), Types.LIST(Types.SQL_TIMESTAMP())),
+        Types.MAP(Types.STRING(), Types.LIST(Types.DOUBLE())),
+        Types.ROW_NAMED(["day", "n"], [Types.SQL_DATE(), Types.SHORT()]),
+    ],
+)
+OLD = datetime(1500, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
+OF_EVERY_KIND = [
+    (*OF_KINDS[0], Decimal(-(10**17)), Decimal("0.000000000000000001"), [MOMENT, None], {"k": [0.5]}, (None, 7)),
+    (*(None,) * len(KINDS.field_names), None, None, [], {}, (date(1, 1, 1), None)),
+    (
+        *("", False, 127, -32768, 2**31 - 1, -(2**63), float("inf"), float("nan"), date(9999, 12, 31), OLD, b""),
+        *(Decimal(0), Decimal(1), -(Decimal(10) ** 19), [OLD], {"": []}, (date(1582, 10, 10), 0)),
+    ),
+]
+
+
+def layout(directory: Path) -> list[tuple[Any, ...]]:
+    """The endings of the files in a directory, with all that tells readers what the columns of each are."""
+    found = []
+    for file in sorted(directory.rglob("*.parquet")):
+        with pyarrow.parquet.ParquetFile(file) as parquet:
+            columns = [parquet.schema.column(i) for i in range(len(parquet.schema))]
+            compression = [parquet.metadata.row_group(0).column(i).compression for i in range(len(columns))]
+        of_columns = [
+            (c.path, str(c.logical_type), c.physical_type, c.length, c.max_definition_level, c.max_repetition_level)
+            for c in columns
+        ]
+        endings = [suffix for suffix in file.suffixes if suffix != ".c000"]
+        found.append((endings, *zip(of_columns, compression, strict=True)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("conf", "options"),
+    [
+        ({}, {}),
+        ({"outputTimestampType": "INT96"}, {"compression": "gzip"}),
+        ({"outputTimestampType": "TIMESTAMP_MICROS"}, {"compression": "none"}),
+        ({"outputTimestampType": "TIMESTAMP_MILLIS", "compression.codec": "zstd"}, {}),
+        ({"compression.codec": "lz4_raw"}, {}),
+        ({"writeLegacyFormat": "true"}, {}),
+        ({}, {"parquet.enable.dictionary": "false"}),
+    ],
+)
+@pytest.mark.parametrize("sinks", [1, 2])
+def test_files_are_those_that_spark_writes(
+    spark: SparkSession, tmp_path: Path, conf: dict[str, str], options: dict[str, str], sinks: int
+) -> None:
+    """Tasks write them, or Spark where it alone can, and readers see no difference."""
+    for name, value in conf.items():
+        spark.conf.set(f"spark.sql.parquet.{name}", value)
+    try:
+        env = again(tmp_path / "checkpoint")
+        stream = env.from_collection(OF_EVERY_KIND, EVERY_KIND)
+        for number in range(sinks):
+            path = str(tmp_path / f"ours {number}")
+            stream.sink_to(FormatSink("parquet", {"path": path, **options}, ("byte", "date")))
+        env.execute()
+        rows = spark.createDataFrame(OF_EVERY_KIND, spark_type_of(EVERY_KIND.arrow_type()))
+        rows.coalesce(1).write.options(**options).partitionBy("byte", "date").parquet(str(tmp_path / "sparks"))
+    finally:
+        for name in conf:
+            spark.conf.unset(f"spark.sql.parquet.{name}")
+    ours, sparks = tmp_path / "ours 0", tmp_path / "sparks"
+    endings = [suffixes for suffixes, *_ in layout(sparks)]
+    assert [suffixes for suffixes, *_ in layout(ours)] == endings
+    assert [of_columns for _, *of_columns in layout(ours)] == [of_columns for _, *of_columns in layout(sparks)]
+    assert {name.rpartition("/")[0] for name in names(ours)} == {
+        name.rpartition("/")[0] for name in names(sparks) if name != "_SUCCESS"
+    }
+    read = [spark.read.parquet(str(path)) for path in (ours, sparks)]
+    assert read[0].schema == read[1].schema
+    assert sorted(read[0].selectExpr("to_json(struct(*))").collect()) == sorted(
+        read[1].selectExpr("to_json(struct(*))").collect()
+    )
+
+
 def test_a_data_frame_that_goes_to_one_sink_comes_back_as_it_was(spark: SparkSession, tmp_path: Path) -> None:
     """Also where its columns have the names of those that frames have."""
     rows = spark.createDataFrame(
@@ -215,6 +298,9 @@ def test_fields_name_the_same_folders_as_without_spark(
     local.execute()
     written = {name.rpartition("/")[0] for name in names(tmp_path / "spark")}
     assert written == {name.rpartition("/")[0] for name in names(tmp_path / "local")}
+    rows = spark.createDataFrame(sales, "shop STRING, price LONG, day DATE").coalesce(1)
+    rows.write.partitionBy("day", "shop").parquet(str(tmp_path / "sparks"))
+    assert written == {name.rpartition("/")[0] for name in names(tmp_path / "sparks") if name != "_SUCCESS"}
     read = spark.read.schema("price LONG, day DATE, shop STRING").parquet(str(tmp_path / "spark"))
     found = sorted(map(tuple, read.select("shop", "price", "day").collect()), key=repr)
     assert found == sorted(((shop or None, *rest) for shop, *rest in sales), key=repr)
@@ -223,7 +309,7 @@ def test_fields_name_the_same_folders_as_without_spark(
 def test_a_micro_batch_that_is_repeated_replaces_its_files_in_all_folders(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame([(1, "a"), (2, "b")], "n INT, shop STRING").coalesce(1)
     for shops in (["a", "b"], ["b"]):
-        directory = FileDirectory(str(tmp_path / "out"), "json", {}, ("shop",))
+        directory = DirectoryOfSpark(str(tmp_path / "out"), "json", {}, ("shop",))
         directory.write(rows.where(rows.shop.isin(shops)), 7)
         assert names(tmp_path / "out") == [f"shop={shop}/part-00000007-{n:05d}.json" for n, shop in enumerate(shops)]
     assert spark.read.json(str(tmp_path / "out")).collect() == [(2, "b")]
@@ -261,13 +347,13 @@ def test_micro_batches_without_results_write_no_files(tmp_path: Path) -> None:
 def test_a_micro_batch_that_is_repeated_replaces_what_it_had_written(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
     rows = spark.range(100).selectExpr("cast(id AS STRING) AS value").coalesce(1)
-    before = FileDirectory(str(out), "text", {"maxRecordsPerFile": "30"})
+    before = DirectoryOfSpark(str(out), "text", {"maxRecordsPerFile": "30"})
     before.write(rows, 0)
     before.write(rows, 1)
     assert len(names(out)) == 8
     (out / "_eventide-before").mkdir()
     (out / "_eventide-before" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
-    FileDirectory(str(out), "text", {}).write(rows, 1)
+    DirectoryOfSpark(str(out), "text", {}).write(rows, 1)
     assert names(out) == [*(f"part-00000000-{n:05d}.txt" for n in range(4)), "part-00000001-00000.txt"]
     assert texts(spark, out) == sorted(str(n) for n in [*range(100), *range(100)])
 
@@ -277,7 +363,7 @@ def test_a_run_whose_files_another_run_has_taken_away_stops(
 ) -> None:
     out = tmp_path / "out"
     rows = spark.range(3).selectExpr("cast(id AS STRING) AS value").coalesce(1)
-    first, second = FileDirectory(str(out), "text", {}), FileDirectory(str(out), "text", {})
+    first, second = DirectoryOfSpark(str(out), "text", {}), DirectoryOfSpark(str(out), "text", {})
     write = first._write_out_of_sight
 
     def slowly(rows: DataFrame) -> set[int]:
@@ -318,7 +404,9 @@ def test_a_job_that_died_behind_its_first_files_goes_on_and_only_there(spark: Sp
         job(3, others, fails=False).execute()
 
 
-@pytest.mark.parametrize(("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {})])
+@pytest.mark.parametrize(
+    ("file_format", "options"), [("csv", {"header": "true"}), ("parquet", {"maxRecordsPerFile": "99"})]
+)
 def test_a_task_without_rows_leaves_no_file(
     spark: SparkSession,
     tmp_path: Path,
@@ -326,7 +414,7 @@ def test_a_task_without_rows_leaves_no_file(
     file_format: str,
     options: dict[str, str],
 ) -> None:
-    directory = FileDirectory(str(tmp_path / "out"), file_format, options)
+    directory = DirectoryOfSpark(str(tmp_path / "out"), file_format, options)
     rows = spark.range(0, 30, 1, 3).selectExpr("id")
     directory.write(rows.where("id >= 10"), 0)
     assert len(names(tmp_path / "out")) == 2

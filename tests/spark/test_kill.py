@@ -234,8 +234,15 @@ def _planned(place: Path) -> int:
 
 def _output(spark: SparkSession, place: Path) -> dict[str, list[str]]:
     """Read each sink's output, its lines in a defined order."""
-    sinks = {path.name: spark.read.text(str(path)).select("value").collect() for path in (place / "output").iterdir()}
-    return {name: sorted(row.value for row in rows) for name, rows in sinks.items()}
+    return {path.name: _lines(spark, path) for path in (place / "output").iterdir()}
+
+
+def _lines(spark: SparkSession, path: Path) -> list[str]:
+    if any(path.rglob("*.parquet")):
+        rows = spark.read.parquet(str(path)).selectExpr("to_json(struct(*)) AS value")
+    else:
+        rows = spark.read.text(str(path)).select("value")
+    return sorted(row.value for row in rows.collect())
 
 
 def _why(spark: SparkSession, place: Path) -> dict[str, Any]:

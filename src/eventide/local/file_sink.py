@@ -11,6 +11,7 @@ import pyarrow as pa
 from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
+from eventide.connectors.file_system.part_writer import ParquetFiles, TaskParts
 from eventide.connectors.file_system.sink import PartFiles, bucket_of, new_stage, used_by_another, used_twice
 from eventide.connectors.formats.csv import CsvRowSerializationSchema
 from eventide.connectors.formats.csv_rows import Dialect
@@ -65,12 +66,6 @@ def _dialect(options: Mapping[str, str]) -> Dialect:
     )
 
 
-def _write_parquet(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(_table(spec, values), file, compression="snappy")
-
-
 def _write_orc(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
     from pyarrow import orc
 
@@ -83,7 +78,6 @@ _FORMATS = {
     "csv": _Format(
         _write_csv, ".csv", frozenset({"sep", "quote", "escape", "nullValue", "lineSep", "header", "encoding"})
     ),
-    "parquet": _Format(_write_parquet, ".snappy.parquet"),
     "orc": _Format(_write_orc, ".zstd.orc"),
 }
 
@@ -107,6 +101,18 @@ class LocalFiles:
 
     def write(self, values: Sequence[Any], batch_id: int) -> None:
         """Write the elements of a micro-batch; a repeated micro-batch replaces its files."""
+        parquet = _parquet(self._spec)
+        written = self._write(values) if parquet is None else self._write_parquet(values, parquet)
+        self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
+        self._may_hold_leftovers = False
+
+    def _write_parquet(self, values: Sequence[Any], files: ParquetFiles) -> dict[str, str]:
+        parts = TaskParts(self._parts, self._stage, files, _sink(self._spec).partition_by)
+        for batch in _table(self._spec, values).to_batches():
+            parts.add(batch)
+        return dict.fromkeys(sorted(parts.finish()), files.ending)
+
+    def _write(self, values: Sequence[Any]) -> dict[str, str]:
         kind = _FORMATS[_sink(self._spec).format]
         written = {}
         for bucket, (spec, elements) in _by_bucket(self._spec, values).items():
@@ -117,8 +123,7 @@ class LocalFiles:
                 with self._parts.file_system.open_output_stream(path, compression=None) as file:
                     kind.write(spec, elements, file)
             written[f"{bucket}0{kind.ending}"] = kind.ending
-        self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
-        self._may_hold_leftovers = False
+        return written
 
 
 def _by_bucket(spec: SinkSpec, values: Sequence[Any]) -> dict[str, tuple[SinkSpec, Sequence[Any]]]:
@@ -139,8 +144,10 @@ def _by_bucket(spec: SinkSpec, values: Sequence[Any]) -> dict[str, tuple[SinkSpe
 def is_of_files(spec: SinkSpec) -> bool:
     """Whether a sink writes files of a format, and with options, that the twin knows."""
     sink = spec.sink
-    if not isinstance(sink, FormatSink) or sink.format not in _FORMATS or "path" not in sink.options:
+    if not isinstance(sink, FormatSink) or "path" not in sink.options:
         return False
+    if sink.format not in _FORMATS:
+        return _parquet(spec) is not None
     return {*_options(spec)} <= _FORMATS[sink.format].options
 
 
@@ -162,6 +169,10 @@ def _sink(spec: SinkSpec) -> FormatSink:
     if not isinstance(spec.sink, FormatSink):
         raise TypeError(f"{spec.name!r} does not write files")
     return spec.sink
+
+
+def _parquet(spec: SinkSpec) -> ParquetFiles | None:
+    return ParquetFiles.of(_options(spec)) if _sink(spec).format == "parquet" else None
 
 
 def _path(spec: SinkSpec) -> str:

@@ -44,7 +44,7 @@ from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_en
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import SourceNames
-from eventide.spark.query.frame_rows import typed_rows
+from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import begun
 from eventide.spark.query.worker import archives_are_here
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
@@ -63,8 +63,9 @@ from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, 
 from eventide.spark.sinks.routing import (
     Delivery,
     directories,
+    files_of_tasks,
+    output_of,
     refuse_used_directories,
-    sink_of_rows,
     write_batch,
     writer,
 )
@@ -182,9 +183,10 @@ class SparkHost(Host):
             savepoint = savepoint_of(self.spark, location, plan, settings)
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
-            to = sink_of_rows(plan.sinks)
+            files = files_of_tasks(self.spark, plan.sinks)
+            to = output_of(plan.sinks, files)
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
-            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks)
+            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             if savepoint is not None:
@@ -239,13 +241,14 @@ class SparkHost(Host):
         started = time.monotonic()
         with settings_for_start(self.spark, plan.parallelism, rows=_reads_data_frames(plan)):
             observation = Observation()
-            names, to = SourceNames(), sink_of_rows(plan.sinks)
+            names, files = SourceNames(), files_of_tasks(self.spark, plan.sinks)
+            to = output_of(plan.sinks, files)
             frames = frames_of(plan, settings, self.spark, observation=observation, to=to, names=names)
             job = SinkRun()
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
                 to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
-                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job))
+                write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job, files))
             finally:
                 names.release()
                 job.close()
@@ -273,7 +276,7 @@ class SparkHost(Host):
         observation = f"eventide {uuid.uuid4().hex}"  # several such DataFrames may meet in one query
         location = settings.checkpoint_location
         stored = plan.with_storage(None if location is None else resolved(self.spark, location))
-        frames = frames_of(stored, settings, self.spark, observation=observation, to=plan.sinks[0])
+        frames = frames_of(stored, settings, self.spark, observation=observation, to=RowsOfSink.of(plan.sinks[0]))
         return typed_rows(frames, plan.sinks[0])
 
 

@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import FileSource
-from eventide.datastream.functions import MapFunction, in_python
+from eventide.datastream.functions import FlatMapFunction, MapFunction, in_python
 from eventide.errors import UserFunctionError
 from eventide.testing import local_environment
 
@@ -23,6 +23,64 @@ class Priced(MapFunction):
 
     def map(self, value):
         return value.amount * self.rate if value.amount else None
+
+
+class LooksUp(FlatMapFunction):
+    def open(self, runtime_context):
+        self.table = {"a": 7}
+
+    def flat_map(self, value):
+        found = self.table.get(value.user)
+        if found is not None:
+            yield value.at, found
+
+
+class Opened(MapFunction):
+    """Has one answer before it is opened, and another one after that."""
+
+    def __init__(self):
+        self.wants_amount, self.most, self.names, self.pairs, self.name = False, 0, (), {}, "at"
+
+    def open(self, runtime_context):
+        self.wants_amount, self.most, self.names, self.name = True, 2, ("a",), "text"
+        self.pairs = {("a", 1): "first"}
+
+
+class Chooses(Opened):
+    def map(self, value):
+        return value.amount if self.wants_amount else value.at
+
+
+class Counts(Opened):
+    def map(self, value):
+        return -value.at * self.most + 1 if self.most < value.at else self.most
+
+
+class Looks(Opened):
+    def map(self, value):
+        return value.at if value.user in self.names else self.pairs.get((value.user, value.at), "none")
+
+
+class TakesOneByName(Opened):
+    def map(self, value):
+        return value[self.name]
+
+
+class LooksUpWhole(Opened):
+    def map(self, value):
+        return self.pairs.get(value)
+
+
+class GoesThrough(Opened):
+    def map(self, value):
+        return list(self.names), value.at
+
+
+WANTS_AMOUNT = False
+
+
+def chosen(order):
+    return order.amount if WANTS_AMOUNT else order.at
 
 
 def dropped(order):
@@ -59,6 +117,12 @@ def read_of(stream, capsys):
         (lambda s: s.filter(lambda o: o.at > 1).filter(lambda o: o.user is not None).map(lambda o: o[0]), "user, at"),
         (lambda s: s.flat_map(lambda o: [o.at, o.at + 1]), "at"),
         (lambda s: s.map(lambda o: o.amount).union(s.map(lambda o: o.at)), "at, amount"),
+        (lambda s: s.flat_map(LooksUp()), "user, at"),
+        (lambda s: s.map(Chooses()), "at, amount"),
+        (lambda s: s.map(Counts()), "at"),
+        (lambda s: s.map(Looks()), "user, at"),
+        # A global may be another one in a worker, which imports its module for itself.
+        (lambda s: s.map(chosen), "at, amount"),
         # By their place, which is the same without what is read no more.
         (lambda s: s.map(lambda o: (o[0], o[1])), "user, at"),
         (lambda s: s.map(lambda o: o[-1]), "text"),
@@ -86,6 +150,9 @@ def test_what_functions_ask_for_is_read(build, reads, orders, capsys):
         lambda s: s.map(lambda o: [*o][1]),
         lambda s: s.map(lambda o: o.as_dict().get(NAME)),
         lambda s: s.map(dropped),
+        lambda s: s.map(TakesOneByName()),
+        lambda s: s.map(LooksUpWhole()),
+        lambda s: s.map(GoesThrough()),
         lambda s: s.map(in_python(lambda o: o.amount)),
         lambda s: s.filter(lambda o: o.at > 1),
         lambda s: s.filter(lambda o: o.at > 1).key_by(lambda o: o.user).sum("at"),

@@ -138,7 +138,7 @@ def test_elements_without_columns_are_refused_before_the_job_starts(tmp_path):
         env.execute()
 
 
-@pytest.mark.parametrize(("file_format", "options"), [("avro", {}), ("parquet", {"compression": "gzip"})])
+@pytest.mark.parametrize(("file_format", "options"), [("avro", {}), ("parquet", {"parquet.page.size": "1000"})])
 def test_what_only_spark_can_write_is_refused(tmp_path, file_format, options):
     env = local_environment()
     numbers = env.from_collection([1], Types.LONG())

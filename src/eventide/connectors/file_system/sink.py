@@ -371,7 +371,7 @@ class PartFiles:
         return cls(*opened(location))
 
     def commit(self, batch_id: int, stage: str, written: Mapping[str, str], *, after_another_run: bool) -> int:
-        """Make the files of a micro-batch visible, and delete the hidden directory.
+        """Make the files of a micro-batch visible, and delete the hidden directory; without files it may be missing.
 
         Args:
             batch_id: its number.
@@ -401,7 +401,11 @@ class PartFiles:
             self.move(there, here, may_replace=after_another_run)
         if after_another_run:  # a run that was taken over has stopped above, and deletes nothing of its successor
             self._delete_leftovers(prefix, stage, {*names.values()})
-        self.delete_folder(stage)
+        try:
+            self.delete_folder(stage)
+        except FileNotFoundError:
+            if names:
+                raise
         return len(names)
 
     def _delete_leftovers(self, prefix: str, stage: str, names: set[str]) -> None:

@@ -170,7 +170,7 @@ class Map:
 
     def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
         """The fields of its elements that the function reads; None if that is not known."""
-        return fields_read(lambda kind: traced(self.call, kind), type_info)
+        return fields_read(self.call, type_info)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
@@ -226,7 +226,7 @@ class Filter:
 
     def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
         """The fields of its elements that the function reads, besides handing them on; None if that is not known."""
-        return fields_read(lambda kind: traced(self.call, kind), type_info)
+        return fields_read(self.call, type_info)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element."""
@@ -284,7 +284,7 @@ class FlatMap:
 
     def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
         """The fields of its elements that the function reads; None if that is not known."""
-        return fields_read(lambda kind: traced(self.call, kind, several=True), type_info)
+        return fields_read(self.call, type_info, several=True)
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element; its results keep the element's timestamp and number."""

@@ -23,7 +23,7 @@ from eventide.common.timestamp_assigner import (
     TimestampAssigner,
     VectorizedTimestampAssigner,
 )
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
@@ -101,7 +101,7 @@ class AssignTimestamps:
     def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
         """The fields of elements that the assigner's function reads; None if that is not known."""
         function = self._function()
-        return None if function is None else fields_read(lambda kind: traced_time(function, kind), type_info)
+        return None if function is None else fields_read(function, type_info, Types.LONG())
 
     def _function(self) -> Callable[[Any, int], Any] | None:
         """The function that finds a timestamp, if it is known and not vectorised."""

@@ -8,7 +8,7 @@ are logged with the time of their micro-batch, and as compressed columns where t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -60,6 +60,11 @@ class SplitRange:
     lost: int = 0
     joined: bool = False
     rest: str | None = None
+
+    @staticmethod
+    def of(split: str, parts: Iterable[Sequence[Any]], *others: Any) -> SplitRange:
+        """The range of the values that ``dataclasses.astuple`` has of one, in lists or tuples."""
+        return SplitRange(split, tuple(PartRange(*part) for part in parts), *others)
 
     @property
     def length(self) -> int:

@@ -16,6 +16,7 @@ from operator import itemgetter
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
+from eventide.api.functions import Function
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
@@ -158,6 +159,7 @@ def admitted(
     replaced: dict[Any, Any],
     containers: dict[type, Callable[[Any], Any]],
     operators: Mapping[str, Callable[[int], Any]],
+    unopened: Callable[[str], Any] | None = None,
 ) -> Admitted:
     """Look at a function, at those that it calls, and at all that they take from outside.
 
@@ -166,13 +168,15 @@ def admitted(
         replaced: what the copy finds in place of some builtins.
         containers: what makes the containers and texts that the copy has in place of constant ones, by their type.
         operators: what the copy has in place of instructions that a symbol cannot answer; see ``with_operators``.
+        unopened: what the copy finds in place of the attributes of an object that is still to be opened; without it,
+            attributes as they are.
 
     Raises:
         NotTraceable: if it might do more than compute its result from its arguments.
     """
     if type(function) is itemgetter:
         return Admitted(function, tests_for_none=False, context=_context())
-    admission = _Admission(replaced, containers, operators)
+    admission = _Admission(replaced, containers, operators, unopened)
     copy = admission.copied(function)
     return Admitted(copy, admission.tests_for_none, _context(), admission.captured)
 
@@ -183,10 +187,12 @@ class _Admission:
         replaced: dict[Any, Any],
         containers: dict[type, Callable[[Any], Any]],
         operators: Mapping[str, Callable[[int], Any]],
+        unopened: Callable[[str], Any] | None,
     ) -> None:
         self._replaced = replaced
         self._containers = containers
         self._operators = operators
+        self._unopened = unopened
         self._copies: dict[Any, FunctionType] = {}
         self._attributes: dict[str, Any] = {}
         self.tests_for_none = False
@@ -350,6 +356,9 @@ class _Admission:
         on_class = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
         if on_class is not _NOTHING and type(on_class) not in FIXED:
             raise NotTraceable(f"its attribute {name!r} is computed by its class")
+        if self._unopened is not None and getattr(type(owner), "open", Function.open) is not Function.open:
+            self._attributes[name] = self._unopened(name)
+            return
         value = _attribute(owner, name)
         if value is _NOTHING:
             raise NotThereYet(f"its attribute {name!r} is not there")

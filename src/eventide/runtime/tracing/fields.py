@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -20,36 +20,45 @@ from eventide.runtime.tracing.expressions import (
     Whole,
     leaves,
 )
-from eventide.runtime.tracing.tracing import Trace
+from eventide.runtime.tracing.tracing import Trace, trace
 
 
-def fields_read(attempt: Callable[[TypeInformation], Trace], type_info: TypeInformation) -> frozenset[str] | None:
+def fields_read(
+    function: Callable[..., Any], type_info: TypeInformation, *more: TypeInformation, several: bool = False
+) -> frozenset[str] | None:
     """The fields of its first argument, a row, that a function reads; None if it is not known to do without the others.
 
     The function is traced with rows that have these fields alone, too, and has to do the same with them. So it is not
-    one that counts the fields, or takes them by places that would be others.
+    one that counts the fields, or takes them by places that would be others. What `open()` makes is not there yet, and
+    may be anything; and another value from outside may be another one in a worker. So all fields count that code names
+    which looks at one.
 
     Args:
-        attempt: traces the function with rows of a type.
+        function: the function.
         type_info: the type of the rows.
+        more: the types of its other arguments.
+        several: whether it returns or yields any number of results.
 
     >>> from eventide.common.typeinfo import Types
-    >>> from eventide.runtime.tracing.tracing import trace
     >>> order = Types.ROW_NAMED(["user", "cents", "note"], [Types.STRING(), Types.LONG(), Types.STRING()])
-    >>> sorted(fields_read(lambda kind: trace(lambda e: (e.user, e.cents * 2), [kind]), order))
+    >>> sorted(fields_read(lambda e: (e.user, e.cents * 2), order))
     ['cents', 'user']
-    >>> fields_read(lambda kind: trace(lambda e: len(e), [kind]), order) is None
+    >>> fields_read(lambda e: len(e), order) is None
     True
     """
     if not isinstance(type_info, RowTypeInfo) or type_info.names is None:
         return None
     try:
-        found = attempt(type_info)
+        found = trace(function, [type_info, *more], several=several, is_opened=False)
         names = _names(found.tree, type_info.names)
-        if names is None or _may_look_for_another(found):
+        if names is None or found.admission.tests_for_none or _may_look_for_another(found):
             return None
+        if not found.admission.is_closed:
+            names |= _named_in(found) & {*type_info.names}
         narrow = _narrowed(type_info, names)
-        again = found if narrow == type_info else attempt(narrow)
+        again = found
+        if narrow != type_info:
+            again = trace(function, [narrow, *more], several=several, is_opened=False)
     except NotTraceable:
         return None
     numbers: dict[Any, int] = {}
@@ -65,8 +74,22 @@ def _narrowed(type_info: RowTypeInfo, names: frozenset[str]) -> RowTypeInfo:
 
 def _may_look_for_another(found: Trace) -> bool:
     """Whether a function with values from outside makes dicts of rows, and so may ask for a field that is missing."""
-    functions = (one.value for one in found.admission.captured if type(one.value) is FunctionType)
-    return not found.admission.is_closed and any("as_dict" in one.__code__.co_names for one in functions)
+    return not found.admission.is_closed and "as_dict" in _named_in(found)
+
+
+def _named_in(found: Trace) -> frozenset[str]:
+    """All that the code of a function, and of those that it calls, has a name for, texts among them."""
+    waiting: list[Any] = [one.value.__code__ for one in found.admission.captured if type(one.value) is FunctionType]
+    named: set[str] = set()
+    while waiting:
+        one = waiting.pop()
+        if type(one) is CodeType:
+            waiting += [*one.co_names, *one.co_consts]
+        elif type(one) in (tuple, frozenset):
+            waiting += one
+        elif type(one) is str:
+            named.add(one)
+    return frozenset(named)
 
 
 def _names(tree: Tree, names: tuple[str, ...]) -> frozenset[str] | None:

@@ -353,6 +353,29 @@ def _method(text: str, name: str, *arguments: Any) -> Any:
     return getattr(text, name)(*arguments)
 
 
+def _time_as_text(value: Value, *form: Value) -> Value:
+    """What ``strftime`` gives, called once for all times that do not differ in what the format shows."""
+    if isinstance(value, pa.Scalar) or len(form) != 1:
+        return _STRFTIME(value, *form)
+    if pa.types.is_timestamp(value.type):
+        shown = min((_SHOWN_AFTER_US.get(each, 1) for each in _DIRECTIVE.findall(form[0].as_py())), default=_DAY_US)
+        step = pa.scalar(shown)
+        value = pc.multiply(_floor_division(_micros(value), step), step).cast(pa.timestamp("us"))
+    distinct = value.dictionary_encode()
+    return _STRFTIME(distinct.dictionary, *form).take(distinct.indices)
+
+
+_STRFTIME = _each(str, lambda time, *form: time.strftime(*form))
+_DIRECTIVE = re.compile("%(.?)", re.DOTALL)
+_SHOWN_AFTER_US = {
+    **dict.fromkeys("aAbBdDFGhjmuUVwWxyYzZ%", _DAY_US),
+    **dict.fromkeys("HIp", 3_600_000_000),
+    **dict.fromkeys("MR", 60_000_000),
+    **dict.fromkeys("cSTX", 1_000_000),
+}
+"""By directive of ``strftime``, the microseconds that a time goes on before it shows; others show each one."""
+
+
 def _part_of_text(text: str, name: str, index: int, *arguments: Any) -> Any:
     return getattr(text, name)(*arguments)[index]
 
@@ -509,6 +532,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "fill": _each(str, lambda form, *values: form.format(*values)),
     "join": _joined,
     "part": _split_part,
+    "strftime": _time_as_text,
     "parts": _each(int, lambda text, name, *arguments: len(getattr(text, name)(*arguments))),
     "partition": _PART,
     "item": _each(str, lambda text, index: text[index]),

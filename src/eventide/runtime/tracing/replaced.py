@@ -19,10 +19,12 @@ from eventide.runtime.tracing.symbols import (
     Parts,
     Symbol,
     Text,
+    Unknown,
     Way,
     expression_of,
     operand_of,
     plain,
+    unknown_is_none,
     way_of,
 )
 
@@ -338,6 +340,8 @@ def _of_values(flags: int) -> _Operator:
 
 def _is_none(value: Any) -> bool:
     """Whether a value is None. A field may be, what is computed never is; a batch with rows that are stays Python."""
+    if isinstance(value, Unknown):
+        return unknown_is_none(value)
     expression = expression_of(value) if isinstance(value, Symbol) else None
     if not isinstance(expression, Field):
         return value is None

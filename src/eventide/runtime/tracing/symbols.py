@@ -103,7 +103,8 @@ class Way:
 
     def symbol(self, kind: Kind, name: str, *operands: Expression) -> Symbol:
         """The symbol of an operation."""
-        return Symbol(self.operation(kind, name, *operands), self)
+        made = Unknown if kind is Unknown else Symbol
+        return made(self.operation(kind, name, *operands), self)
 
 
 class Symbol:
@@ -189,7 +190,49 @@ class Symbol:
         return _binary("floordiv", other, self), _binary("mod", other, self)
 
 
-TRUTHS = (int, float, bool, str, Decimal, datetime.timedelta)
+class Unknown(Symbol):
+    """What `open()` will make, or what is computed from that: known is only which fields have to do with it.
+
+    It is its own kind. A trace with one tells which fields a function reads, and is not evaluated.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Unknown:
+        return self._with(f"attribute {name}")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Unknown:
+        return self._with(f"call with {[*named]}", *arguments, *named.values())
+
+    def __getitem__(self, at: Any) -> Unknown:
+        return self._with("item", at)
+
+    def __contains__(self, part: object) -> bool:
+        return bool(self._with("contains", part))
+
+    def _with(self, name: str, *others: Any) -> Unknown:
+        others = tuple(_seen(other, self._way) for other in others)
+        return Unknown(self._way.operation(Unknown, name, self._expression, *others), self._way)
+
+
+def unknown_is_none(value: Unknown) -> bool:
+    """Whether something unknown is None: an answer of its way."""
+    return bool(value._with("is none"))
+
+
+def go_on(value: Unknown, way: Way) -> None:
+    """Let an attribute of an object, which all ways find, ask another way."""
+    value._way = way
+
+
+def _seen(value: Any, way: Way) -> Expression:
+    """A value that something unknown is given: fields, constants, and tuples of these, but no element."""
+    if type(value) is tuple:
+        return way.operation(Unknown, "tuple", *(_seen(part, way) for part in value))
+    return constant(None) if value is None else operand_of(value)
+
+
+TRUTHS = (int, float, bool, str, Decimal, datetime.timedelta, Unknown)
 """The kinds of values of which a trace knows whether they are true."""
 
 
@@ -261,7 +304,10 @@ def _with_parts(symbol: Symbol, parts: dict[str, Any]) -> Symbol:
 def _as_text(symbol: Symbol, name: str, arguments: tuple[Any, ...]) -> Symbol:
     if any(type(plain(argument)) is not str for argument in arguments):
         raise NotTraceable(f"it calls {name}() with other arguments than constants")
-    return symbol._way.symbol(str, "str method", symbol._expression, constant(name), *map(operand_of, arguments))
+    operands = [*map(operand_of, arguments)]
+    if name == "strftime":
+        return symbol._way.symbol(str, name, symbol._expression, *operands)
+    return symbol._way.symbol(str, "str method", symbol._expression, constant(name), *operands)
 
 
 class Text(str):
@@ -334,6 +380,8 @@ def _number(name: str, symbol: Symbol) -> Symbol:
 
 def _binary(name: str, left: Any, right: Any) -> Symbol:
     operands = operand_of(left), operand_of(right)
+    if Unknown in (operands[0].kind, operands[1].kind):
+        return way_of(left, right).symbol(Unknown, name, *operands)
     if (of_times := _TIME_RESULTS.get((name, operands[0].kind, operands[1].kind))) is not None:
         return way_of(left, right).symbol(of_times, f"{name} to {of_times.__name__}", *operands)
     kind = _kind_of(name, *(operand.kind for operand in operands))
@@ -372,6 +420,8 @@ def _are_comparable(kinds: set[Kind]) -> bool:
 
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
     operand = operand_of(other)
+    if Unknown in (symbol._expression.kind, operand.kind):
+        return symbol._way.symbol(Unknown, name, symbol._expression, operand)
     if _are_comparable({symbol._expression.kind, operand.kind}):
         return symbol._way.symbol(bool, name, symbol._expression, operand)
     raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")

@@ -39,7 +39,17 @@ from eventide.runtime.tracing.expressions import (
     operations_in,
 )
 from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
-from eventide.runtime.tracing.symbols import Parts, Symbol, Way, argument, expression_of, plain, type_of
+from eventide.runtime.tracing.symbols import (
+    Parts,
+    Symbol,
+    Unknown,
+    Way,
+    argument,
+    expression_of,
+    go_on,
+    plain,
+    type_of,
+)
 
 _MOST_LEAVES = 16
 Arrange: TypeAlias = Callable[[Sequence[Any]], Iterable[Any]]
@@ -104,18 +114,29 @@ def trace(
     *,
     several: bool = False,
     arrange: Arrange | None = None,
+    is_opened: bool = True,
 ) -> Trace:
     """Trace a function over arguments of some types; with ``several``, one that has any number of results.
+
+    Where its object is still to be opened, what it reads of that is unknown, and the trace cannot be evaluated.
 
     Raises:
         NotTraceable: if columns might not give what the function gives.
     """
-    admission = admitted(function, REPLACED, CONTAINERS, OPERATORS)
+    unopened: list[Unknown] = []
+
+    def unknown(name: str) -> Unknown:
+        unopened.append(Unknown(Operation(Unknown, f"attribute {name}", ()), Way([], {})))
+        return unopened[-1]
+
+    admission = admitted(function, REPLACED, CONTAINERS, OPERATORS, None if is_opened else unknown)
     answers: list[bool] = []
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
     known: dict[Any, Operation] = {}
     while True:
         way = Way(answers, known)
+        for attribute in unopened:
+            go_on(attribute, way)
         ways.append(_one_way(admission.function, types, way, several=several, arrange=arrange))
         if len(ways) > _MOST_LEAVES:
             raise NotTraceable(f"there are more than {_MOST_LEAVES} ways through it")

@@ -18,7 +18,6 @@ from eventide.errors import ProgramError
 from eventide.pickling.pickles import bring
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, JobSettings, SinkSpec
 from eventide.runtime.chain.chain import end_frames
-from eventide.runtime.exchange.frames import METRICS, metrics_frame
 from eventide.runtime.exchange.partitioners import AsColumns
 from eventide.runtime.pickles import Modules, classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
@@ -27,8 +26,15 @@ from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
-from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, frame_batches, subtask_ids, time_of_batch
+from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames, rows_of
+from eventide.spark.query.frame_rows import (
+    FRAME_SCHEMA,
+    OutputOfSink,
+    counted_in,
+    frame_batches,
+    subtask_ids,
+    time_of_batch,
+)
 from eventide.spark.query.shared_files import Runs
 from eventide.spark.query.stage_processor import StageProcessor
 from eventide.spark.session.python_files import modules_for_server
@@ -45,13 +51,12 @@ def frames_of(
     observation: str | Observation = OBSERVATION,
     savepoint: Outline | None = None,
     runs: Runs | None = None,
-    to: SinkSpec | None = None,
+    to: OutputOfSink | None = None,
     names: SourceNames | None = None,
 ) -> DataFrame:
     """The frames that reach the sinks, with counters among them that an observation gathers and sinks pass over.
 
-    Where nothing lies between the sources and the one sink, its rows may have columns of their own: ``typed_rows``
-    then calls no Python.
+    Where nothing lies between the sources and the only sink, they may give what it takes in place of frames.
 
     Args:
         plan: the job.
@@ -60,7 +65,7 @@ def frames_of(
         observation: its name, which must be the only one of its kind in a query, or what gets it.
         savepoint: what the job begins with.
         runs: the runs that planned the micro-batches; None if they are not told apart.
-        to: the one sink, if the caller reads its rows by ``typed_rows``.
+        to: the only sink, if it takes something else than frames.
         names: those under which sources are registered; without them, the names are not given to another run.
 
     Raises:
@@ -68,14 +73,12 @@ def frames_of(
     """
     ids = subtask_ids(plan.parallelism)
     ship = shipping(plan, modules_for_server(spark))
-    rows = None if to is None or plan.stages else RowsOfSink.of(to)
+    to = None if plan.stages else to
     names = names or SourceNames()
     waiting = [
         (
             plan.first_stage(source),
-            _source_frames(
-                source.pruned(), settings, spark, ids, plan.in_batch, plan.needs_clock, ship, savepoint, rows, names
-            ),
+            _source_frames(_leading(source.pruned(), plan, to), plan, settings, spark, ids, ship, savepoint, to, names),
         )
         for source in plan.sources_by_stage()
     ]
@@ -87,9 +90,7 @@ def frames_of(
     frames = _united(frames, [df for first, df in waiting if first is None])
     if frames is None:
         raise ProgramError("the program has no source")
-    is_metrics = F.col("target") == METRICS
-    content = F.expr(f"cast(substring(frame, {_metrics_offset()}) as string)")
-    return frames.observe(observation, F.collect_list(F.when(is_metrics, content)).alias(COUNTERS))
+    return frames.observe(observation, F.collect_list(counted_in(frames)).alias(COUNTERS))
 
 
 def shipping(plan: JobPlan, modules: Modules) -> Ship:
@@ -112,11 +113,6 @@ def shipping(plan: JobPlan, modules: Modules) -> Ship:
 def shipped_of_sink(sink: SinkSpec) -> tuple[Any, str]:
     """Return the part of a sink that travels to the workers, with its name for messages."""
     return sink, f"the sink {sink.name!r} or a function of its serializer"
-
-
-def _metrics_offset() -> int:
-    """Where the content of a metrics frame begins, counted from 1: such frames are sent without a channel."""
-    return len(metrics_frame({}).to_bytes()) - len("{}") + 1
 
 
 def _united(frames: DataFrame | None, others: list[DataFrame]) -> DataFrame | None:
@@ -146,20 +142,27 @@ def _shipped_of_stage(stage: Stage) -> tuple[Any, str]:
     return stage, f"an operator ({stage.name}) or a function after it"
 
 
+def _leading(
+    source: SourceSpec | DataFrameSourceSpec, plan: JobPlan, to: OutputOfSink | None
+) -> SourceSpec | DataFrameSourceSpec:
+    """A source whose elements leave as columns, if they go to the only sink."""
+    if to is None:
+        return source
+    return replace(source, root=source.root.with_partitioner(AsColumns(plan.sinks[0].type_info)))
+
+
 def _source_frames(
     source: SourceSpec | DataFrameSourceSpec,
+    plan: JobPlan,
     settings: JobSettings,
     spark: SparkSession,
     ids: tuple[int, ...],
-    batch: bool,
-    needs_clock: bool,
     ship: Ship,
     savepoint: Outline | None,
-    rows: RowsOfSink | None,
+    to: OutputOfSink | None,
     names: SourceNames,
 ) -> DataFrame:
-    if rows is not None:
-        source = replace(source, root=source.root.with_partitioner(AsColumns(rows.type_info)))
+    batch = plan.in_batch
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):
         if not source.reader.rows.isStreaming and not batch:
@@ -167,8 +170,8 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(payload, ids, rows, shows_time=source.root.shows_time())
-        return frames.union(_end_of_input(source, spark, ids)) if batch and rows is None else frames
+        frames: DataFrame = source.reader.frames(payload, ids, to, shows_time=source.root.shows_time())
+        return frames.union(_end_of_input(source, spark, ids)) if batch and to is None else frames
     if source.alignment is not None and not batch:
         _check_alignment(source.name, source.alignment)
     if settings.max_rows_per_batch is not None and not CAN_LIMIT and not batch:
@@ -184,14 +187,14 @@ def _source_frames(
         "ids": ids,
         "max_rows": settings.max_rows_per_batch,
         # Spark runs no micro-batch without data before one of the same run, however much the clock has gone on.
-        "audience": uuid.uuid4().hex[:8] if needs_clock else source.audience,
+        "audience": uuid.uuid4().hex[:8] if plan.needs_clock else source.audience,
         "begins": restored(saved or {}),
         "unique_name": name,
-        "rows": rows,
+        "to": to,
     }
     spark.dataSource.register(type("FrameSource", (FrameSource,), attributes))
     born: DataFrame = (spark.read if batch else spark.readStream).format(name).load()
-    return born
+    return rows_of(born, payload, ids, to) if to is not None and to.is_of_rows else born
 
 
 def _check_alignment(name: str, alignment: SourceAlignment) -> None:

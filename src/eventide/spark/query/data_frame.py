@@ -26,7 +26,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.sources.splits import columns_of
 from eventide.runtime.sources.task import SourceTask
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, batches_of, time_of_batch, type_info_of
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of, time_of_batch, type_info_of
 from eventide.spark.query.worker import opened_source, settled
 
 _OURS = "__eventide_"
@@ -111,13 +111,13 @@ class DataFrameReader:
         expected = f", expecting {', '.join(self.splits)}" if self.split_by and self.splits else ""
         return f"{kind} DataFrame, {split}{expected}" + (", ordered" if self.order_columns else "")
 
-    def frames(self, payload: bytes, ids: tuple[int, ...], to: RowsOfSink | None, *, shows_time: bool) -> DataFrame:
+    def frames(self, payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, *, shows_time: bool) -> DataFrame:
         """The DataFrame of frames: chained functions run on the rows where Spark reads them.
 
         Args:
             payload: a ``ChainSpec``, as bytes.
             ids: the ids of the subtasks.
-            to: the one sink, if its rows are to have columns of their own.
+            to: the only sink, if it takes something else than frames.
             shows_time: whether a chained function can ask for the time of the micro-batch, which then lies in a column.
         """
         rows = self.rows
@@ -160,7 +160,7 @@ def _milliseconds(data_frame: DataFrame, timestamp: str | Column) -> Column:
 
 
 def _reader(
-    payload: bytes, ids: tuple[int, ...], to: RowsOfSink | None, order_columns: tuple[str, ...]
+    payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, order_columns: tuple[str, ...]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         context = TaskContext.get()

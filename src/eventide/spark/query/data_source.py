@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from functools import cached_property
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from eventide.api.source import Source
 from eventide.runtime.invoke import calling
 from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (
     Offsets,
+    SplitRange,
     clock_of,
     dealt_out,
     everything,
@@ -32,7 +36,7 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, RowsOfSink, batches_of
+from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of
 from eventide.spark.query.shared_files import AlignmentFolder
 from eventide.spark.query.worker import settled
 
@@ -87,6 +91,34 @@ class SourceNames:
             self._mine.clear()
 
 
+_PART = StructType([StructField("part", StringType())])
+
+
+def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOfSink) -> DataFrame:
+    """What the only sink takes of a source, read by tasks that are given parts.
+
+    Of what a data source gives Spark makes rows, and others of these; of what is mapped it makes them once.
+    """
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                place, ranges, *rest = json.loads(part)
+                yield from _read(payload, ids, to, (place, [SplitRange.of(*one) for one in ranges], *rest))
+
+    return parts.mapInArrow(read, to.schema())
+
+
+def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: Any) -> Iterator[pa.RecordBatch]:
+    from eventide.runtime.sources.task import SourceTask
+    from eventide.spark.query.worker import opened_source
+
+    place, ranges, ends, clock_ms = part
+    spec = opened_source(payload, place)
+    task = SourceTask(spec, place, clock_ms)
+    return settled(batches_of(task.read_ranges(spec.source, ranges, ends), ids, to))
+
+
 class FrameSource(DataSource):
     """The data source of one source of a program; a subclass with its own attributes is made for each."""
 
@@ -95,7 +127,7 @@ class FrameSource(DataSource):
     max_rows: int | None = None
     audience: str = ""
     begins: Offsets = {}  # noqa: RUF012 - replaced, not changed, in the class of each source
-    rows: RowsOfSink | None = None
+    to: OutputOfSink | None = None
     unique_name = ""
 
     @classmethod
@@ -104,16 +136,18 @@ class FrameSource(DataSource):
         return cls.unique_name
 
     def schema(self) -> StructType:
-        """Frames, or the rows of a sink with frames for the driver among them."""
-        return FRAME_SCHEMA if self.rows is None else self.rows.schema()
+        """Frames, what the only sink takes in their place, or a part to read for each task."""
+        if self.to is None:
+            return FRAME_SCHEMA
+        return _PART if self.to.is_of_rows else self.to.schema()
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.rows, self.max_rows, self.audience, self.begins)
+        return FrameStreamReader(self.payload, self.ids, self.to, self.max_rows, self.audience, self.begins)
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
-        return FrameBatchReader(self.payload, self.ids, self.rows)
+        return FrameBatchReader(self.payload, self.ids, self.to)
 
 
 class _Tasks:
@@ -123,10 +157,10 @@ class _Tasks:
     asked for its splits or read: another process asks for this object alone, to hand it on.
     """
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...], rows: RowsOfSink | None) -> None:
+    def __init__(self, payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None) -> None:
         self._payload = payload
         self._ids = ids
-        self._rows = rows
+        self._to = to
 
     @cached_property
     def _spec(self) -> SourceSpec:
@@ -148,13 +182,11 @@ class _Tasks:
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
-        from eventide.runtime.sources.task import SourceTask
-        from eventide.spark.query.worker import opened_source
-
-        place, ranges, ends, clock_ms = partition.value
-        spec = opened_source(self._payload, place)
-        task = SourceTask(spec, place, clock_ms)
-        return settled(batches_of(task.read_ranges(spec.source, ranges, ends), self._ids, self._rows))
+        if self._to is not None and self._to.is_of_rows:
+            place, ranges, *rest = partition.value
+            part = json.dumps([place, [astuple(one) for one in ranges], *rest])
+            return iter([pa.record_batch([pa.array([part])], names=_PART.names)])
+        return _read(self._payload, self._ids, self._to, partition.value)
 
 
 class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -164,12 +196,12 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self,
         payload: bytes,
         ids: tuple[int, ...],
-        rows: RowsOfSink | None,
+        to: OutputOfSink | None,
         max_rows: int | None,
         audience: str,
         begins: Offsets,
     ) -> None:
-        super().__init__(payload, ids, rows)
+        super().__init__(payload, ids, to)
         self._begins = begins
         self._max_rows = max_rows
         self._audience = audience

@@ -5,10 +5,11 @@ Here are also the ids of subtasks that Spark deals rows out by, and the time of 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
@@ -20,7 +21,7 @@ from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.elements.elements import frame_slices
-from eventide.runtime.exchange.frames import METRICS, Frame, Signal
+from eventide.runtime.exchange.frames import METRICS, Frame, Signal, metrics_frame
 from eventide.spark.query.worker import settled
 
 FRAME_SCHEMA = spark.StructType(
@@ -32,6 +33,8 @@ FRAME_SCHEMA = spark.StructType(
 )
 FRAME_ROW = Row("target", "subtask", "frame")
 _ROW = "row_"
+COUNTED = "counted"
+"""The column of what tasks have counted, among those of a sink."""
 _BATCH_BYTES = 8 << 20
 _UTC = pa.timestamp("us", "UTC")
 _ARROW = pa.schema([("target", pa.int32()), ("subtask", pa.int32()), ("frame", pa.binary())])
@@ -67,20 +70,34 @@ def frame_of(row: Any) -> Frame:
     return Frame.from_bytes(row.target, row.subtask, bytes(row.frame))
 
 
+class OutputOfSink(Protocol):
+    """The only sink of a job without stages, as sources see it whose elements go there alone.
+
+    ``is_of_rows`` says that Spark gets a row for each element.
+    """
+
+    is_of_rows: ClassVar[bool]
+
+    def schema(self) -> spark.StructType:
+        """The columns of what sources give in place of frames."""
+
+    def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+        """What a source gives: elements as the sink takes them, and what was counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class RowsOfSink:
-    """The elements of one sink in columns of their own, beside those of frames.
+    """The elements of one sink in columns of their own, and beside them one for what tasks have counted.
 
     A source whose elements go to this sink alone gives them so. They reach the sink without another way into Python.
 
     Attributes:
         number: the target of the sink's frames.
-        type_info: the type of its elements.
         types: those of its columns.
     """
 
+    is_of_rows: ClassVar[bool] = True
     number: int
-    type_info: TypeInformation
     types: tuple[pa.DataType, ...]
 
     @staticmethod
@@ -96,7 +113,7 @@ class RowsOfSink:
         if any(pa.types.is_nested(kind) for kind in types):
             return None
         zoned = tuple(_UTC if pa.types.is_timestamp(kind) else kind for kind in types)
-        return RowsOfSink(sink.number, sink.type_info, zoned)
+        return RowsOfSink(sink.number, zoned)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,40 +121,50 @@ class RowsOfSink:
         return tuple(f"{_ROW}{i}" for i in range(len(self.types)))
 
     def schema(self) -> spark.StructType:
-        """The columns of frames and those of the sink, as Spark has them."""
+        """Its columns, as Spark has them, and the one for what was counted."""
         columns = zip(self.names, self.types, strict=True)
-        return spark.StructType([*FRAME_SCHEMA, *(spark.StructField(name, spark_type_of(t)) for name, t in columns)])
+        of_rows = [spark.StructField(name, spark_type_of(kind)) for name, kind in columns]
+        return spark.StructType([spark.StructField(COUNTED, spark.StringType()), *of_rows])
 
-    def batches(self, frames: Iterable[Frame], ids: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Elements of the sink as rows, and the frames for the driver; no other frames are read after it."""
+    def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+        """Elements of the sink as rows, and what was counted; no other frames are read after it."""
         for frame in frames:
             if frame.target == METRICS:
-                [batch] = frame_batches([frame], ids)
-                yield self._batch([*batch.columns, *(pa.nulls(1, kind) for kind in self.types)])
+                counted = pa.array([json.dumps(frame.content)], pa.string())
+                yield self._batch([counted, *(pa.nulls(1, kind) for kind in self.types)])
             elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
                 yield from self._rows_of(frame.content.values)
 
     def _rows_of(self, values: pa.Array) -> Iterator[pa.RecordBatch]:
-        rows = _rows(values)
+        rows = as_rows(values)
         for start, count in frame_slices(rows, _BATCH_BYTES):
             part = rows.slice(start, count)
-            target = pa.repeat(pa.scalar(self.number, pa.int32()), count)
-            others = [pa.nulls(count, field.type) for field in _ARROW][1:]
             columns = (column.cast(kind) for column, kind in zip(part.columns, self.types, strict=True))
-            yield self._batch([target, *others, *columns])
+            yield self._batch([pa.nulls(count, pa.string()), *columns])
 
     def select(self, frames: DataFrame, columns: spark.StructType) -> DataFrame:
         """The rows of the sink, under the names of its own columns."""
-        rows = frames.where(frames["target"] == self.number)
+        rows = frames.where(frames[COUNTED].isNull())
         return rows.select(*[rows[place].alias(field.name) for place, field in zip(self.names, columns, strict=True)])
 
     def _batch(self, columns: list[pa.Array]) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays(columns, names=[*_ARROW.names, *self.names])
+        return pa.RecordBatch.from_arrays(columns, names=[COUNTED, *self.names])
 
 
-def batches_of(frames: Iterable[Frame], ids: Sequence[int], rows: RowsOfSink | None) -> Iterator[pa.RecordBatch]:
-    """The record batches of a source for Spark: frames, or the rows of its one sink in columns of their own."""
-    return frame_batches(frames, ids) if rows is None else rows.batches(frames, ids)
+def counted_in(frames: DataFrame) -> Column:
+    """What tasks have counted, as text; null in rows that say something else.
+
+    Spark looks at this for each row without compiling it, so among the rows of a sink it is no more than a column.
+    """
+    if COUNTED in frames.columns:
+        return frames[COUNTED]
+    begin = len(metrics_frame({}).to_bytes()) - len("{}") + 1  # such frames are sent without a channel
+    return F.when(frames["target"] == METRICS, F.expr(f"cast(substring(frame, {begin}) as string)"))
+
+
+def batches_of(frames: Iterable[Frame], ids: Sequence[int], to: OutputOfSink | None) -> Iterator[pa.RecordBatch]:
+    """The record batches of a source for Spark: frames, or what its only sink takes in their place."""
+    return frame_batches(frames, ids) if to is None else to.batches(frames)
 
 
 def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
@@ -151,20 +178,21 @@ def typed_rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
     if rows is not None and set(rows.names) <= set(frames.columns):
         return rows.select(frames, schema)
     number = sink.number
-
-    def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True):
-                if target != number:
-                    continue
-                frame = Frame.from_bytes(number, 0, data.as_py())
-                if frame.signal is Signal.ELEMENTS:
-                    yield from map(_rows, decode_table(frame.content).column("value").chunks)
-
-    return frames.mapInArrow(lambda batches: settled(unpack(batches)), schema)
+    return frames.mapInArrow(lambda batches: settled(map(as_rows, elements_of(batches, number))), schema)
 
 
-def _rows(values: pa.Array) -> pa.RecordBatch:
+def elements_of(batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.Array]:
+    """The elements for a sink in rows with the columns of ``FRAME_SCHEMA``."""
+    for batch in batches:
+        for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True):
+            if target != number:
+                continue
+            frame = Frame.from_bytes(number, 0, data.as_py())
+            if frame.signal is Signal.ELEMENTS:
+                yield from decode_table(frame.content).column("value").chunks
+
+
+def as_rows(values: pa.Array) -> pa.RecordBatch:
     """Elements as a record batch: of their fields, or of one column ``value``."""
     flat = pa.types.is_struct(values.type)
     return pa.RecordBatch.from_struct_array(values) if flat else pa.record_batch({"value": values})

@@ -1,21 +1,35 @@
-"""A directory of files as a sink: Spark writes them out of sight, and they appear whole, under a name of their own."""
+"""A directory of files as a sink: they are written out of sight, and appear whole, under a name of their own."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql import types as spark
 
+from eventide.connectors.file_system.part_writer import ParquetFiles, TaskParts
 from eventide.connectors.file_system.sink import PartFiles, new_stage
+from eventide.connectors.sink import FormatSink
 from eventide.errors import ProgramError, StateError
+from eventide.plan.job import SinkSpec
+from eventide.runtime.exchange.frames import METRICS, Frame, Signal
 from eventide.spark.failures import ONE_RUN_ONLY
+from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of
+from eventide.spark.query.worker import settled
 from eventide.spark.session.locations import resolved
 
 SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 """The formats that are files in a directory, and nothing else."""
 
 _TASK = "__eventide_task"
+_FILE = "file"
+_PARQUET = "spark.sql.parquet"
 _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -24,26 +38,106 @@ _WHERE_NOBODY_LOOKS = {
 _WRITTEN = re.compile(r"(?:.*/)?part-(?P<task>\d+)-.*[-.]c\d+(?P<ending>\..*)?")
 
 
+@dataclass(frozen=True, slots=True)
+class FilesOfSink:
+    """The elements of one sink as files that tasks write where they have them: Spark has the names of these alone.
+
+    Attributes:
+        number: the target of the sink's frames.
+        location: its directory, as any library understands it.
+        stage: the name of the hidden directory of this run.
+        files: how files are written.
+        buckets: the fields whose values name folders.
+    """
+
+    is_of_rows: ClassVar[bool] = False
+    number: int
+    location: str
+    stage: str
+    files: ParquetFiles
+    buckets: tuple[str, ...]
+
+    @staticmethod
+    def of(spark: SparkSession, spec: SinkSpec) -> FilesOfSink | None:
+        """The files of a sink; None if it has none, or of a format or with options that Spark alone writes.
+
+        Raises:
+            ProgramError: if the type of its elements is not declared.
+        """
+        sink = spec.sink
+        if not isinstance(sink, FormatSink) or sink.format != "parquet" or "path" not in sink.options:
+            return None
+        conf = spark.conf
+        if conf.get(f"{_PARQUET}.writeLegacyFormat") != "false":
+            return None
+        timestamps, codec = conf.get(f"{_PARQUET}.outputTimestampType"), conf.get(f"{_PARQUET}.compression.codec")
+        files = ParquetFiles.of(_options(sink), str(timestamps), str(codec))
+        if files is None:
+            return None
+        schema_of(spec)  # refuses elements without columns
+        location = resolved(spark, sink.options["path"].rstrip("/"))
+        return FilesOfSink(spec.number, location, new_stage(), files, sink.partition_by)
+
+    def schema(self) -> spark.StructType:
+        """The columns of what Spark has: what was counted, or the name of a file."""
+        return spark.StructType([spark.StructField(name, spark.StringType()) for name in (COUNTED, _FILE)])
+
+    def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
+        """Write the elements of the sink; return the names of the files, and what was counted."""
+        counted = []
+        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
+        try:
+            for frame in frames:
+                if frame.target == METRICS:
+                    counted.append(json.dumps(frame.content))
+                elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
+                    parts.add(as_rows(frame.content.values))
+            names = parts.finish()
+        except BaseException:
+            parts.abandon()
+            raise
+        yield _reports(counted, names)
+
+    def of_frames(self, frames: DataFrame) -> DataFrame:
+        """Write the elements of the sink among frames of any; the names of the files."""
+
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
+            try:
+                for values in elements_of(batches, self.number):
+                    parts.add(as_rows(values))
+                names = parts.finish()
+            except BaseException:
+                parts.abandon()
+                raise
+            yield _reports([], names)
+
+        return frames.mapInArrow(lambda batches: settled(write(batches)), self.schema())
+
+
+def _reports(counted: list[str], names: list[str]) -> pa.RecordBatch:
+    columns = [[*counted, *(None for _ in names)], [*(None for _ in counted), *names]]
+    return pa.record_batch([pa.array(column, pa.string()) for column in columns], names=[COUNTED, _FILE])
+
+
+def _options(sink: FormatSink) -> dict[str, str]:
+    return {name: value for name, value in sink.options.items() if name != "path"}
+
+
 class FileDirectory:
     """Directory of one sink of a job: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
 
-    Spark writes them into a hidden directory; how they appear is said by `PartFiles`.
+    They are written into a hidden directory; how they appear is said by `PartFiles`.
 
     Args:
         path: the directory, as Spark takes it.
-        file_format: one of `SPARKS_FILES`.
-        options: those of Spark's writer.
-        buckets: the fields whose values name subdirectories.
+        stage: the name of the hidden directory.
     """
 
-    def __init__(self, path: str, file_format: str, options: dict[str, str], buckets: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: str, stage: str) -> None:
         self._path = path.rstrip("/")
-        self._stage = new_stage()
-        self._format = file_format
-        self._options = options
-        self._buckets = buckets
+        self._stage = stage
         self._parts: PartFiles | None = None
-        self._is_quiet = False
 
     @property
     def may_hold_leftovers(self) -> bool:
@@ -61,6 +155,68 @@ class FileDirectory:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
             StateError: if another run of the job has taken away what this one has written.
         """
+        raise NotImplementedError
+
+    def _there(self, spark: SparkSession) -> PartFiles:
+        return self._parts or _parts_of(spark, self._path)
+
+    def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
+        """Have the files that count appear; return their number."""
+        try:
+            count = parts.commit(batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
+        except (FileNotFoundError, FileExistsError) as error:
+            raise self._another_run(f": {error}") from error
+        self._parts = parts
+        return count
+
+    def _another_run(self, saying: str = "") -> StateError:
+        return StateError(f"another run of this job writes to {self._path}{saying}; {ONE_RUN_ONLY}")
+
+
+class DirectoryOfTasks(FileDirectory):
+    """A directory whose files the tasks of the query write."""
+
+    def __init__(self, files: FilesOfSink) -> None:
+        super().__init__(files.location, files.stage)
+        self._files = files
+
+    def reports(self, frames: DataFrame) -> DataFrame:
+        """What tasks say that have written the elements of the sink: sources themselves, or others that get frames."""
+        return frames if _FILE in frames.columns else self._files.of_frames(frames)
+
+    def write(self, rows: DataFrame, batch_id: int) -> None:
+        """Have a micro-batch written, whose rows are reports of tasks."""
+        parts = self._there(rows.sparkSession)
+        names = [row[_FILE] for row in rows.select(_FILE).collect() if row[_FILE] is not None]
+        if names or self.may_hold_leftovers:
+            in_order = sorted(names, key=lambda name: name.rpartition("/")[0])
+            self._commit(parts, batch_id, dict.fromkeys(in_order, self._files.files.ending))
+
+
+class DirectoryOfSpark(FileDirectory):
+    """A directory whose files Spark's writer writes.
+
+    Args:
+        path: the directory, as Spark takes it.
+        file_format: one of `SPARKS_FILES`.
+        options: those of Spark's writer.
+        buckets: the fields whose values name subdirectories.
+    """
+
+    def __init__(self, path: str, file_format: str, options: dict[str, str], buckets: tuple[str, ...] = ()) -> None:
+        super().__init__(path, new_stage())
+        self._format = file_format
+        self._options = options
+        self._buckets = buckets
+        self._is_quiet = False
+
+    @staticmethod
+    def of(sink: FormatSink) -> DirectoryOfSpark:
+        """The directory of a sink."""
+        return DirectoryOfSpark(sink.options["path"], sink.format, _options(sink), sink.partition_by)
+
+    def write(self, rows: DataFrame, batch_id: int) -> None:
+        """Write a micro-batch."""
         if self._is_quiet:
             self._write_if_any(rows, batch_id)
         else:
@@ -83,18 +239,13 @@ class FileDirectory:
     def _write(self, rows: DataFrame, batch_id: int) -> int:
         """Write a micro-batch, and return the number of its files."""
         filled = self._write_out_of_sight(rows)
-        parts = self._parts or _parts_of(rows.sparkSession, self._path)
+        parts = self._there(rows.sparkSession)
         written = {name: match for name in parts.names(self._stage) if (match := _WRITTEN.fullmatch(name))}
         # Spark writes a file of the first task in any case.
         kept = {name: match["ending"] or "" for name, match in written.items() if int(match["task"]) in filled}
         if filled - {int(match["task"]) for match in written.values()}:
-            raise StateError(f"another run of this job writes to {self._path}; {ONE_RUN_ONLY}")
-        try:
-            count = parts.commit(batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
-        except (FileNotFoundError, FileExistsError) as error:
-            raise StateError(f"another run of this job writes to {self._path}: {error}; {ONE_RUN_ONLY}") from error
-        self._parts = parts
-        return count
+            raise self._another_run()
+        return self._commit(parts, batch_id, kept)
 
     def _write_out_of_sight(self, rows: DataFrame) -> set[int]:
         """Write all rows in one Spark job; return the numbers of the tasks that had any."""

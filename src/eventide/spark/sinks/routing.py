@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -16,10 +16,10 @@ from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect.server import over_connect
-from eventide.spark.query.frame_rows import schema_of, typed_rows
+from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
 from eventide.spark.session.locations import resolved, texts
 from eventide.spark.session.python_files import modules_for_server
-from eventide.spark.sinks.files import SPARKS_FILES, FileDirectory
+from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
 from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
 from eventide.spark.sinks.program_sinks import of_the_program
 
@@ -32,18 +32,18 @@ Ship = Callable[[SinkSpec], bytes]
 def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     """Return the writer of the results of a streaming job.
 
-    A single sink with one of Spark's formats gets its rows from the plan of the query itself: files are written by a
-    `FileDirectory`, other formats by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes
-    each micro-batch.
+    A single sink with one of Spark's formats has a query of its own: files appear in a `FileDirectory`, other formats
+    are written by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes each micro-batch.
 
     Raises:
         ProgramError: if a sink cannot be sent to a server of Spark Connect, where it runs.
     """
     only = sink_of_rows(delivery.sinks)
     if only is not None and isinstance(sink := only.sink, FormatSink):
-        rows = typed_rows(frames, only).writeStream.outputMode("append")
-        if _is_of_files(sink):
-            return rows.foreachBatch(_directory(sink).write)
+        directory = delivery.directories.get(only.number)
+        rows = _rows(frames, only, directory).writeStream.outputMode("append")
+        if directory is not None:
+            return rows.foreachBatch(directory.write)
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -54,8 +54,8 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     only = sink_of_rows(delivery.sinks)
     if only is None:
         delivery(frames, 0)
-    elif isinstance(sink := only.sink, FormatSink) and _is_of_files(sink):
-        _directory(sink).write(typed_rows(frames, only), 0)
+    elif (directory := delivery.directories.get(only.number)) is not None:
+        directory.write(_rows(frames, only, directory), 0)
     else:
         _write(typed_rows(frames, only), only, 0)
 
@@ -63,6 +63,31 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
 def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
     """The only sink of a job, if Spark takes its rows from the plan of the query itself."""
     return sinks[0] if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) else None
+
+
+def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, FilesOfSink]:
+    """The files that tasks write themselves, by the number of their sink.
+
+    Raises:
+        ProgramError: if the type of the elements of one is not declared.
+    """
+    found = {sink.number: FilesOfSink.of(spark, sink) for sink in sinks}
+    return {number: files for number, files in found.items() if files is not None}
+
+
+def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
+    """What sources give in place of frames where all that they have goes to the only sink of a job; None for frames.
+
+    Raises:
+        ProgramError: if the type of its elements is not declared.
+    """
+    only = sink_of_rows(sinks)
+    return None if only is None else files.get(only.number) or RowsOfSink.of(only)
+
+
+def _rows(frames: DataFrame, sink: SinkSpec, directory: FileDirectory | None) -> DataFrame:
+    """The elements of a sink as it is written: rows, or the names of files that tasks write of them."""
+    return directory.reports(frames) if isinstance(directory, DirectoryOfTasks) else typed_rows(frames, sink)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -113,13 +138,22 @@ class Delivery:
     Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
     """
 
-    def __init__(self, sinks: tuple[SinkSpec, ...], to_program: ToProgram, ship: Ship, job: SinkRun) -> None:
+    def __init__(
+        self,
+        sinks: tuple[SinkSpec, ...],
+        to_program: ToProgram,
+        ship: Ship,
+        job: SinkRun,
+        files: Mapping[int, FilesOfSink],
+    ) -> None:
         self.sinks = sinks
         self._to_program = to_program
         self._of_program = [*of_the_program(sinks)]
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
-        self._directories = {
-            s.number: _directory(s.sink) for s in sinks if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
+        self.directories: dict[int, FileDirectory] = {
+            s.number: DirectoryOfTasks(files[s.number]) if s.number in files else DirectoryOfSpark.of(s.sink)
+            for s in sinks
+            if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         _refuse_used_prefixes(sinks)
@@ -148,11 +182,12 @@ class Delivery:
                 if number in with_results:
                     deliver(frames.where(frames["target"] == number), batch_id)
             for sink in self._as_rows:
-                rows = typed_rows(frames.where(frames["target"] == sink.number), sink)
-                if sink.number not in self._directories:
+                directory = self.directories.get(sink.number)
+                rows = _rows(frames.where(frames["target"] == sink.number), sink, directory)
+                if directory is None:
                     _write(rows, sink, batch_id)
-                elif sink.number in with_results or self._directories[sink.number].may_hold_leftovers:
-                    self._directories[sink.number].write(rows, batch_id)
+                elif sink.number in with_results or directory.may_hold_leftovers:
+                    directory.write(rows, batch_id)
         finally:
             frames.unpersist()
 
@@ -181,11 +216,6 @@ def _refuse_used_prefixes(sinks: Sequence[SinkSpec]) -> None:
                 f"two sinks have the transactional id prefix {prefix!r}, and each would end the transactions of the "
                 "other; give each its own"
             )
-
-
-def _directory(sink: FormatSink) -> FileDirectory:
-    options = {name: value for name, value in sink.options.items() if name != "path"}
-    return FileDirectory(sink.options["path"], sink.format, options, sink.partition_by)
 
 
 def _targets_of_elements(frames: DataFrame) -> set[int]:

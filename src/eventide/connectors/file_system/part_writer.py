@@ -1,0 +1,193 @@
+"""Part files that tasks write themselves, from columns: in Parquet, with the types and the names that Spark gives."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eventide.connectors.file_system.sink import PartFiles, bucket_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+_GROUP_BYTES = 64 << 20
+"""How many bytes of rows are held until a part of each file is written, which is a row group."""
+_MOST_OPEN = 100
+"""So many files at most wait for more rows."""
+
+_ENDINGS = {
+    **{"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"},
+    **{"brotli": ".br", "lz4_raw": ".lz4raw"},
+}
+"""By Spark's name of a compression, what the names of files have of it."""
+_INT96, _MICROS = "INT96", "TIMESTAMP_MICROS"
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFiles:
+    """How Parquet files are written: as Spark does, so that they are the same to any reader.
+
+    Attributes:
+        compression: one of Spark's names, such as ``snappy``.
+        timestamps: how points in time are stored: Spark's ``outputTimestampType``, without its milliseconds.
+    """
+
+    compression: str = "snappy"
+    timestamps: str = _INT96
+
+    @staticmethod
+    def of(options: Mapping[str, str], timestamps: str = _INT96, compression: str = "snappy") -> ParquetFiles | None:
+        """The files for some options of Spark's writer; None for those that Spark alone has.
+
+        >>> ParquetFiles.of({"compression": "GZIP"}), ParquetFiles.of({"parquet.page.size": "1000"})
+        (ParquetFiles(compression='gzip', timestamps='INT96'), None)
+        """
+        named = {name.lower(): value.lower() for name, value in options.items()}
+        chosen = named.pop("compression", named.pop("parquet.compression", compression.lower()))
+        if named or chosen not in _ENDINGS or timestamps not in (_INT96, _MICROS):
+            return None
+        return ParquetFiles(chosen, timestamps)
+
+    @property
+    def ending(self) -> str:
+        """How the names of the files end."""
+        return f"{_ENDINGS[self.compression]}.parquet"
+
+    def writer(self, stream: Any, schema: pa.Schema) -> ParquetWriter:
+        """A writer of one file."""
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+
+        if self.timestamps != _INT96:
+            schema = pa.schema([field.with_type(_in_utc(field.type)) for field in schema])
+        name = {"uncompressed": "none", "lz4_raw": "lz4"}.get(self.compression, self.compression)
+        return ParquetWriter(
+            stream,
+            schema,
+            compression=name,
+            store_decimal_as_integer=True,
+            store_schema=False,
+            use_deprecated_int96_timestamps=self.timestamps == _INT96,
+        )
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    """A type whose points in time say that they are in UTC, as all are."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_in_utc(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(_in_utc(kind.key_type), _in_utc(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_in_utc(field.type)) for field in kind])
+    return kind
+
+
+class TaskParts:
+    """Part files of one task in the hidden directory of a sink.
+
+    Rows are held until there are enough for a row group. Where fields name folders, each folder has a file; of many
+    folders, some have several.
+
+    Args:
+        parts: the directory of the sink.
+        stage: the name of the hidden directory.
+        files: how files are written.
+        buckets: the fields whose values name folders.
+    """
+
+    def __init__(self, parts: PartFiles, stage: str, files: ParquetFiles, buckets: Sequence[str]) -> None:
+        self._place = f"{parts.path}/{stage}"
+        self._file_system = parts.file_system
+        self._files = files
+        self._buckets = buckets
+        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._held_bytes = 0
+        self._open: dict[str, tuple[ParquetWriter, Any]] = {}
+        self._names: list[str] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows."""
+        for folder, some in by_folder(rows, self._buckets):
+            self._held.setdefault(folder, []).append(some)
+            self._held_bytes += some.nbytes
+        if self._held_bytes >= _GROUP_BYTES:
+            self._write()
+
+    def finish(self) -> list[str]:
+        """Write what is held, and return the names of all files, below the hidden directory."""
+        self._write()
+        self._close()
+        return self._names
+
+    def abandon(self) -> None:
+        """Let go of all files, which nobody will miss."""
+        for writer, stream in self._open.values():
+            with suppress(Exception):
+                writer.close()
+            with suppress(Exception):
+                stream.close()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        held, self._held, self._held_bytes = self._held, {}, 0
+        for folder in sorted(held):
+            if folder not in self._open:
+                self._open[folder] = self._new_file(folder, held[folder][0].schema)
+            writer, _ = self._open[folder]
+            writer.write_table(pa.Table.from_batches(held[folder]).cast(writer.schema))
+        if len(self._open) > _MOST_OPEN:
+            self._close()
+
+    def _new_file(self, folder: str, schema: pa.Schema) -> tuple[ParquetWriter, Any]:
+        name = f"{folder}{uuid.uuid4().hex}{self._files.ending}"
+        self._file_system.create_dir(f"{self._place}/{folder}".rstrip("/"), recursive=True)
+        stream = self._file_system.open_output_stream(f"{self._place}/{name}", compression=None)
+        self._names.append(name)
+        return self._files.writer(stream, schema), stream
+
+    def _close(self) -> None:
+        for writer, stream in self._open.values():
+            writer.close()
+            stream.close()
+        self._open.clear()
+
+
+def by_folder(rows: pa.RecordBatch, buckets: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each folder in their order, without the fields that name it.
+
+    >>> import pyarrow as pa
+    >>> sales = pa.record_batch({"shop": ["a", "b", "a"], "price": [1, 2, 3]})
+    >>> [(folder, rows.to_pydict()) for folder, rows in by_folder(sales, ["shop"])]
+    [('shop=a/', {'price': [1, 3]}), ('shop=b/', {'price': [2]})]
+    """
+    if not buckets or not len(rows):
+        yield from [("", rows)] if len(rows) else []
+        return
+    import numpy as np
+    import pyarrow as pa
+
+    numbers = np.zeros(len(rows), np.int64)
+    for name in buckets:
+        values = rows.column(name)
+        if pa.types.is_string(values.type):
+            values = values.fill_null("")  # both have the same folder
+        found = values.dictionary_encode(null_encoding="encode")
+        combined = pa.array(numbers * len(found.dictionary) + found.indices.to_numpy())
+        numbers = combined.dictionary_encode().indices.to_numpy().astype(np.int64)
+    rest = rows.drop_columns(list(buckets))
+    if (numbers[1:] < numbers[:-1]).any():
+        order = np.argsort(numbers, kind="stable")
+        numbers, rows, rest = numbers[order], rows.select(list(buckets)).take(order), rest.take(order)
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+    for begin, end in zip(begins, [*begins[1:], len(rest)], strict=True):
+        folder = bucket_of({name: rows.column(name)[begin].as_py() for name in buckets})
+        yield f"{folder}/", rest.slice(begin, end - begin)
