@@ -12,6 +12,7 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.runtime.observation.event_time_log import REMEMBERED
+from eventide.runtime.state.backend import value_of
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
 from support.twin import AllContents, Contents, plan_of, run, run_with_restarts, runner, timed, values
 
@@ -188,7 +189,7 @@ def test_no_element_is_left_in_state_when_the_stream_has_ended(assigner, script,
         pass
     for state in ended.checkpoint.state.values():
         assert set(state) == {"head", "program"}
-        for small in pickle.loads(state["head"])["small"].values():
+        for small in pickle.loads(value_of(state["head"], "head"))["small"].values():
             assert {"gate"} <= set(small) <= {"gate", *REMEMBERED}
 
 

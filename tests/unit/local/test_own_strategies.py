@@ -214,7 +214,7 @@ class IdleByItself(Own):
 def test_a_silent_split_is_idle_and_holds_no_window(strategy):
     """Two micro-batches without elements of q: the first begins its silence, and the last is more than 1 s later."""
     assert with_clock(strategy, idle_script(), [0, 10, 20, 5_000])[:3] == [[], [], []]
-    assert with_clock(strategy, idle_script(), [0, 10, 20, 2_000])[3] == [(0, 10, [("a", 1), ("b", 2)])]
+    assert with_clock(strategy, idle_script(), [0, 10, 20, 5_000])[3] == [(0, 10, [("a", 1), ("b", 2)])]
     assert with_clock(strategy, idle_script(), [0, 10, 20, 900])[3] == []
 
 

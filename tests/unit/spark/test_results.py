@@ -316,7 +316,9 @@ def job_of(server: Server, query: Query, collected: Collected) -> StreamingJob:
     run = QueryRun(query, lambda: None, taking=one)  # type: ignore[arg-type]
     restarts = Restarts("orders", RestartStrategies.no_restart())
     view = ProgressView("orders")
-    return StreamingJob(run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None)
+    return StreamingJob(
+        run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, lambda _: None, None
+    )
 
 
 @pytest.mark.parametrize("tells", [True, False])

@@ -51,7 +51,15 @@ def job_of(failures):
 def job_with(run, start, strategy, collected=None):
     restarts = Restarts("orders", strategy)
     return StreamingJob(
-        run, start, restarts, collected or Collected(), ProgressView("orders"), lambda: None, lambda operator, at: None
+        run,
+        start,
+        restarts,
+        collected or Collected(),
+        ProgressView("orders"),
+        lambda: None,
+        lambda operator, at: None,
+        lambda target: None,
+        None,
     )
 
 
@@ -62,7 +70,7 @@ def test_what_the_last_micro_batch_gives_while_the_query_is_stopped_is_not_dropp
 def test_what_a_query_had_begun_when_it_was_over_is_finished_by_one_more_run():
     collected, started = Collected(), []
 
-    def finish():
+    def finish(is_saved):
         started.append(True)
         return QueryRun(Query(collected, []), lambda: None, is_over=lambda progress: True)
 
@@ -73,7 +81,7 @@ def test_what_a_query_had_begun_when_it_was_over_is_finished_by_one_more_run():
 
 
 def test_a_query_that_ends_by_itself_is_followed_by_none():
-    run = QueryRun(Failing(None), lambda: None, finish=lambda: pytest.fail("there is nothing to finish"))
+    run = QueryRun(Failing(None), lambda: None, finish=lambda is_saved: pytest.fail("there is nothing to finish"))
     job = job_with(run, lambda: run, RestartStrategies.no_restart())
     assert job.get_job_execution_result().result(10) is not None
 

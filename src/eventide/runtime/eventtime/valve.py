@@ -72,7 +72,6 @@ class WatermarkValve:
         }
         self._inputs = WatermarkCombiner(Members.INPUTS, map(str, self._channels))
         self._run: str | None = None
-        self._is_of_a_run = False
 
     @property
     def watermark(self) -> int:
@@ -138,7 +137,6 @@ class WatermarkValve:
         Returns:
             Whether the run is another one than that of the micro-batch before.
         """
-        self._is_of_a_run = run is not None
         if run is None or run == self._run or not self._idleness:
             return False
         self._run = run
@@ -169,7 +167,7 @@ class WatermarkValve:
         """
         self._listen(reports)
         for edge, watched in self._idleness.items():
-            watched.end_batch(self._members_of(edge), clock_ms, may_jump=not self._is_of_a_run)
+            watched.end_batch(self._members_of(edge), clock_ms)
         unasked = {edge for edge in ending if self._splits[edge].idle and not self._edges[edge].active_by_elements}
         self._receive([(edge, _unasked(report) if edge in unasked else report) for edge, report in reports])
         for edge, watched in self._idleness.items():
@@ -309,18 +307,13 @@ def _hand_on(combiner: WatermarkCombiner, member: str, progress: Progress) -> No
         combiner.mark_idle(member)
 
 
-_PATIENCE = 2
-"""So many times as long as a micro-batch, or a timeout, the next one may take before its time is no silence."""
-
-
 class Idleness:
     """Watches the channels of one input.
 
     A channel counts as silent when more than ``timeout_ms`` have gone by since the last micro-batch in which it spoke,
-    or since it was first heard of. While it is held back, the clock stands still for it. It stands still, too, where
-    the clock of the machine is set back, and where it goes on for much longer than from one look to the next: then it
-    was set forth, or the job itself stood still, and no channel could speak. Flink: ``WatermarksWithIdleness``, and its
-    ``PausableRelativeClock``, which follows no clock that can be set.
+    or since it was first heard of. While it is held back, the clock stands still for it. A clock that is set back has
+    not gone on since the last micro-batch, as Flink's never goes back. Flink: ``WatermarksWithIdleness``, and its
+    ``PausableRelativeClock``.
 
     >>> watched = Idleness(timeout_ms=100)
     >>> watched.end_batch({"a", "b"}, clock_ms=1_000)
@@ -335,7 +328,6 @@ class Idleness:
         self._heard: set[str] = set()
         self._last: dict[str, int] = {}
         self._looked_ms: int | None = None
-        self._pace_ms = 0
         self._held: set[str] = set()
         self._held_from_now_on: dict[str, bool] = {}
         self.silent: set[str] = set()
@@ -349,18 +341,10 @@ class Idleness:
         """Take note that a channel is held back from this micro-batch on, or no longer."""
         self._held_from_now_on[channel] = is_held
 
-    def end_batch(self, channels: Collection[str], clock_ms: int, *, may_jump: bool = True) -> None:
-        """Look at the clock.
-
-        Args:
-            channels: those that there are now.
-            clock_ms: the time by the clock, in milliseconds.
-            may_jump: whether all time counts since the look before, however much it is: there may be no job meanwhile.
-        """
+    def end_batch(self, channels: Collection[str], clock_ms: int) -> None:
+        """Look at the clock: the ``channels`` are those that there are now."""
         passed_ms = 0 if self._looked_ms is None else clock_ms - self._looked_ms
-        is_jump = passed_ms < 0 or not (may_jump or self._may_take(passed_ms))
-        self._pace_ms = max(passed_ms, 0)
-        if is_jump:
+        if passed_ms < 0:
             self._last = {name: last_ms + passed_ms for name, last_ms in self._last.items()}
             passed_ms = 0
         self._last = {name: self._last_of(name, clock_ms, passed_ms) for name in channels}
@@ -370,14 +354,6 @@ class Idleness:
         self._held = (kept | {name for name, is_held in self._held_from_now_on.items() if is_held}) & {*channels}
         self._held_from_now_on.clear()
         self.silent = {name for name, last_ms in self._last.items() if clock_ms - last_ms > self._timeout_ms}
-
-    def _may_take(self, passed_ms: int) -> bool:
-        """Whether it may take so long to the next look: until its deadline, and some time of micro-batches after it."""
-        late_ms = passed_ms - _PATIENCE * max(self._pace_ms, self._timeout_ms)
-        if late_ms <= 0:
-            return True
-        deadline_ms, looked_ms = self.next_deadline_ms, self._looked_ms
-        return deadline_ms is not None and looked_ms is not None and late_ms <= deadline_ms - looked_ms
 
     def _last_of(self, channel: str, clock_ms: int, passed_ms: int) -> int:
         if channel in self._heard:
@@ -399,7 +375,7 @@ class Idleness:
 
     def snapshot(self) -> list[Any]:
         """All that must survive a restart, as JSON values."""
-        return [self._last, sorted(self.silent), sorted(self._held), self._looked_ms, self._pace_ms]
+        return [self._last, sorted(self.silent), sorted(self._held), self._looked_ms]
 
     def restore(self, snapshot: list[Any]) -> None:
         """Become what :meth:`snapshot` saw."""
@@ -407,6 +383,5 @@ class Idleness:
         self._last = {**last}  # what was stored is compared with what will be
         self.silent = set(silent)
         if of_alignment:  # one that is older knows of none
-            held, self._looked_ms, *of_pace = of_alignment
+            held, self._looked_ms = of_alignment
             self._held = set(held)
-            self._pace_ms = of_pace[0] if of_pace else 0

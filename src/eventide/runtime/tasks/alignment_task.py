@@ -80,7 +80,6 @@ class AlignmentTask:
         self._spec = spec
         self._backend = backend
         self._clock_ms = clock_ms
-        self._may_jump = run is None
         self._valve = WatermarkValve(spec.edges, in_batch=spec.in_batch)
         # A source whose splits pass is silent also when it has none.
         self._passing = {
@@ -123,7 +122,7 @@ class AlignmentTask:
             else:
                 self._valve.advance(reports)
         for idleness in self._passing.values():
-            idleness.end_batch([_WHOLE], self._clock_ms, may_jump=self._may_jump)
+            idleness.end_batch([_WHOLE], self._clock_ms)
         self._ended.update(self._name(edge) for edge in inbox.ended_sources)
         self._number += 1
         self._store()
