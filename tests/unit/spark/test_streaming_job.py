@@ -9,7 +9,7 @@ import pytest
 
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
-from eventide.errors import StateError, UserFunctionError
+from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.job import QueryRun, Restarts, StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
@@ -48,7 +48,7 @@ def job_of(failures):
     return job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
 
 
-def job_with(run, start, strategy, collected=None):
+def job_with(run, start, strategy, collected=None, save=lambda target: None):
     restarts = Restarts("orders", strategy)
     return StreamingJob(
         run,
@@ -58,7 +58,7 @@ def job_with(run, start, strategy, collected=None):
         ProgressView("orders"),
         lambda: None,
         lambda operator, at: None,
-        lambda target: None,
+        save,
         None,
     )
 
@@ -84,6 +84,57 @@ def test_a_query_that_ends_by_itself_is_followed_by_none():
     run = QueryRun(Failing(None), lambda: None, finish=lambda is_saved: pytest.fail("there is nothing to finish"))
     job = job_with(run, lambda: run, RestartStrategies.no_restart())
     assert job.get_job_execution_result().result(10) is not None
+
+
+def job_that_goes_on(asked, saved):
+    """A job whose query goes on until it is stopped, and has begun one more micro-batch then."""
+
+    def query():
+        return Query(SimpleNamespace(put=lambda value: None), [])
+
+    def finish(is_saved):
+        asked.append(is_saved)
+        return QueryRun(query(), lambda: None, is_over=lambda progress: True)
+
+    run = QueryRun(query(), lambda: None, finish=finish)
+    return job_with(run, lambda: run, RestartStrategies.no_restart(), save=saved.append)
+
+
+def test_a_job_that_is_stopped_with_a_savepoint_finishes_its_micro_batch_before_it_is_saved():
+    asked, saved = [], []
+    job = job_that_goes_on(asked, saved)
+    target = job.stop_with_savepoint(False, "/saves/").result(10)
+    assert target.startswith("/saves/savepoint-1-")
+    assert (asked, saved) == ([True], [target])
+    assert job.get_job_execution_result().result(10) is not None
+    assert job.get_job_status().result() is JobStatus.FINISHED
+    with pytest.raises(ProgramError, match="the job has ended; `eventide savepoint CHECKPOINT TARGET` writes"):
+        job.stop_with_savepoint(False, "/saves")
+
+
+def test_a_job_that_is_cancelled_meanwhile_has_no_savepoint_of_its_end():
+    asked, saved = [], []
+    job = job_that_goes_on(asked, saved)
+    written = job.stop_with_savepoint(False, "/saves")
+    job.cancel()
+    with pytest.raises(StateError, match="the job was cancelled before it had finished its micro-batch"):
+        written.result(10)
+    assert (asked, saved) == ([], [])
+
+
+def test_a_savepoint_that_fails_tells_its_caller_and_the_job_goes_on():
+    job = job_that_goes_on([], [])
+    with pytest.raises(ProgramError, match="no directory is known for the savepoint"):
+        job.trigger_savepoint()
+    job = job_with(
+        run := QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None),
+        lambda: run,
+        RestartStrategies.no_restart(),
+        save=lambda target: pytest.fail("nothing is committed"),
+    )
+    assert "nothing is committed" in str(job.trigger_savepoint("/saves").exception(10))
+    assert job.get_job_status().result() is JobStatus.RUNNING
+    job.cancel()
 
 
 def test_stopping_is_tried_again_when_spark_refuses():
