@@ -33,8 +33,7 @@ MOST_OF_A_SUBTASK = 2 * GB
 EMPTY_TASK = "a task of Spark's that does nothing"
 
 _REPORTS = 1_000
-_COPIES = 3
-"""How often the driver has the offsets of a micro-batch: in each report of progress that Spark keeps, three times."""
+"""How many reports of progress Spark keeps; a job of eventide has it keep fewer of large ones."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Costs:
         split_ms: a split, where micro-batches are planned.
         state_bytes: the state of a key.
         row_bytes: a row on its way through the shuffle.
-        offset_bytes: where a split stands, in Spark's log.
+        report_bytes: where a split stands, in a report of progress, which says so three times.
     """
 
     batch_ms: float
@@ -61,7 +60,7 @@ class Costs:
     launch_ms: float = 1.0
     state_bytes: float = 50
     row_bytes: float = 40
-    offset_bytes: float = 100
+    report_bytes: float = 10
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def needs(costs: Costs, load: Load, interval_s: float, driver_gb: float = 4, dis
     rows = load.rows_per_s * interval_s
     per_subtask = rows * costs.row_bytes / load.subtasks
     state = load.keys * costs.state_bytes
-    of_driver = load.splits * costs.offset_bytes * _COPIES * _REPORTS
+    of_driver = load.splits * costs.report_bytes * _REPORTS
     budget = interval_s * 1_000
     lines = [
         Need(
@@ -218,9 +217,12 @@ def costs_of(results: Mapping[str, Any], known: Costs) -> Costs:
         found["launch_ms"] = ms.pop(EMPTY_TASK, known.launch_ms)
         took = {int(what.split()[0].replace(",", "")): each for what, each in ms.items()}
         found["batch_ms"], found["task_ms"] = fitted(took, cores)
-    if "splits" in parts:
-        many = parts["splits"]["2,000 splits, built-in watermarks"]
-        found["split_ms"] = max(0.0, (many["eventide"] - many["other"]) / 1_999)
+    if "many-splits" in parts:
+        one, many, report = (
+            parts["many-splits"][what]["eventide"]
+            for what in ("1 splits", "10,000 splits", "10,000 splits: a report of progress")
+        )
+        found["split_ms"], found["report_bytes"] = max(0.0, (many - one) / 9_999), report * 1_000 / 10_000
     if "keys" in parts:
         few, many_keys = parts["keys"]["1,000 keys"], parts["keys"]["1,000,000 keys"]
         found["row_us"] = cores * 1e6 / few["eventide"]
@@ -228,7 +230,7 @@ def costs_of(results: Mapping[str, Any], known: Costs) -> Costs:
     return replace(known, **found)
 
 
-PUBLISHED = Costs(batch_ms=613, task_ms=128, row_us=0.28, key_us=2.5, split_ms=0.28)
+PUBLISHED = Costs(batch_ms=97, task_ms=43, row_us=0.28, key_us=2.5, split_ms=0.14, launch_ms=1.8)
 """Costs by the figures of docs/benchmarks.md, of two cores, and by docs/scale.md, which says how each was found."""
 
 LARGE = Load(rows_per_s=10_000_000, keys=1_000_000_000, subtasks=1_000, splits=10_000)

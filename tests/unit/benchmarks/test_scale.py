@@ -58,12 +58,18 @@ def test_costs_come_from_the_figures_of_a_run() -> None:
             Figure("16 subtasks", "ms", 999),
             Figure("202 subtasks", "ms", 1_300),
         ],
-        "splits": [Figure("2,000 splits, built-in watermarks", "ms", 2_199, 200)],
+        "many-splits": [
+            Figure("1 splits", "ms", 201),
+            Figure("10,000 splits", "ms", 10_200),
+            Figure("10,000 splits: a report of progress", "kB", 250),
+        ],
         "keys": [Figure("1,000 keys", "rows/s", 2_000_000), Figure("1,000,000 keys", "rows/s", 500_000)],
     }
     stored = [{"name": name, "figures": [as_json(one) for one in figures]} for name, figures in parts.items()]
     found = scale.costs_of({"machine": {"cores": "2"}, "parts": stored}, COSTS)
-    assert found == replace(COSTS, batch_ms=290, task_ms=10, split_ms=1, row_us=1, key_us=3, launch_ms=2.5)
+    assert found == replace(
+        COSTS, batch_ms=290, task_ms=10, split_ms=1, row_us=1, key_us=3, launch_ms=2.5, report_bytes=25
+    )
     assert scale.costs_of({"machine": {"cores": "2"}, "parts": []}, COSTS) == COSTS
 
 
@@ -72,7 +78,7 @@ def test_what_has_the_largest_share_breaks_first() -> None:
         lines = [line for line in scale.needs(COSTS, replace(LOAD, **load), 10) if line.limit]
         return max(lines, key=lambda line: line.share).what
 
-    assert first(splits=90_000) == "driver: offsets in reports of progress"
+    assert first(splits=90_000) == "driver: planning, tasks, the micro-batch itself"
     assert first(rows_per_s=80_000_000, subtasks=20) == "cores"
     assert first(keys=1e12, rows_per_s=10) == "state of a subtask"
 
