@@ -111,7 +111,8 @@ def test_collected_elements_come_in_their_order_however_their_frames_come(spark:
     rows = [(frame.target, frame.subtask, frame.to_bytes()) for frame in reversed(frames)]
     taken: list[Any] = []
     sink = SinkSpec(1, "collect", Types.LONG(), CollectSink(), None)
-    deliver = Delivery((sink,), HereAndNow(ProgramSinks((sink,), HandOver(taken.append))), lambda *_: b"", SinkRun())
+    to_program = HereAndNow(ProgramSinks((sink,), HandOver(taken.append)))
+    deliver = Delivery((sink,), to_program, lambda *_: b"", SinkRun(), {})
     deliver(spark.createDataFrame(rows, FRAME_SCHEMA), 0)
     assert taken == list(range(50))
 
