@@ -224,7 +224,7 @@ class StreamingJob(JobClient):
             self._collected.close()
 
     def _cancellation(self) -> BaseException | None:
-        """What a savepoint at the end of a job says that was cancelled before."""
+        """The error of a savepoint at the end of a job, if the job was cancelled before it was saved."""
         said = "the job was cancelled before it had finished its micro-batch, so there is no savepoint of its end"
         return StateError(said) if self._cancelled.is_set() else None
 

@@ -128,7 +128,7 @@ class TaskParts:
         return self._names
 
     def abandon(self) -> None:
-        """Let go of all files, which nobody will miss."""
+        """Close all files without finishing them: their names are never reported."""
         for writer, stream in self._open.values():
             with suppress(Exception):
                 writer.close()

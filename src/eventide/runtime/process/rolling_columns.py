@@ -235,7 +235,7 @@ class Groups:
         return pa.StructArray.from_arrays(rolled, fields=list(values.type))
 
     def _as_they_came(self, found: Any) -> Any:
-        """What was found for elements side by side by their group, for those whose results are wanted."""
+        """The results that are wanted, from those of all elements in the order of their groups."""
         of_places = np.empty_like(found)
         of_places[self._order] = found
         return of_places[self.wanted]

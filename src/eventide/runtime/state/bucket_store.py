@@ -34,7 +34,7 @@ _MANY = 256
 """Fewer buckets are read one by one in any case."""
 
 _SPLIT = 12
-"""Buckets become small by splitting one for each so many that are written, and for no more bytes than are written."""
+"""For each ``_SPLIT`` buckets that are written, one may be split, for no more bytes than are written."""
 
 _ADDRESS_BITS = 32
 MOST_BUCKETS = 1 << _ADDRESS_BITS - 1
@@ -144,7 +144,7 @@ class BucketStore:
         return found
 
     def follow(self, touched: int, buckets: int) -> None:
-        """Have the size of buckets follow how densely they are touched: so many keys of so many buckets."""
+        """Have the size of buckets follow how densely they are touched: how many keys of how many buckets."""
         self._size = self._largest if touched >= 2 * buckets else self._smallest
 
     def write(

@@ -342,7 +342,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
                     self._set(name, kinds, places[rows], now)
 
     def _stored_values(self, name: str, kinds: Sequence[_Kind], places: Numbers) -> list[Any]:
-        """What keys at some places have under a name as it is stored; None for nothing."""
+        """The values of the keys at some places under a name, as they are stored; None for none."""
         found: list[Any] = [None] * len(places)
         for kind in kinds:
             if (name, kind) in self._values:

@@ -381,7 +381,7 @@ class KeyedRows(ABC, Generic[_Column]):
 
 
 def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> Numbers:
-    """The earliest time of each kind in each of so many buckets, given the bucket of each key."""
+    """The earliest time of each kind in each of ``count`` buckets, given the bucket of each key."""
     found = np.full((KINDS_OF_TIME, count), NEVER)
     for kind, of_kind in enumerate(timers):
         for owners, times, _ in of_kind:

@@ -102,7 +102,7 @@ class Timers:
         self._earliest_new = MAX_MS
         self._firing_until: int | None = None
         self._firing: dict[_Set, int] = {}
-        """What is still to fire in this advance, and the number of each."""
+        """The timers that are still to fire in this advance, and the number of each."""
         self._meanwhile: list[_Entry] = []
         self.number = number
         self.changed: list[Any] = []

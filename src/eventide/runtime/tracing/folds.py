@@ -436,7 +436,7 @@ def _asked_by_all(answers: Iterable[dict[Expression, bool]]) -> list[Expression]
 
 
 def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: frozenset[int]) -> Extreme | None:
-    """What is chosen by comparing fields of both elements, one after the other; None if it is not chosen so.
+    """The choice that is made by comparing fields of both elements, one after the other; None if it is not chosen so.
 
     Args:
         ways: the answers on each way, and whether it takes the newer element.

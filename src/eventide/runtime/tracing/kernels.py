@@ -354,7 +354,7 @@ def _method(text: str, name: str, *arguments: Any) -> Any:
 
 
 def _time_as_text(value: Value, *form: Value) -> Value:
-    """What ``strftime`` gives, called once for all times that do not differ in what the format shows."""
+    """The texts of ``strftime``, which is called once for all times that the format shows alike."""
     if isinstance(value, pa.Scalar) or len(form) != 1:
         return _STRFTIME(value, *form)
     if pa.types.is_timestamp(value.type):

@@ -191,7 +191,7 @@ class Symbol:
 
 
 class Unknown(Symbol):
-    """What `open()` will make, or what is computed from that: known is only which fields have to do with it.
+    """A value that `open()` will make, or one computed from it, of which only the fields that it needs are known.
 
     It is its own kind. A trace with one tells which fields a function reads, and is not evaluated.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -124,7 +125,7 @@ def _options(sink: FormatSink) -> dict[str, str]:
     return {name: value for name, value in sink.options.items() if name != "path"}
 
 
-class FileDirectory:
+class FileDirectory(ABC):
     """Directory of one sink of a job: each micro-batch as files of its own, ``part-<micro-batch>-<number>``.
 
     They are written into a hidden directory; how they appear is said by `PartFiles`.
@@ -144,6 +145,7 @@ class FileDirectory:
         """Whether this run has written nothing yet, so that what the one before left half done may be there."""
         return self._parts is None
 
+    @abstractmethod
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
 
@@ -155,7 +157,6 @@ class FileDirectory:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
             StateError: if another run of the job has taken away what this one has written.
         """
-        raise NotImplementedError
 
     def _there(self, spark: SparkSession) -> PartFiles:
         return self._parts or _parts_of(spark, self._path)
