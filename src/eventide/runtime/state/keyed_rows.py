@@ -10,12 +10,13 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
+from eventide.runtime.state.bucket import EXPIRY, TIMES, Times
 from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
@@ -47,8 +48,6 @@ _LARGEST_PART = 8
 """Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
 _LEAST = 2_048
 """A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
-
-NEVER = np.iinfo(np.int64).max
 
 
 class Part(NamedTuple):
@@ -269,20 +268,16 @@ class KeyedRows(ABC, Generic[_Column]):
         counts = np.zeros(count, np.int64)
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners], minlength=count)
-        earliest = _earliest(timers, slots, count)
-        event_times, clock_times = earliest.tolist()
-        facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
-        for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
+        facts = zip(new, read, entries.tolist(), counts.tolist(), *_earliest(timers, slots, count), strict=True)
+        for number, parts, of_bucket, of_timers, *due in facts:
             if not parts:
                 self._stored[number] = NOTHING
                 continue
-            own, size, expiry = parts[0], parts[0].size, parts[0].expiry
-            for part in parts[1:]:
-                size += part.size
-                expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
+            own, size = parts[0], sum(part.size for part in parts)
+            expiry = min((part.expiry for part in parts if part.expiry is not None), default=None)
             own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
-            due = _times(event_ms, clock_ms, expiry)
-            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
+            times = (*due, expiry)
+            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, times, own.types)
 
     def _have_anything(self, timers: Sequence[Sequence[Rows]]) -> Flags:
         """Which of the keys at hand have a value, or one of some timers."""
@@ -342,9 +337,8 @@ class KeyedRows(ABC, Generic[_Column]):
         counts[:count] = sum(of_bucket for _, of_bucket in chain.from_iterable(of_buckets))
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
-        earliest = _earliest(timers, slots, count + 1)
         expiries = self._expiries_of(buckets, slots, places, are_beside)
-        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest[:, :count].tolist(), expiries, strict=True)]
+        times_of: list[Times] = list(zip(*_earliest(timers, slots, count + 1), expiries, strict=False))
         flags = are_beside[:count].tolist()
         contents = self._contents(rows, bounds, zip(buckets, flags, columns, times_of, strict=True))
         facts = zip(
@@ -380,15 +374,13 @@ class KeyedRows(ABC, Generic[_Column]):
         return found
 
 
-def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> Numbers:
-    """The earliest time of each kind in each of ``count`` buckets, given the bucket of each key."""
-    found = np.full((KINDS_OF_TIME, count), NEVER)
-    for kind, of_kind in enumerate(timers):
+def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> list[list[int | None]]:
+    """The earliest time of each kind in each of ``count`` buckets, given the bucket of each key; None for never."""
+    found = []
+    for of_kind in timers:
+        earliest, has_any = np.full(count, MAX_MS), np.zeros(count, bool)
         for owners, times, _ in of_kind:
-            np.minimum.at(found[kind], slots[owners], times)
+            np.minimum.at(earliest, slots[owners], times)
+            has_any[slots[owners]] = True
+        found.append([ms if has_one else None for ms, has_one in zip(earliest.tolist(), has_any.tolist(), strict=True)])
     return found
-
-
-def _times(event_ms: int, clock_ms: int, expiry_ms: int | None) -> Times:
-    """A time of each kind; None where it is never."""
-    return None if event_ms == NEVER else event_ms, None if clock_ms == NEVER else clock_ms, expiry_ms

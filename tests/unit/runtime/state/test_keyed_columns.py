@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common import Types
+from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
@@ -68,6 +69,16 @@ def test_a_timer_that_is_deleted_or_set_again_while_others_fire_follows_that():
             timers.register(places[:1], np.array([0]))
     assert fired == [[("a", 1), ("b", 1)], [("a", 0), ("b", 2)], [("a", 3), ("b", 3)]]
     assert timers.next_ms() == 11
+
+
+def test_a_timer_at_the_end_of_time_is_due_then():
+    backend = MemoryBackend()
+    state, places = in_columns(backend, ["a", "b"])
+    state.timers[0].register(places[:1], np.array([MAX_MS]))
+    state.flush()
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    assert [timers.next_ms() for timers in state.timers] == [MAX_MS, None]
+    assert [(named(state, at), times.tolist()) for at, times, _ in state.timers[0].due(MAX_MS)] == [(["a"], [MAX_MS])]
 
 
 def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():
