@@ -16,7 +16,6 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
-from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
@@ -86,7 +85,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
             objects.declare(name, kind)
             objects.flush()
-            self._declared = DeclaredTypes(self._backend)
             self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
             self._forget()
 

@@ -9,6 +9,7 @@ from eventide.common import Types
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
 
@@ -79,6 +80,19 @@ def test_a_timer_at_the_end_of_time_is_due_then():
     state = KeyedColumns(backend, Types.STRING(), 128)
     assert [timers.next_ms() for timers in state.timers] == [MAX_MS, None]
     assert [(named(state, at), times.tolist()) for at, times, _ in state.timers[0].due(MAX_MS)] == [(["a"], [MAX_MS])]
+
+
+def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
+    backend = MemoryBackend()
+    state, places = in_columns(backend, ["a"])
+    state.declare("wide", Types.INT())
+    state.put("wide", places, pa.array([7], pa.int32()), Types.INT())
+    state.flush()
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    state.declare("new", Types.STRING())
+    state.declare("wide", Types.LONG())
+    state.flush()
+    assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": "LONG"}
 
 
 def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():
