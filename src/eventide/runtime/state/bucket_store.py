@@ -99,8 +99,8 @@ class BucketStore:
 
     A small index has the number of buckets, a bit for each that has changes beside it, and the earliest time of each
     page of a :class:`Schedule`; buckets without content take no place. ``numbers`` are for the user of the store, and
-    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is
-    None where a version wrote the buckets that did not count them; and how many bytes may still be spent on splitting.
+    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, and how
+    many bytes may still be spent on splitting.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str], small: int | None = None) -> None:
@@ -116,7 +116,7 @@ class BucketStore:
         self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
         self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
-        self.timers: int | None = 0 if stored is None else content.get("timers")
+        self.timers: int = content.get("timers", 0)
         self._has_changes = _numbers_of(content.get("changes", 0), self.count)
         self._credit: int = content.get("credit", 0)
 
@@ -201,8 +201,7 @@ class BucketStore:
             self.put_changes(number, made.content or b"")
         elif made.content is not None or before.size:
             self.put(number, made.content)
-        if self.timers is not None:
-            self.timers += made.timers - before.timers
+        self.timers += made.timers - before.timers
         for kind, (old_ms, time_ms) in enumerate(zip(before.earliest, made.earliest, strict=True)):
             is_earlier = old_ms is not None and time_ms is not None and old_ms < time_ms
             if old_ms != time_ms and not (kind == EXPIRY and is_earlier):  # to look there too early saves telling
@@ -264,7 +263,7 @@ class BucketStore:
                 self._stored = None
             return
         content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
-        content |= {} if self.timers is None else {"timers": self.timers}
+        content |= {"timers": self.timers}
         content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
         content |= {"credit": self._credit} if self._credit else {}
         times = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}

@@ -156,8 +156,10 @@ class KeyedState(KeyedRows[GrowingObjects]):
         number = int(addresses(hashes, self._store.count)[0])
         if number not in self._opened:
             self._opened.add(number)
+            first = 0 if number in self._stored else len(self)
             self._have([number])
-            self.bring_up(np.flatnonzero(addresses(self._hashes.array, self._store.count) == number))
+            numbers = addresses(self._hashes.array[first:], self._store.count)
+            self.bring_up(first + np.flatnonzero(numbers == number))
         if key not in self.index:
             self._open([key], hashes)
 
@@ -179,9 +181,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
         if has_changed:
             self._has_changed.array[places] = True
-        is_new = np.zeros(len(self), bool)
-        is_new[places] = True
-        new = np.flatnonzero(is_new & ~self._is_touched.array)
+        new = np.unique(places[~self._is_touched.array[places]])
         if not len(new):
             return
         self._is_touched.array[new] = True

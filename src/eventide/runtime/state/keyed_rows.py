@@ -13,6 +13,7 @@ import numpy as np
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.keys import groups_of_hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
@@ -153,10 +154,7 @@ class KeyedRows(ABC, Generic[_Column]):
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""
-        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
-            np.int64
-        )
-        return groups
+        return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every key at hand that has a timer of a kind at or before a time."""
@@ -167,14 +165,13 @@ class KeyedRows(ABC, Generic[_Column]):
         return self._store.schedules[kind].next_but(self._stored)
 
     def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked after a flush."""
-        timers = self._store.timers
-        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+        """How many keys and timers there are; asked after a flush."""
+        return {KEYS: self._store.entries, TIMERS: self._store.timers}
 
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
         store = self._store
-        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
+        wanted = np.unique(addresses(hashes, store.count)).tolist()
         are_most = 2 * len(wanted) > store.count > 2 * store.fitting  # and would better be fewer
         self._have(range(store.count) if are_most else wanted)
         return self._index.find(hashes)
@@ -218,7 +215,7 @@ class KeyedRows(ABC, Generic[_Column]):
             taken = (
                 [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
             )
-            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes]))
+            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes], first))
 
     def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
         """Have the keys of buckets at hand; or of their changes, in place of what they replace.
@@ -245,8 +242,12 @@ class KeyedRows(ABC, Generic[_Column]):
             found.append((some, places))
         return found
 
-    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[Rows]]:
-        """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
+    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]], first: int) -> list[list[Rows]]:
+        """Have the timers of some parts at hand, given the places that their keys have now, all from the first on.
+
+        Returns:
+            The timers of each kind, whose keys are counted from there.
+        """
         found: list[list[Rows]] = [[] for _ in self._timers]
         for parts, places in taken:
             firsts = np.array([0, *accumulate(part.length for part in parts[:-1])])
@@ -254,17 +255,17 @@ class KeyedRows(ABC, Generic[_Column]):
                 groups = zip(*(part.timers[kind] for part in parts), strict=True)
                 columns = [joined(group, firsts, places) for group in groups]
                 timers.take_in(*columns)
-                found[kind] += [rows_of_columns(group) for group in columns if group is not None]
+                for owners, times, numbers in map(rows_of_columns, filter(None, columns)):
+                    found[kind].append((owners - first, times, numbers))
         return found
 
     def _note_stored(
         self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
     ) -> None:
-        """Take note of how buckets are stored whose keys are at hand from one place on, with these timers."""
-        count, slots = len(new), np.zeros(len(self), np.int64)
-        slots[first:] = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
-        is_living = self._have_anything(timers) | ~self._is_beside.array
-        entries = np.bincount(slots[first:][is_living[first:]], minlength=count)
+        """Take note of how buckets are stored whose keys are at hand from a place on, with timers counted from there."""
+        count, slots = len(new), np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
+        is_living = self._have_anything(timers, first) | ~self._is_beside.array[first:]
+        entries = np.bincount(slots[is_living], minlength=count)
         counts = np.zeros(count, np.int64)
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners], minlength=count)
@@ -279,11 +280,11 @@ class KeyedRows(ABC, Generic[_Column]):
             times = (*due, expiry)
             self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, times, own.types)
 
-    def _have_anything(self, timers: Sequence[Sequence[Rows]]) -> Flags:
-        """Which of the keys at hand have a value, or one of some timers."""
-        found = np.zeros(len(self), bool)
+    def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
+        """Which of the keys from a place on have a value, or one of some timers, which are counted from there."""
+        found = np.zeros(len(self) - first, bool)
         for values in self._values.values():
-            found |= values.where.array != NO_PLACE
+            found |= values.where.array[first:] != NO_PLACE
         for owners, _, _ in chain.from_iterable(timers):
             found[owners] = True
         return found
