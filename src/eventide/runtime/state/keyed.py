@@ -34,7 +34,7 @@ from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.pages import is_page
-from eventide.runtime.state.timers import NO_PLACE, Numbers, joined, timers_of_kinds
+from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
 
 BUCKET_BYTES = 8_192
 """The size of a bucket of objects of which many keys are touched."""
@@ -61,6 +61,8 @@ class KeyedState(KeyedRows[GrowingObjects]):
         values: what has no namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
+    _timers: Sequence[Timers]
+
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
@@ -68,10 +70,10 @@ class KeyedState(KeyedRows[GrowingObjects]):
         self.keys: list[Any] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8))
-        timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
-        self.event_timers, self.processing_timers = timers
-        self._timers = timers
+        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8), in_batch=in_batch)
+        kind_of_timers = BatchTimers if in_batch else Timers
+        timers = [kind_of_timers(self, kind, number) for kind, number in enumerate(self._store.numbers or [0, 0])]
+        self._timers = self.event_timers, self.processing_timers = timers
 
     def _forget(self) -> None:
         super()._forget()
@@ -228,7 +230,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         with without_collection():
             self._note_changes()
             self._flush()
-        for timers in (self.event_timers, self.processing_timers):
+        for timers in self._timers:
             timers.clear()
 
     def adopt(self, bucket: Bucket, last_number: int) -> None:
@@ -331,7 +333,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
     def _note_changes(self) -> None:
         """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
         has_changed = self._has_changed.array
-        for timers in (self.event_timers, self.processing_timers):
+        for timers in self._timers:
             has_changed[list(map(self.index.__getitem__, timers.changed))] = True
         keys, places = [*self.index], np.fromiter(self.index.values(), np.int64, len(self.index))
         for by_name, kinds in zip((self.values, self._spaces), _KINDS, strict=True):

@@ -61,18 +61,14 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
     ) -> None:
         self._key = key
         self._is_exact = is_exact
-        self._in_batch = in_batch
         self._reader = PageReader(key, is_exact=is_exact)
-        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16)
+        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16, in_batch=in_batch)
 
     def _forget(self) -> None:
         super()._forget()
         self._keys = [GrowingColumn(kind.arrow_type()) for kind in _parts(self._key)]
         numbers = self._store.numbers or [0] * KINDS_OF_TIME
         self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
-        if self._in_batch:
-            for of_kind in self.timers:
-                of_kind.all_kinds = self.timers
 
     def declare(self, name: str, kind: TypeInformation) -> None:
         """Say the type of what is stored under a name, when nothing is at hand.

@@ -104,9 +104,16 @@ class KeyedRows(ABC, Generic[_Column]):
 
     A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
     it, until all that was written so would have been enough to write the bucket.
+
+    Attributes:
+        is_quiesced: whether timers have begun to fire in batch execution: from then on, none is set.
     """
 
-    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int) -> None:
+    def __init__(
+        self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int, *, in_batch: bool
+    ) -> None:
+        self.is_quiesced = False
+        self._in_batch = in_batch
         self._backend = backend
         self._max_parallelism = max_parallelism
         self._declared = DeclaredTypes(backend)
@@ -157,7 +164,8 @@ class KeyedRows(ABC, Generic[_Column]):
         return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        self.is_quiesced = self._in_batch
         self._have(self._store.schedules[kind].due(until_ms))
 
     def next_of_others(self, kind: int) -> int | None:

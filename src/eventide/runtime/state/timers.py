@@ -44,8 +44,27 @@ _Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
 
 
-class Keys(Protocol):
-    """The keys that have timers."""
+class KeysAtHand(Protocol):
+    """The keys that have timers, by their places among those at hand."""
+
+    is_quiesced: bool
+    """Whether timers have begun to fire in batch execution: from then on, none is set."""
+
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+
+
+class Keys(KeysAtHand, Protocol):
+    """The keys that have timers; those that are touched have a place in an index."""
 
     keys: list[Any]
     """The keys at hand, by their places."""
@@ -58,18 +77,6 @@ class Keys(Protocol):
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
-
-    def open_everything(self) -> None:
-        """Touch every key."""
-
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand."""
-
-    def groups(self, places: Numbers) -> Numbers:
-        """The key groups of the keys at some places."""
 
 
 class Timers:
@@ -287,42 +294,12 @@ class BatchTimers(Timers):
 
     They fire when all elements are through, so that a chain of timers ends with its first one.
     Flink: ``BatchExecutionInternalTimeService``.
-
-    Attributes:
-        kinds: the timers of all kinds, these among them.
     """
-
-    def __init__(self, keys: Keys, kind: int, number: int) -> None:
-        super().__init__(keys, kind, number)
-        self.kinds: Sequence[BatchTimers] = (self,)
-        self._is_quiesced = False
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer, unless timers fire."""
-        if not self._is_quiesced:
+        if not self._keys.is_quiesced:
             super().register(time_ms, key, namespace)
-
-    def due(self, until_ms: int) -> Iterator[_Set]:
-        """Fire: take out the timers at or before a time, in the order of their time over all keys."""
-        for timers in self.kinds:
-            timers._is_quiesced = True
-        return super().due(until_ms)
-
-
-def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Sequence[Timers]:
-    """The timers of each kind, in streaming or in batch execution.
-
-    Args:
-        keys: the keys that have timers.
-        numbers: for each kind, the number of the last timer that was set.
-        in_batch: whether they are those of batch execution.
-    """
-    if not in_batch:
-        return [Timers(keys, kind, number) for kind, number in enumerate(numbers)]
-    kinds = [BatchTimers(keys, kind, number) for kind, number in enumerate(numbers)]
-    for timers in kinds:
-        timers.kinds = kinds
-    return kinds
 
 
 class WaitingTimers:

@@ -64,10 +64,7 @@ class TransactionalState(KeyedState):
         self._touched: _Touched | None = None
         self._waiting: list[tuple[_Change, int, Any, Hashable]] = []
         timers = [DeferredTimers(self, kind, of_kind.number) for kind, of_kind in enumerate(self._timers)]
-        for of_kind in timers:
-            of_kind.kinds = timers if in_batch else ()
-        self._timers = timers
-        self.event_timers, self.processing_timers = timers
+        self._timers = self.event_timers, self.processing_timers = timers
 
     def begin(self, key: Any) -> None:
         """Begin a transaction on a key, within the one that is open, if one is."""
