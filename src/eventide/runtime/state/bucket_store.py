@@ -114,7 +114,6 @@ class BucketStore:
         self._entries: int = content["entries"]
         self._bytes: int = content["bytes"]
         self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
-        self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
         self.timers: int = content.get("timers", 0)
         self._has_changes = _numbers_of(content.get("changes", 0), self.count)
@@ -128,7 +127,7 @@ class BucketStore:
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
-        changes = self._backend.get(_name_of_changes(bucket)) if bucket in self._has_changes else None
+        changes = self._backend.get(_name(bucket) + _CHANGES) if bucket in self._has_changes else None
         return None if stored is None else _content(stored, changes)
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
@@ -198,7 +197,8 @@ class BucketStore:
     def _store(self, number: int, made: Made, known: dict[int, Stored]) -> None:
         before = known.get(number, NOTHING)
         if made.are_changes:
-            self.put_changes(number, made.content or b"")
+            self._has_changes.add(number)
+            self._backend.put(_name(number) + _CHANGES, compressed(made.content or b""))
         elif made.content is not None or before.size:
             self.put(number, made.content)
         self.timers += made.timers - before.timers
@@ -231,16 +231,11 @@ class BucketStore:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
         if bucket in self._has_changes:
             self._has_changes.discard(bucket)
-            self._backend.delete(_name_of_changes(bucket))
+            self._backend.delete(_name(bucket) + _CHANGES)
         if content is None:
             self._backend.delete(_name(bucket))
         else:
             self._backend.put(_name(bucket), compressed(content))
-
-    def put_changes(self, bucket: int, changes: bytes) -> None:
-        """Store what follows the content of a bucket, in place of what has followed it."""
-        self._has_changes.add(bucket)
-        self._backend.put(_name_of_changes(bucket), compressed(changes))
 
     def forget(self, contents: Mapping[int, bytes | None]) -> None:
         """Delete all buckets, which have these contents."""
@@ -262,11 +257,11 @@ class BucketStore:
                 self._backend.delete(_INDEX)
                 self._stored = None
             return
-        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
-        content |= {"timers": self.timers}
+        content: dict[str, Any] = {"count": self.count, "entries": self._entries, "bytes": self._bytes}
+        content |= {"numbers": self.numbers, "timers": self.timers}
         content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
         content |= {"credit": self._credit} if self._credit else {}
-        times = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        times = {schedule.name: schedule.earliest for schedule in self.schedules if schedule.earliest}
         stored = json.dumps(content | times).encode()
         if stored != self._stored:
             self._backend.put(_INDEX, stored)
@@ -327,7 +322,7 @@ class Schedule:
 
     def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
         self._backend = backend
-        self._name = name
+        self.name = name
         self._earliest = dict(earliest)
         self._pages: dict[int, dict[int, int]] = {}
         self._changed: set[int] = set()
@@ -384,10 +379,10 @@ class Schedule:
         for number in sorted(self._changed):
             page = self._pages[number]
             if page:
-                self._backend.put(f"{self._name}/{number}", _stored(page))
+                self._backend.put(f"{self.name}/{number}", _stored(page))
                 self._earliest[number] = min(page.values())
             else:
-                self._backend.delete(f"{self._name}/{number}")
+                self._backend.delete(f"{self.name}/{number}")
                 self._earliest.pop(number, None)
         self._changed.clear()
         self._pages.clear()
@@ -405,17 +400,13 @@ class Schedule:
     def _page(self, number: int) -> dict[int, int]:
         page = self._pages.get(number)
         if page is None:
-            stored = self._backend.get(f"{self._name}/{number}") if number in self._earliest else None
+            stored = self._backend.get(f"{self.name}/{number}") if number in self._earliest else None
             page = self._pages[number] = {} if stored is None else _read(stored)
         return page
 
 
 def _name(bucket: int) -> str:
     return f"{_PREFIX}{bucket}"
-
-
-def _name_of_changes(bucket: int) -> str:
-    return f"{_PREFIX}{bucket}{_CHANGES}"
 
 
 def _stored(page: dict[int, int]) -> bytes:
