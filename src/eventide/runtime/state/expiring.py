@@ -225,6 +225,7 @@ class ExpiringMap(MapState[Any, Any]):
             return part if ttl.shows_expired else None
         if ttl.renews_on_read:
             parts[key] = (ttl.clock(), part[1])
+            self._keep(parts)
         return part
 
     def _parts(self) -> dict[Any, tuple[int, Any]]:
