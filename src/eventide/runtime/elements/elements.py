@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.pickling.pickles import dumps
+from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.elements.ownership import own_each
 
 FRAME_BYTES = 1 << 18
@@ -340,8 +341,8 @@ def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, E
         turn_of = _turns(together.keys, input_of, order)
         order = order[np.lexsort((input_of[order], turn_of[order]))]
         in_order, input_of, turn_of = together.at(order), input_of[order], turn_of[order]
-        changes = np.flatnonzero(np.diff(input_of) | np.diff(turn_of)) + 1
-        for begin, end in pairwise([0, *changes.tolist(), len(together)]):
+        begins = np.flatnonzero(are_first(input_of, turn_of)).tolist()
+        for begin, end in pairwise([*begins, len(together)]):
             yield int(input_of[begin]), in_order.between(begin, end)
 
 
@@ -350,8 +351,8 @@ def _turns(keys: Sequence[Any], input_of: Numbers, order: Numbers) -> Numbers:
     numbers: dict[Any, int] = {}
     key_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     by_key = order[np.argsort(key_of[order], kind="stable")]
-    is_first = np.diff(key_of[by_key], prepend=-1) != 0
-    changes = np.cumsum((np.diff(input_of[by_key], prepend=0) != 0) & ~is_first)
+    is_first = are_first(key_of[by_key])
+    changes = np.cumsum(are_first(input_of[by_key]) & ~is_first)
     turns = np.empty(len(keys), np.int64)
     turns[by_key] = changes - changes[is_first][np.cumsum(is_first) - 1]
     return turns

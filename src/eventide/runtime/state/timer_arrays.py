@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import are_first, order_by
 from eventide.runtime.state.timers import (
     PLACES,
     KeysAtHand,
@@ -115,8 +115,7 @@ class TimerArrays:
         self._keys.touch(places)
         order = order_by(places, times, numbers)
         places, times, numbers = places[order], times[order], numbers[order]
-        is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
-        is_other = is_first | np.append(True, times[1:] != times[:-1])[: len(places)]  # not one that was set again
+        is_first, is_other = are_first(places), are_first(places, times)  # not one that was set again
         places, times, numbers, is_first = places[is_other], times[is_other], numbers[is_other], is_first[is_other]
         index = np.arange(len(places))
         rounds = index - np.maximum.accumulate(np.where(is_first, index, 0))
