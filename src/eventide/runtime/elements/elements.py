@@ -450,7 +450,7 @@ def frame_slices(content: Any, at_most: int = FRAME_BYTES) -> Iterator[tuple[int
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Let the collector rest while many objects are made: of columns, or of stored state.
+    """Let the collector rest in a block, or in a decorated function, which makes many objects: of columns, or of state.
 
     It looks through all objects again and again as they are made, though none of them can be garbage yet: that is half
     of the time it takes to make many. Within another such block, or where the program has switched it off, nothing

@@ -144,6 +144,7 @@ class RowStore:
         """Whether there are any rows."""
         return bool(self._extents)
 
+    @without_collection()
     def read(self, hashes: Hashes) -> list[Found]:
         """The rows of some hashes, which are sorted, and were not read yet."""
         is_there, records = self._index.find(hashes)
@@ -151,8 +152,7 @@ class RowStore:
         records = tuple(column[lives] for column in records)
         self._known.append(records)
         self._asked = np.sort(np.concatenate([self._asked, hashes]))
-        with without_collection():
-            return self._rows_at(records[1], np.flatnonzero(is_there))
+        return self._rows_at(records[1], np.flatnonzero(is_there))
 
     def others(self) -> Hashes:
         """The hashes that have rows and were not read yet."""
@@ -190,12 +190,12 @@ class RowStore:
         if len(hashes):
             self._deleted.append(hashes)
 
+    @without_collection()
     def flush(self) -> None:
         """Store what was written; call it once at the end of a micro-batch."""
-        with without_collection():
-            if self._written or self._deleted or self._scheduled:
-                self._store()
-            self._put_due_again()
+        if self._written or self._deleted or self._scheduled:
+            self._store()
+        self._put_due_again()
         self._begin()
         for runs in (self._index, *self._times):
             runs.clear()

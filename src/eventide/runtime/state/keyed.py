@@ -173,11 +173,11 @@ class KeyedState(KeyedRows[GrowingObjects]):
             with without_collection():
                 self._open(new, hashes_of(new))
 
+    @without_collection()
     def open_everything(self) -> None:
         """Touch every key."""
-        with without_collection():
-            self._have(range(self._store.count))
-            self.bring_up(np.arange(len(self)))
+        self._have(range(self._store.count))
+        self.bring_up(np.arange(len(self)))
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
@@ -196,6 +196,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
             mine = self._spaces[name] if kind == "spaces" else self.values[name]
             mine.update(zip(owners, held if kind == "plain" else map(Pickled, held), strict=True))
 
+    @without_collection()
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
 
@@ -205,13 +206,12 @@ class KeyedState(KeyedRows[GrowingObjects]):
         schedule = self._store.schedules[EXPIRY]
         if not used and not schedule.earliest:
             return
-        with without_collection():
-            if due := schedule.due(clock_ms):
-                self._looked_through.update(due)
-                self._have(due)
-                numbers = addresses(self._hashes.array, self._store.count)
-                self.bring_up(np.flatnonzero(np.isin(numbers, due)))
-            self.forget_expired(clock_ms)
+        if due := schedule.due(clock_ms):
+            self._looked_through.update(due)
+            self._have(due)
+            numbers = addresses(self._hashes.array, self._store.count)
+            self.bring_up(np.flatnonzero(np.isin(numbers, due)))
+        self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
         """Forget what has expired of the keys that are at hand."""
@@ -225,14 +225,15 @@ class KeyedState(KeyedRows[GrowingObjects]):
                 elif living is not stored:
                     values[key] = living
 
+    @without_collection()
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
-        with without_collection():
-            self._note_changes()
-            self._flush()
+        self._note_changes()
+        self._flush()
         for timers in self._timers:
             timers.clear()
 
+    @without_collection()
     def adopt(self, bucket: Bucket, last_number: int) -> None:
         """Take over the keys of another state, with their values and timers, beside the keys that are there.
 
@@ -241,19 +242,18 @@ class KeyedState(KeyedRows[GrowingObjects]):
             last_number: the highest number of their timers: timers that are set from now on come after them.
         """
         keys = bucket.keys
-        with without_collection():
-            self._open(keys, bucket.hashes)
-            for name, (owners, are_pickled, values) in bucket.values.items():
-                self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
-            for name, (owners, _, values) in bucket.spaces.items():
-                mine = self._spaces[name]
-                for key, value in owned(keys, owners, map(Pickled, values)):
-                    mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
-            places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
-            self._has_changed.array[places] = True
-            for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
-                timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
-                timers.number = max(timers.number, last_number)
+        self._open(keys, bucket.hashes)
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
+        for name, (owners, _, values) in bucket.spaces.items():
+            mine = self._spaces[name]
+            for key, value in owned(keys, owners, map(Pickled, values)):
+                mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
+        places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
+        self._has_changed.array[places] = True
+        for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
+            timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
+            timers.number = max(timers.number, last_number)
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""

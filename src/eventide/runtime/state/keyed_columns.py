@@ -155,10 +155,10 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             living = [unexpired(stored, clock_ms) for stored in ANYTHING.from_arrow(values.at(owners))]
             self._set(name, owners, ANYTHING.to_arrow(living), ANYTHING)
 
+    @without_collection()
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
-        with without_collection():
-            self._flush()
+        self._flush()
 
     def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
