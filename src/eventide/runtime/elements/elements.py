@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -413,13 +413,11 @@ class Columns:
 
     def filtered(self, mask: pa.Array) -> Columns:
         """Return the elements for which a truth value is true."""
-        timestamps = None if self.timestamps is None else self.timestamps.filter(mask)
-        return Columns(self.type_info, self.values.filter(mask), timestamps, self.sequence.filter(mask))
+        return self._each(lambda column: column.filter(mask))
 
     def at(self, indices: pa.Array) -> Columns:
         """Return the elements at some indices, in the order of the indices."""
-        timestamps = None if self.timestamps is None else self.timestamps.take(indices)
-        return Columns(self.type_info, self.values.take(indices), timestamps, self.sequence.take(indices))
+        return self._each(lambda column: column.take(indices))
 
     def shifted(self, by: int) -> Columns:
         """Return a copy whose sequence numbers are shifted by `by`."""
@@ -427,8 +425,11 @@ class Columns:
 
     def slice(self, start: int, rows: int) -> Columns:
         """Return `rows` elements from an index on, or fewer where they end."""
-        timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
-        return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
+        return self._each(lambda column: column.slice(start, rows))
+
+    def _each(self, change: Callable[[pa.Array], pa.Array]) -> Columns:
+        timestamps = None if self.timestamps is None else change(self.timestamps)
+        return Columns(self.type_info, change(self.values), timestamps, change(self.sequence))
 
 
 def frame_slices(content: Any, at_most: int = FRAME_BYTES) -> Iterator[tuple[int, int]]:

@@ -176,7 +176,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
     @without_collection()
     def open_everything(self) -> None:
         """Touch every key."""
-        self._have(range(self._store.count))
+        super().open_everything()
         self.bring_up(np.arange(len(self)))
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
@@ -227,9 +227,8 @@ class KeyedState(KeyedRows[GrowingObjects]):
 
     @without_collection()
     def flush(self) -> None:
-        """Write back what has changed; call it once at the end of a micro-batch."""
         self._note_changes()
-        self._flush()
+        super().flush()
         for timers in self._timers:
             timers.clear()
 

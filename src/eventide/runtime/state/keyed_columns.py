@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.errors import StateError
-from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
@@ -141,10 +140,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """Take note that what the keys at some places have may have changed."""
         self._has_changed.array[places] = True
 
-    def open_everything(self) -> None:
-        """Have every key at hand."""
-        self._have(range(self._store.count))
-
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
         due = self._store.schedules[EXPIRY].due(clock_ms)
@@ -154,11 +149,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             owners = values.owners()
             living = [unexpired(stored, clock_ms) for stored in ANYTHING.from_arrow(values.at(owners))]
             self._set(name, owners, ANYTHING.to_arrow(living), ANYTHING)
-
-    @without_collection()
-    def flush(self) -> None:
-        """Write back what has changed; call it once at the end of a micro-batch."""
-        self._flush()
 
     def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]

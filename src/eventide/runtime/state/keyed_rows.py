@@ -163,6 +163,10 @@ class KeyedRows(ABC, Generic[_Column]):
         """The key groups of the keys at some places."""
         return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+        self._have(range(self._store.count))
+
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
         self.is_quiesced = self._in_batch
@@ -297,8 +301,9 @@ class KeyedRows(ABC, Generic[_Column]):
             found[owners] = True
         return found
 
-    def _flush(self) -> None:
-        """Write back what has changed."""
+    @without_collection()
+    def flush(self) -> None:
+        """Write back what has changed; call it once at the end of a micro-batch."""
         if self._looked_through:  # written as a whole, so that they say when something expires
             numbers = addresses(self._hashes.array, self._store.count)
             self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
