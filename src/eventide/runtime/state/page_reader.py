@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo.widening import type_of_text
+from eventide.common.typeinfo.widening import has_text
 from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.state.bucket import Bucket, read_bucket
@@ -39,7 +39,7 @@ class PageReader:
 
     def declare(self, name: str, kind: TypeInformation) -> None:
         """Say the type of the values of a name."""
-        self.kinds[name] = kind if _has_text(kind) else ANYTHING
+        self.kinds[name] = kind if has_text(kind) else ANYTHING
 
     def read(self, content: bytes) -> list[Part]:
         """A page, or a bucket of objects as a page, and its changes, if there are any.
@@ -112,11 +112,3 @@ class PageReader:
 def expiries_of(values: pa.Array) -> list[int | None]:
     """When each of some values expires first, in milliseconds; None for one that stays until it is read."""
     return [expiry_of(stored) for stored in ANYTHING.from_arrow(values)]
-
-
-def _has_text(kind: TypeInformation) -> bool:
-    """Whether a type can be told from its text, so that a page can say that it has it."""
-    try:
-        return type_of_text(str(kind)) == kind
-    except ValueError:
-        return False
