@@ -332,7 +332,7 @@ class KeyedRows(ABC, Generic[_Column]):
         is_change = self._has_changed.array | self._is_beside.array
         are_beside = np.zeros(count + 1, bool)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
-            own, own_bytes = np.array([self._stored[number][:2][::-1] for number in buckets]).T
+            own_bytes, own = np.array([self._stored[number][:2] for number in buckets]).T
             changed, together = (
                 np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
             )

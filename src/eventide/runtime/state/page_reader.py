@@ -11,9 +11,9 @@ from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.common.typeinfo.widening import has_text
 from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.state.bucket import Bucket, read_bucket
+from eventide.runtime.state.bucket import Bucket, expiry_of_page, read_bucket
 from eventide.runtime.state.bucket_store import NoColumns
-from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.expiring import expiry_of
 from eventide.runtime.state.keyed_rows import Part
 from eventide.runtime.state.pages import HASH, NO_TIMERS, Page, PageTypes, is_page, read_parts
 from eventide.runtime.state.timers import NO_PLACE
@@ -54,15 +54,8 @@ class PageReader:
             else map(self._page_of, *zip(*read_bucket(content), strict=True))
         )
         for page in pages:
-            times = [
-                time_ms
-                for (name, _), values in zip(page.types.values, page.types.values_of(page.rows), strict=True)
-                if name.endswith(SUFFIX)
-                for time_ms in expiries_of(values.drop_null())
-                if time_ms is not None
-            ]
-            timers, expiry, types = [(of_kind,) for of_kind in page.timers], min(times, default=None), page.types
-            of_page = (page.rows, len(page.rows), timers, page.size, expiry)
+            timers, types = [(of_kind,) for of_kind in page.timers], page.types
+            of_page = (page.rows, len(page.rows), timers, page.size, expiry_of_page(page))
             found.append(Part(types.values, *of_page, types if is_own else None, is_own))
         return found
 
