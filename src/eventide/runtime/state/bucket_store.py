@@ -55,7 +55,7 @@ class Stored(NamedTuple):
         entries: how many keys have anything.
         timers: how many timers these have.
         earliest: the earliest time of each kind, in milliseconds.
-        types: those of a page.
+        types: those that a page is stored with.
     """
 
     own_bytes: int = 0

@@ -212,7 +212,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
         for known in self._stored.values():
-            if known.types is not None and {*known.types.values} == {*values}:
+            if known.types is not None and known.types.key == self._key and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
         first = last = 0

@@ -61,7 +61,7 @@ class Part(NamedTuple):
         timers: those of its keys.
         size: how many bytes it has.
         expiry: when the first of its values expires, in milliseconds, or a time before that; None for never.
-        types: those of a page.
+        types: those that a page is stored with.
         is_own: whether it has the form in which it is written, so that changes can lie beside it.
     """
 

@@ -47,17 +47,15 @@ class PageReader:
         Raises:
             NoColumns: if columns cannot hold what it is.
         """
-        is_own, found = is_page(content), []
-        pages = (
-            map(self._with_key, read_parts(content))
-            if is_own
-            else map(self._page_of, *zip(*read_bucket(content), strict=True))
-        )
-        for page in pages:
-            timers, types = [(of_kind,) for of_kind in page.timers], page.types
-            of_page = (page.rows, len(page.rows), timers, page.size, expiry_of_page(page))
-            found.append(Part(types.values, *of_page, types if is_own else None, is_own))
-        return found
+        if is_page(content):
+            return [self._part(self._with_key(page), page.types) for page in read_parts(content)]
+        return [self._part(self._page_of(*of_bucket), None) for of_bucket in read_bucket(content)]
+
+    def _part(self, page: Page, stored: PageTypes | None) -> Part:
+        """A page as it was read, which is stored with these types; None for a bucket of objects."""
+        timers, expiry = [(of_kind,) for of_kind in page.timers], expiry_of_page(page)
+        of_page = (page.rows, len(page.rows), timers, page.size, expiry)
+        return Part(page.types.values, *of_page, stored, stored is not None)
 
     def _with_key(self, page: Page) -> Page:
         """A page whose keys are of the type that they have now."""

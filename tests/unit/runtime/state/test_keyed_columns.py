@@ -95,6 +95,19 @@ def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
     assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": "LONG"}
 
 
+def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
+    backend, numbers = MemoryBackend(), [*range(1_000)]
+    for kind, keys, value in ((Types.INT(), numbers, 1), (Types.LONG(), [7], 2), (Types.LONG(), [8], 3)):
+        state = KeyedColumns(backend, kind, 128)
+        state.declare("n", Types.LONG())
+        places = state.places_of(hashes_of(keys), [pa.array(keys, kind.arrow_type())])
+        state.put("n", places, pa.array([value] * len(keys)), Types.LONG())
+        state.flush()
+    assert "bucket/0/changes" in backend.values
+    entries = KeyedState(backend, 128).all_entries()
+    assert {key: of_key["n"] for (key, _), of_key in entries.items()} == dict.fromkeys(numbers, 1) | {7: 2, 8: 3}
+
+
 def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():
     backend = MemoryBackend()
     state, places = in_columns(backend)
