@@ -155,17 +155,15 @@ class Timers:
         for time_ms, _, number, key, namespace in entries:
             firing.setdefault((time_ms, key, namespace), number)  # of one that was set again, what was set first counts
         self._firing_until = until_ms
+        entries.reverse()  # so that the next one is the last
         try:
-            for entry in entries:
-                while meanwhile and meanwhile[0] < entry:
-                    yield from self._fired(heapq.heappop(meanwhile))
-                time_ms, _, number, key, namespace = entry
+            while entries or meanwhile:
+                is_new = meanwhile and not (entries and entries[-1] < meanwhile[0])
+                time_ms, _, number, key, namespace = heapq.heappop(meanwhile) if is_new else entries.pop()
                 timer = time_ms, key, namespace
                 if firing.get(timer) == number:
                     del firing[timer]
                     yield timer
-            while meanwhile:
-                yield from self._fired(heapq.heappop(meanwhile))
         finally:
             self._firing_until = None
             firing.clear()
@@ -221,13 +219,6 @@ class Timers:
         [group] = self._keys.groups(np.array([self._index[key]])).tolist()
         heapq.heappush(self._meanwhile, (time_ms, group, self.number, key, namespace))
         self.changed.append(key)
-
-    def _fired(self, entry: _Entry) -> Iterator[_Set]:
-        """A timer that was set meanwhile, if it was not deleted since."""
-        time_ms, _, number, key, namespace = entry
-        if self._firing.get((time_ms, key, namespace)) == number:
-            del self._firing[time_ms, key, namespace]
-            yield time_ms, key, namespace
 
     def _expect(self, time_ms: int) -> None:
         """Take note of a time of which there is no timer at hand."""
