@@ -140,10 +140,6 @@ class RowStore:
         self._scheduled: list[Records] = []
         self._deleted: list[Hashes] = []
 
-    def __bool__(self) -> bool:
-        """Whether there are any rows."""
-        return bool(self._extents)
-
     @without_collection()
     def read(self, hashes: Hashes) -> list[Found]:
         """The rows of some hashes, which are sorted, and were not read yet."""

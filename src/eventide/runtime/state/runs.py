@@ -69,10 +69,6 @@ class SortedRuns:
         self._chunks: dict[tuple[int, int], Records] = {}
         self._bounds: dict[int, Numbers] = {}
 
-    def __len__(self) -> int:
-        """How many records there are, those among them that newer ones replace."""
-        return sum(run.count - run.taken for run in self._runs)
-
     @property
     def stored(self) -> StoredRuns:
         """The runs that there are: what they are opened with."""
