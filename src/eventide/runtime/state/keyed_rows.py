@@ -274,7 +274,7 @@ class KeyedRows(ABC, Generic[_Column]):
     def _note_stored(
         self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
     ) -> None:
-        """Take note of how buckets are stored whose keys are at hand from a place on, with timers counted from there."""
+        """Take note of how buckets are stored: their keys are those from a place on, where timers count them from."""
         count, slots = len(new), np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
         is_living = self._have_anything(timers, first) | ~self._is_beside.array[first:]
         entries = np.bincount(slots[is_living], minlength=count)
