@@ -147,8 +147,10 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         self._have(due)
         for name, values in self._expiring():
             owners = values.owners()
-            living = [unexpired(stored, clock_ms) for stored in ANYTHING.from_arrow(values.at(owners))]
-            self._set(name, owners, ANYTHING.to_arrow(living), ANYTHING)
+            before = ANYTHING.from_arrow(values.at(owners))
+            now = [unexpired(stored, clock_ms) for stored in before]
+            rows = [row for row, (one, other) in enumerate(zip(before, now, strict=True)) if one is not other]
+            self._set(name, owners[rows], ANYTHING.to_arrow([now[row] for row in rows]), ANYTHING)
 
     def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
