@@ -274,7 +274,7 @@ class KeyedRows(ABC, Generic[_Column]):
     def _note_stored(
         self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
     ) -> None:
-        """Take note of how buckets are stored: their keys are those from a place on, where timers count them from."""
+        """Take note of how buckets are stored. Their keys are those from a place on; their timers count from it."""
         count, slots = len(new), np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
         is_living = self._have_anything(timers, first) | ~self._is_beside.array[first:]
         entries = np.bincount(slots[is_living], minlength=count)
@@ -293,7 +293,7 @@ class KeyedRows(ABC, Generic[_Column]):
             self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, times, own.types)
 
     def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
-        """Which of the keys from a place on have a value, or one of some timers, which are counted from there."""
+        """Which of the keys from a place on have a value, or one of some timers, which count from there."""
         found = np.zeros(len(self) - first, bool)
         for values in self._values.values():
             found |= values.where.array[first:] != NO_PLACE
