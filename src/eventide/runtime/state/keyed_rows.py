@@ -223,10 +223,7 @@ class KeyedRows(ABC, Generic[_Column]):
             first = len(self)
             own = self._take_in([parts[0] for parts in read if parts])
             changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
-            is_beside = self._is_beside.array
-            taken = (
-                [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
-            )
+            taken = [(parts, np.where(self._is_beside.array[places], NO_PLACE, places)) for parts, places in own]
             self._note_stored(new, read, first, self._take_in_timers([*taken, *changes], first))
 
     def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
