@@ -132,7 +132,7 @@ class Elements:
     @property
     def first(self) -> int:
         """The number of the first element."""
-        return self._of_columns().first if self._sequence is None else self._sequence[0]
+        return int(self._of_columns().sequence[0].as_py()) if self._sequence is None else self._sequence[0]
 
     @property
     def nbytes(self) -> int:
@@ -396,11 +396,6 @@ class Columns:
     def field(self, name: str) -> pa.Array:
         """One field of the elements."""
         return pc.struct_field(self.values, name)
-
-    @property
-    def first(self) -> int:
-        """Where the first element stands in its split or task."""
-        return int(self.sequence[0].as_py())
 
     def fields(self) -> pa.RecordBatch | pa.Array:
         """The elements as users see many of them: a batch with a column for each field, or an array without fields."""
