@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventide.common.ms import MAX_MS
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.state import keyed_rows
 from eventide.runtime.state.backend import MemoryBackend
@@ -23,8 +24,9 @@ APPEND = st.tuples(st.just("append"), KEYS, NAMESPACES, NAMES)
 READ = st.tuples(st.just("read"), KEYS, NAMESPACES, NAMES)
 TAKE = st.tuples(st.just("take"), KEYS, NAMESPACES, NAMES)
 TAKE_ALL = st.tuples(st.just("take_all"), KEYS, NAMESPACES, st.sampled_from(["trigger:", "x", ""]))
-TIMER = st.tuples(st.sampled_from(["register", "delete"]), KEYS, NAMESPACES, st.integers(0, 20))
-DUE = st.tuples(st.just("due"), st.integers(0, 20))
+TIMES_OF_TIMERS = st.integers(0, 20) | st.just(MAX_MS)
+TIMER = st.tuples(st.sampled_from(["register", "delete"]), KEYS, NAMESPACES, TIMES_OF_TIMERS)
+DUE = st.tuples(st.just("due"), TIMES_OF_TIMERS)
 OPEN = st.tuples(st.just("open"), st.lists(KEYS, max_size=10))
 RESTART = st.just(("restart",))
 STEPS = st.lists(st.one_of(WRITE, WRITE, APPEND, READ, TAKE, TAKE_ALL, TIMER, TIMER, DUE, OPEN, RESTART), max_size=60)
@@ -131,14 +133,14 @@ CHANGE = st.one_of(
     st.tuples(st.just("notes"), VALUES),
     st.tuples(st.just("window"), VALUES),
     st.tuples(st.just("append"), st.just(7)),
-    st.tuples(st.just("timer"), st.integers(0, 40)),
-    st.tuples(st.just("timer of a window"), st.integers(0, 40)),
-    st.tuples(st.just("no timer"), st.integers(0, 40)),
+    st.tuples(st.just("timer"), TIMES_OF_TIMERS),
+    st.tuples(st.just("timer of a window"), TIMES_OF_TIMERS),
+    st.tuples(st.just("no timer"), TIMES_OF_TIMERS),
     st.tuples(st.just("clear"), st.none()),
     st.tuples(st.just("look"), st.none()),
 )
 BATCHES = st.lists(
-    st.tuples(TOUCHED, st.lists(CHANGE, min_size=1, max_size=3), st.none() | st.integers(0, 40), st.booleans()),
+    st.tuples(TOUCHED, st.lists(CHANGE, min_size=1, max_size=3), st.none() | TIMES_OF_TIMERS, st.booleans()),
     min_size=2,
     max_size=10,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from eventide.common.typeinfo._composite import (
@@ -115,6 +116,20 @@ def type_of_text(text: str) -> TypeInformation:
     if end != len(text):
         raise ValueError(text)
     return found
+
+
+@lru_cache
+def has_text(kind: TypeInformation) -> bool:
+    """Whether a type can be told from its text: a field's name may contain a colon.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> has_text(Types.LONG()), has_text(Types.ROW_NAMED(["a: b"], [Types.LONG()]))
+    (True, False)
+    """
+    try:
+        return type_of_text(str(kind)) == kind
+    except ValueError:
+        return False
 
 
 def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is_key: bool) -> str | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
-from eventide.common.typeinfo.widening import type_of_text
+from eventide.common.typeinfo.widening import has_text, type_of_text
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, frame_slices
@@ -57,7 +56,7 @@ class ElementCodec:
         The name of the type goes beside the columns, so a type whose name does not say all of it is not sent so.
         """
         kind, *others = {*kinds}
-        if self.columnar or others or not _has_name(kind):
+        if self.columnar or others or kind.is_pickled or not has_text(kind):
             return self
         return ElementCodec(kind, self.key_type)
 
@@ -161,15 +160,6 @@ def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterat
     middle = (begin + end) // 2
     yield from bounded(encode, begin, middle)
     yield from bounded(encode, middle, end)
-
-
-@lru_cache
-def _has_name(kind: TypeInformation) -> bool:
-    """Whether a type can be found by its name: a field's name may contain a colon."""
-    try:
-        return not kind.is_pickled and type_of_text(str(kind)) == kind
-    except ValueError:
-        return False
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.pickling.pickles import dumps
+from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.elements.ownership import own_each
 
 FRAME_BYTES = 1 << 18
@@ -131,7 +132,7 @@ class Elements:
     @property
     def first(self) -> int:
         """The number of the first element."""
-        return self._of_columns().first if self._sequence is None else self._sequence[0]
+        return int(self._of_columns().sequence[0].as_py()) if self._sequence is None else self._sequence[0]
 
     @property
     def nbytes(self) -> int:
@@ -340,8 +341,8 @@ def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, E
         turn_of = _turns(together.keys, input_of, order)
         order = order[np.lexsort((input_of[order], turn_of[order]))]
         in_order, input_of, turn_of = together.at(order), input_of[order], turn_of[order]
-        changes = np.flatnonzero(np.diff(input_of) | np.diff(turn_of)) + 1
-        for begin, end in pairwise([0, *changes.tolist(), len(together)]):
+        begins = np.flatnonzero(are_first(input_of, turn_of)).tolist()
+        for begin, end in pairwise([*begins, len(together)]):
             yield int(input_of[begin]), in_order.between(begin, end)
 
 
@@ -350,8 +351,8 @@ def _turns(keys: Sequence[Any], input_of: Numbers, order: Numbers) -> Numbers:
     numbers: dict[Any, int] = {}
     key_of = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
     by_key = order[np.argsort(key_of[order], kind="stable")]
-    is_first = np.diff(key_of[by_key], prepend=-1) != 0
-    changes = np.cumsum((np.diff(input_of[by_key], prepend=0) != 0) & ~is_first)
+    is_first = are_first(key_of[by_key])
+    changes = np.cumsum(are_first(input_of[by_key]) & ~is_first)
     turns = np.empty(len(keys), np.int64)
     turns[by_key] = changes - changes[is_first][np.cumsum(is_first) - 1]
     return turns
@@ -396,11 +397,6 @@ class Columns:
         """One field of the elements."""
         return pc.struct_field(self.values, name)
 
-    @property
-    def first(self) -> int:
-        """Where the first element stands in its split or task."""
-        return int(self.sequence[0].as_py())
-
     def fields(self) -> pa.RecordBatch | pa.Array:
         """The elements as users see many of them: a batch with a column for each field, or an array without fields."""
         has_fields = pa.types.is_struct(self.values.type)
@@ -412,13 +408,11 @@ class Columns:
 
     def filtered(self, mask: pa.Array) -> Columns:
         """Return the elements for which a truth value is true."""
-        timestamps = None if self.timestamps is None else self.timestamps.filter(mask)
-        return Columns(self.type_info, self.values.filter(mask), timestamps, self.sequence.filter(mask))
+        return self._each(lambda column: column.filter(mask))
 
     def at(self, indices: pa.Array) -> Columns:
         """Return the elements at some indices, in the order of the indices."""
-        timestamps = None if self.timestamps is None else self.timestamps.take(indices)
-        return Columns(self.type_info, self.values.take(indices), timestamps, self.sequence.take(indices))
+        return self._each(lambda column: column.take(indices))
 
     def shifted(self, by: int) -> Columns:
         """Return a copy whose sequence numbers are shifted by `by`."""
@@ -426,8 +420,11 @@ class Columns:
 
     def slice(self, start: int, rows: int) -> Columns:
         """Return `rows` elements from an index on, or fewer where they end."""
-        timestamps = None if self.timestamps is None else self.timestamps.slice(start, rows)
-        return Columns(self.type_info, self.values.slice(start, rows), timestamps, self.sequence.slice(start, rows))
+        return self._each(lambda column: column.slice(start, rows))
+
+    def _each(self, change: Callable[[pa.Array], pa.Array]) -> Columns:
+        timestamps = None if self.timestamps is None else change(self.timestamps)
+        return Columns(self.type_info, change(self.values), timestamps, change(self.sequence))
 
 
 def frame_slices(content: Any, at_most: int = FRAME_BYTES) -> Iterator[tuple[int, int]]:
@@ -449,7 +446,7 @@ def frame_slices(content: Any, at_most: int = FRAME_BYTES) -> Iterator[tuple[int
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Let the collector rest while many objects are made: of columns, or of stored state.
+    """Let the collector rest in a block, or in a decorated function, which makes many objects: of columns, or of state.
 
     It looks through all objects again and again as they are made, though none of them can be garbage yet: that is half
     of the time it takes to make many. Within another such block, or where the program has switched it off, nothing

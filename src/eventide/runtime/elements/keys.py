@@ -217,11 +217,14 @@ def groups_of(subtask: int, max_parallelism: int, parallelism: int) -> range:
     return range(first, end)
 
 
-def subtasks_of_hashes(hashes: Hashes, max_parallelism: int, parallelism: int) -> np.ndarray[Any, Any]:
-    """The subtask of each of many keys, given their hashes."""
-    groups = (hashes >> np.uint64(32)) % np.uint64(max_parallelism)
-    subtasks: np.ndarray[Any, Any] = groups.astype(np.int64) * parallelism // max_parallelism
-    return subtasks
+def groups_of_hashes(hashes: Hashes, max_parallelism: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The key group of each of many keys, given their hashes: :func:`group_of`."""
+    return ((hashes >> np.uint64(32)) % np.uint64(max_parallelism)).astype(np.int64)
+
+
+def subtasks_of_hashes(hashes: Hashes, max_parallelism: int, parallelism: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The subtask of each of many keys, given their hashes: :func:`subtask_of`."""
+    return groups_of_hashes(hashes, max_parallelism) * parallelism // max_parallelism
 
 
 _MICROSECONDS = {"s": 1_000_000, "ms": 1_000, "us": 1}

@@ -1,4 +1,4 @@
-"""The order of rows by several whole numbers, found by sorting one number for each where all fit into it."""
+"""The order of rows by several whole numbers, found by sorting one number for each where all fit into it; and runs."""
 
 from __future__ import annotations
 
@@ -37,3 +37,14 @@ def order_by(*columns: _Numbers) -> _Numbers:
     order = np.argsort(packed)  # in which equal rows may change their order, which is quicker
     in_order = packed[order]
     return np.argsort(packed, kind="stable") if (in_order[1:] == in_order[:-1]).any() else order
+
+
+def are_first(*columns: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """For each row, whether it differs from the row before it in any column; the first row does.
+
+    >>> are_first(np.array([1, 1, 2, 2]), np.array([5, 5, 5, 6])).tolist()
+    [True, False, True, True]
+    """
+    found = np.ones(len(columns[0]), bool)
+    found[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+    return found

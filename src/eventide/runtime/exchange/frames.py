@@ -133,8 +133,7 @@ class WatermarkReport(NamedTuple):
     @property
     def says_something(self) -> bool:
         """Whether anyone has to hear of it."""
-        says = self.watermark is not None or self.idle is not None or self.rest is not None
-        return says or self.spoke or self.ended or self.joined
+        return self != WatermarkReport(self.channel, self.point)
 
 
 def _content_start(channel: int) -> int:

@@ -107,21 +107,28 @@ class StreamPartitioner(Protocol):
         """An empty writer of the task with a slot."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForwardPartitioner:
-    """Elements stay together: at their place on the way to a sink, in the one subtask of windows without keys."""
+class _WithoutKeys:
+    """The part of a partitioner that has neither keys nor functions of the user's, and keeps splits apart."""
 
-    codec: ElementCodec
-    mixes_splits: bool = False
-    max_parallelism: int = 1
+    __slots__ = ()
 
-    def describe(self) -> str:
-        """How elements travel, for ``explain``."""
-        return f"{self.codec.value_type} as {self.codec.describe()}"
+    mixes_splits = False
+    max_parallelism = 1
 
     def user_functions(self) -> list[tuple[str, Any]]:
         """None that are opened."""
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardPartitioner(_WithoutKeys):
+    """Elements stay together: at their place on the way to a sink, in the one subtask of windows without keys."""
+
+    codec: ElementCodec
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.codec.value_type} as {self.codec.describe()}"
 
     def open(self, producer: str, slot: int, subtasks: int) -> _Together:
         """An empty writer of the task with a slot."""
@@ -129,12 +136,10 @@ class ForwardPartitioner:
 
 
 @dataclass(frozen=True, slots=True)
-class AsColumns:
+class AsColumns(_WithoutKeys):
     """Elements leave as columns that are not encoded, for a host that makes rows of them in the same process."""
 
     value_type: TypeInformation
-    mixes_splits: bool = False
-    max_parallelism: int = 1
 
     @property
     def codec(self) -> Codec:
@@ -145,17 +150,13 @@ class AsColumns:
         """How elements travel, for ``explain``."""
         return f"{self.value_type} as rows"
 
-    def user_functions(self) -> list[tuple[str, Any]]:
-        """None."""
-        return []
-
     def open(self, producer: str, slot: int, subtasks: int) -> _AsColumns:
         """An empty writer of the task with a slot."""
         return _AsColumns(self.value_type)
 
 
 @dataclass(frozen=True, slots=True)
-class TimesAndFields:
+class TimesAndFields(_WithoutKeys):
     """Of each element, its timestamp and the fields with these ``names`` leave: what a watermark generator looks at.
 
     ``value_type`` is the type of the elements; it need not be declared where there are no names.
@@ -163,8 +164,6 @@ class TimesAndFields:
 
     value_type: TypeInformation
     names: tuple[str, ...]
-    mixes_splits: bool = False
-    max_parallelism: int = 1
 
     @property
     def codec(self) -> ElementCodec:
@@ -178,34 +177,24 @@ class TimesAndFields:
         """How elements travel, for ``explain``."""
         return f"timestamps{''.join(f', {name}' for name in self.names)} as Arrow columns, for the generator"
 
-    def user_functions(self) -> list[tuple[str, Any]]:
-        """None that are opened."""
-        return []
-
     def open(self, producer: str, slot: int, subtasks: int) -> _TimesAndFields:
         """An empty writer of the task with a slot."""
         return _TimesAndFields(self, slot % subtasks)
 
 
 @dataclass(frozen=True, slots=True)
-class ToAll:
+class ToAll(_WithoutKeys):
     """Every subtask has all elements."""
 
     codec: ElementCodec
-    mixes_splits: bool = False
-    max_parallelism: int = 1
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
         return f"to every subtask, {self.codec.value_type} as {self.codec.describe()}"
 
-    def user_functions(self) -> list[tuple[str, Any]]:
-        """None that are opened."""
-        return []
-
     def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
         """An empty writer of the task with a slot."""
-        return _ToAll(_Together(self.codec, 0), subtasks)
+        return _ToAll(self.codec, subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,41 +240,35 @@ class Dealing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RebalancePartitioner:
+class RebalancePartitioner(Dealing):
     """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """None."""
         return []
 
     def describe(self) -> str:
-        """In turn."""
         return "to one subtask after the other"
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
-        """One after the other."""
         return (number % subtasks for number in range(first, first + len(values)))
 
 
 @dataclass(frozen=True, slots=True)
-class ToFirst:
+class ToFirst(Dealing):
     """All elements go to the first subtask."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """None."""
         return []
 
     def describe(self) -> str:
-        """To one."""
         return "to the first subtask"
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
-        """Always the first."""
         return (0 for _ in values)
 
 
 @dataclass(frozen=True, slots=True)
-class ByPartitioner:
+class ByPartitioner(Dealing):
     """A user function says where a key goes."""
 
     partition: Callable[[Any, int], int]
@@ -293,11 +276,9 @@ class ByPartitioner:
     partitioner: Any
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """The partitioner and the key selector."""
         return [("partitioner", self.partitioner), *selectors(self.select)]
 
     def describe(self) -> str:
-        """By a function."""
         return "as a partitioner says"
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
@@ -310,13 +291,11 @@ class ByPartitioner:
 
 
 @dataclass(frozen=True, slots=True)
-class DealtOut:
+class DealtOut(_WithoutKeys):
     """How elements leave that are dealt out without a key."""
 
     codec: ElementCodec
     dealing: Dealing
-    mixes_splits: bool = False
-    max_parallelism: int = 1
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
@@ -332,11 +311,8 @@ class DealtOut:
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsAlone:
-    """The partitioner of such an edge. Flink: the way of ``ReportedWatermarkEvent``."""
-
-    mixes_splits: bool = False
-    max_parallelism: int = 1
+class ReportsAlone(_WithoutKeys):
+    """No element leaves on this edge. Flink: the way of ``ReportedWatermarkEvent``."""
 
     @property
     def codec(self) -> Codec:
@@ -346,10 +322,6 @@ class ReportsAlone:
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
         return "watermarks alone"
-
-    def user_functions(self) -> list[tuple[str, Any]]:
-        """None."""
-        return []
 
     def open(self, producer: str, slot: int, subtasks: int) -> NoRecordWriter:
         """A writer that stays empty."""
@@ -386,12 +358,10 @@ class _Together:
             yield self._subtask, content
 
 
-class _TimesAndFields:
+class _TimesAndFields(_Together):
     def __init__(self, partitioner: TimesAndFields, subtask: int) -> None:
+        super().__init__(partitioner.codec, subtask)
         self._partitioner = partitioner
-        self._codec = partitioner.codec
-        self._together = _Together(self._codec, subtask)
-        self.size = 0
 
     def add(self, batch: Elements) -> None:
         kind, names = self._codec.value_type, self._partitioner.names
@@ -404,12 +374,7 @@ class _TimesAndFields:
         if not names:
             fields = [pa.nulls(len(batch), pa.bool_())]
         values = pa.StructArray.from_arrays(fields, fields=list(kind.arrow_type()))
-        self._together.add(Elements(columns=Columns(kind, values, timestamps, sequence)))
-        self.size = self._together.size
-
-    def take(self) -> Iterator[tuple[int, bytes]]:
-        self.size = 0
-        return self._together.take()
+        super().add(Elements(columns=Columns(kind, values, timestamps, sequence)))
 
 
 class _AsColumns:
@@ -428,19 +393,13 @@ class _AsColumns:
             yield 0, batch.as_columns(self._value_type)
 
 
-class _ToAll:
-    def __init__(self, together: _Together, subtasks: int) -> None:
-        self._together = together
+class _ToAll(_Together):
+    def __init__(self, codec: ElementCodec, subtasks: int) -> None:
+        super().__init__(codec, 0)
         self._subtasks = subtasks
-        self.size = 0
-
-    def add(self, batch: Elements) -> None:
-        self._together.add(batch)
-        self.size = self._together.size
 
     def take(self) -> Iterator[tuple[int, bytes]]:
-        contents = [content for _, content in self._together.take()]
-        self.size = 0
+        contents = [content for _, content in super().take()]
         for subtask in range(self._subtasks):
             for content in contents:
                 yield subtask, content

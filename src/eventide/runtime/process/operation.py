@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.api.functions import ReduceFunction
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.common.typeinfo.widening import type_of_text
+from eventide.common.typeinfo.widening import has_text
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
@@ -78,7 +78,7 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
         return "batch mode has only the last result of each key, in the order of timestamps"
     if kind.has_exponents:
         return f"columns do not keep how many digits each number of {kind} has"
-    if any(type_of_text(str(one)) != one for one in (kind, key)):
+    if not (has_text(kind) and has_text(key)):
         return f"the name of the type {kind} does not say all of it"
     if isinstance(function, Accumulates | Chooses):
         return None if function.fold(kind) is not None else f"columns do not add up or compare that field of {kind}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from eventide.common.checksum import with_checksum, without_checksum
@@ -29,7 +29,7 @@ class Backend(Protocol):
         """Every name that begins in some way, with its value: for each, much cheaper than a call."""
 
 
-class MemoryBackend:
+class MemoryBackend(Backend):
     """State in a dict: for the twin, for tests, and for harnesses.
 
     >>> backend = MemoryBackend()
@@ -42,23 +42,19 @@ class MemoryBackend:
         self.values = {} if values is None else values
 
     def get(self, name: str) -> bytes | None:
-        """The value under a name, or None."""
         return self.values.get(name)
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value under a name."""
         self.values[name] = value
 
     def delete(self, name: str) -> None:
-        """Forget a name, whether it is there or not."""
         self.values.pop(name, None)
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """Every name that begins in some way, with its value."""
         return ((name, value) for name, value in self.values.items() if name.startswith(prefix))
 
 
-class PartOfState:
+class PartOfState(Backend):
     """A part of the state, whose names all begin alike.
 
     >>> whole = MemoryBackend()
@@ -72,28 +68,19 @@ class PartOfState:
         self._prefix = prefix
 
     def get(self, name: str) -> bytes | None:
-        """The value under a name, or None."""
         return self._whole.get(self._prefix + name)
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value under a name."""
         self._whole.put(self._prefix + name, value)
 
     def delete(self, name: str) -> None:
-        """Forget a name, whether it is there or not."""
         self._whole.delete(self._prefix + name)
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """Every name that begins in some way, with its value."""
-        return without_prefix(self._prefix, self._whole.all_of(self._prefix + prefix))
+        return ((name.removeprefix(self._prefix), value) for name, value in self._whole.all_of(self._prefix + prefix))
 
 
-def without_prefix(prefix: str, values: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Values by names that have all lost their beginning."""
-    return ((name[len(prefix) :], value) for name, value in values)
-
-
-class CheckedBackend:
+class CheckedBackend(Backend):
     """State whose values have checksums: what is not as it was stored is an error, and never another value.
 
     Args:
@@ -123,15 +110,12 @@ class CheckedBackend:
         return None if stored is None else value_of(stored, name, self._where)
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value under a name."""
         self._whole.put(name, with_checksum(value))
 
     def delete(self, name: str) -> None:
-        """Forget a name, whether it is there or not."""
         self._whole.delete(name)
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """Every name that begins in some way, with its value."""
         return ((name, value_of(stored, name, self._where)) for name, stored in self._whole.all_of(prefix))
 
 

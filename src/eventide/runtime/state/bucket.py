@@ -127,15 +127,21 @@ def _of_page(page: Page) -> Bucket:
         objects = map(Pickled, held.to_pylist()) if kind.is_pickled else kind.from_arrow(held)
         for owner, value in zip(owners, objects, strict=True):
             found[name][owner] = value
-    expiring = (live(value) for name in found if name.endswith(SUFFIX) for value in found[name] if value is not None)
-    times = [time_ms for time_ms in map(expiry_of, expiring) if time_ms is not None]
     return Bucket(
         types.key.from_arrow(types.keys_of(rows)),
         rows.column(HASH).to_numpy(),
         {name: column(held, count - held.count(None)) for name, held in found.items()},
         timers=[(of_kind, None) for of_kind in timers],
-        earliest=(*NO_TIMES[:EXPIRY], min(times, default=None)),
+        earliest=(*NO_TIMES[:EXPIRY], expiry_of_page(page)),
     )
+
+
+def expiry_of_page(page: Page) -> int | None:
+    """When the first value of a page expires, in milliseconds; None for never."""
+    columns = zip(page.types.values, page.types.values_of(page.rows), strict=True)
+    expiring = (values.drop_null().to_pylist() for (name, _), values in columns if name.endswith(SUFFIX))
+    times = (expiry_of(loads(stored)) for values in expiring for stored in values)
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
 
 def column(values: list[Any], count: int) -> Column:

@@ -55,7 +55,7 @@ class Stored(NamedTuple):
         entries: how many keys have anything.
         timers: how many timers these have.
         earliest: the earliest time of each kind, in milliseconds.
-        types: those of a page.
+        types: those that a page is stored with.
     """
 
     own_bytes: int = 0
@@ -99,8 +99,8 @@ class BucketStore:
 
     A small index has the number of buckets, a bit for each that has changes beside it, and the earliest time of each
     page of a :class:`Schedule`; buckets without content take no place. ``numbers`` are for the user of the store, and
-    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, which is
-    None where a version wrote the buckets that did not count them; and how many bytes may still be spent on splitting.
+    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, and how
+    many bytes may still be spent on splitting.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str], small: int | None = None) -> None:
@@ -114,9 +114,8 @@ class BucketStore:
         self._entries: int = content["entries"]
         self._bytes: int = content["bytes"]
         self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
-        self._names = list(times)
         self.numbers: list[int] = content.get("numbers", [])
-        self.timers: int | None = 0 if stored is None else content.get("timers")
+        self.timers: int = content.get("timers", 0)
         self._has_changes = _numbers_of(content.get("changes", 0), self.count)
         self._credit: int = content.get("credit", 0)
 
@@ -128,7 +127,7 @@ class BucketStore:
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
         stored = self._backend.get(_name(bucket)) if self._entries else None
-        changes = self._backend.get(_name_of_changes(bucket)) if bucket in self._has_changes else None
+        changes = self._backend.get(_name(bucket) + _CHANGES) if bucket in self._has_changes else None
         return None if stored is None else _content(stored, changes)
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
@@ -198,11 +197,11 @@ class BucketStore:
     def _store(self, number: int, made: Made, known: dict[int, Stored]) -> None:
         before = known.get(number, NOTHING)
         if made.are_changes:
-            self.put_changes(number, made.content or b"")
+            self._has_changes.add(number)
+            self._backend.put(_name(number) + _CHANGES, compressed(made.content or b""))
         elif made.content is not None or before.size:
             self.put(number, made.content)
-        if self.timers is not None:
-            self.timers += made.timers - before.timers
+        self.timers += made.timers - before.timers
         for kind, (old_ms, time_ms) in enumerate(zip(before.earliest, made.earliest, strict=True)):
             is_earlier = old_ms is not None and time_ms is not None and old_ms < time_ms
             if old_ms != time_ms and not (kind == EXPIRY and is_earlier):  # to look there too early saves telling
@@ -232,16 +231,11 @@ class BucketStore:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
         if bucket in self._has_changes:
             self._has_changes.discard(bucket)
-            self._backend.delete(_name_of_changes(bucket))
+            self._backend.delete(_name(bucket) + _CHANGES)
         if content is None:
             self._backend.delete(_name(bucket))
         else:
             self._backend.put(_name(bucket), compressed(content))
-
-    def put_changes(self, bucket: int, changes: bytes) -> None:
-        """Store what follows the content of a bucket, in place of what has followed it."""
-        self._has_changes.add(bucket)
-        self._backend.put(_name_of_changes(bucket), compressed(changes))
 
     def forget(self, contents: Mapping[int, bytes | None]) -> None:
         """Delete all buckets, which have these contents."""
@@ -263,11 +257,11 @@ class BucketStore:
                 self._backend.delete(_INDEX)
                 self._stored = None
             return
-        content = {"count": self.count, "entries": self._entries, "bytes": self._bytes, "numbers": self.numbers}
-        content |= {} if self.timers is None else {"timers": self.timers}
+        content: dict[str, Any] = {"count": self.count, "entries": self._entries, "bytes": self._bytes}
+        content |= {"numbers": self.numbers, "timers": self.timers}
         content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
         content |= {"credit": self._credit} if self._credit else {}
-        times = {name: s.earliest for name, s in zip(self._names, self.schedules, strict=True) if s.earliest}
+        times = {schedule.name: schedule.earliest for schedule in self.schedules if schedule.earliest}
         stored = json.dumps(content | times).encode()
         if stored != self._stored:
             self._backend.put(_INDEX, stored)
@@ -328,7 +322,7 @@ class Schedule:
 
     def __init__(self, backend: Backend, name: str, earliest: Iterable[tuple[int, int]]) -> None:
         self._backend = backend
-        self._name = name
+        self.name = name
         self._earliest = dict(earliest)
         self._pages: dict[int, dict[int, int]] = {}
         self._changed: set[int] = set()
@@ -385,10 +379,10 @@ class Schedule:
         for number in sorted(self._changed):
             page = self._pages[number]
             if page:
-                self._backend.put(f"{self._name}/{number}", _stored(page))
+                self._backend.put(f"{self.name}/{number}", _stored(page))
                 self._earliest[number] = min(page.values())
             else:
-                self._backend.delete(f"{self._name}/{number}")
+                self._backend.delete(f"{self.name}/{number}")
                 self._earliest.pop(number, None)
         self._changed.clear()
         self._pages.clear()
@@ -406,17 +400,13 @@ class Schedule:
     def _page(self, number: int) -> dict[int, int]:
         page = self._pages.get(number)
         if page is None:
-            stored = self._backend.get(f"{self._name}/{number}") if number in self._earliest else None
+            stored = self._backend.get(f"{self.name}/{number}") if number in self._earliest else None
             page = self._pages[number] = {} if stored is None else _read(stored)
         return page
 
 
 def _name(bucket: int) -> str:
     return f"{_PREFIX}{bucket}"
-
-
-def _name_of_changes(bucket: int) -> str:
-    return f"{_PREFIX}{bucket}{_CHANGES}"
 
 
 def _stored(page: dict[int, int]) -> bytes:

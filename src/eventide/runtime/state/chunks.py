@@ -125,21 +125,18 @@ class ChunkStore(StoredChunks, Generic[T]):
     logarithmic number of times. The oldest chunk of a row is its base.
     """
 
-    def __init__(self, backend: Backend, form: ChunkForm[T], name: str = "chunks") -> None:
+    def __init__(self, backend: Backend, form: ChunkForm[T], name: str = CHUNKS) -> None:
         super().__init__(backend, name)
         self._form = form
 
+    @without_collection()
     def chunks(self, row: int) -> list[T]:
         """The chunks of a row, oldest first."""
-        with without_collection():
-            return [self._form.decode(content) for content in self.contents(row)]
+        return [self._form.decode(content) for content in self.contents(row)]
 
+    @without_collection()
     def append(self, row: int, chunk: T) -> None:
         """Store one more chunk; call it once for each row of a micro-batch, or few times."""
-        with without_collection():
-            self._append(row, chunk)
-
-    def _append(self, row: int, chunk: T) -> None:
         entries = self._entries.setdefault(row, [])
         at = len(entries)
         size = self._form.size(chunk)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from eventide.api.state import ListState, MapState, StateTtlConfig
@@ -70,59 +71,58 @@ class TimeToLive:
         return self.ms, form | UNTIL_READ if self.until_read else form, parts
 
 
-class Slot(Protocol):
-    """Where a value that expires is kept: under its name, for the key at hand."""
+class Cell(Protocol):
+    """Where one named state is kept, of the key and namespace that are current when it is used."""
 
     def read(self) -> Any:
         """Return the stored value; None if there is none."""
 
     def write(self, value: Any) -> None:
-        """Keep something."""
+        """Store a value."""
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Forget what is stored."""
+
+    def take(self, namespace: Hashable) -> Any:
+        """Remove and return what is stored under another namespace of the current key."""
 
 
-class ExpiringCell:
-    """The slot of a state with one value that expires."""
+class ExpiringCell(Cell):
+    """The cell of a state with one value that expires."""
 
-    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
-        self._slot = slot
+    def __init__(self, cell: Cell, ttl: TimeToLive) -> None:
+        self._cell = cell
         self._ttl = ttl
 
     def read(self) -> Any:
-        """Return the stored value if it has not expired; None if there is none."""
-        stored, ttl = self._slot.read(), self._ttl
+        stored, ttl = self._cell.read(), self._ttl
         if stored is None:
             return None
         used_ms, value = stored[2]
         if ttl.is_over(used_ms):
-            self._slot.clear()
+            self._cell.clear()
             return value if ttl.shows_expired else None
         if ttl.renews_on_read:
             self.write(value)
         return value
 
     def write(self, value: Any) -> None:
-        """Store a value, used now."""
-        self._slot.write(self._ttl.stored(ONE, (self._ttl.clock(), value)))
+        self._cell.write(self._ttl.stored(ONE, (self._ttl.clock(), value)))
 
     def clear(self) -> None:
-        """Forget what is stored."""
-        self._slot.clear()
+        self._cell.clear()
 
     def take(self, namespace: Hashable) -> Any:
-        """Remove and return what is stored."""
         value = self.read()
         self.clear()
         return value
 
 
 class ExpiringList(ListState[Any]):
-    """A list whose elements expire one by one."""
+    """A list whose elements expire one by one; those that are written count as used then."""
 
-    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
-        self._slot = slot
+    def __init__(self, cell: Cell, ttl: TimeToLive) -> None:
+        self._cell = cell
         self._ttl = ttl
 
     def get(self) -> Iterator[Any]:
@@ -131,7 +131,7 @@ class ExpiringList(ListState[Any]):
         A read forgets the expired elements, but for one case in which Flink's lists go on showing them: they may be
         seen, elements that have not expired are among them, and those are not renewed.
         """
-        stored, ttl = self._slot.read(), self._ttl
+        stored, ttl = self._cell.read(), self._ttl
         parts = [] if stored is None else stored[2]
         living = [part for part in parts if not ttl.is_over(part[0])]
         if living and ttl.renews_on_read:
@@ -140,53 +140,43 @@ class ExpiringList(ListState[Any]):
             self._keep(living)
         return iter([value for _, value in (parts if ttl.shows_expired else living)])
 
-    def __iter__(self) -> Iterator[Any]:
-        return self.get()
-
     def add(self, value: Any) -> None:
-        """Append one element."""
         self.add_all([value])
 
     def add_all(self, values: Iterable[Any]) -> None:
-        """Append several elements, used now."""
-        stored, now = self._slot.read(), self._ttl.clock()
+        stored, now = self._cell.read(), self._ttl.clock()
         self._keep([*([] if stored is None else stored[2]), *((now, own(value)) for value in values)])
 
     def update(self, values: Iterable[Any]) -> None:
-        """Replace the list."""
-        stored = self._slot.read()
+        stored = self._cell.read()
         held = () if stored is None else (value for _, value in stored[2])
         self._keep([(self._ttl.clock(), value) for value in own_beside(values, held)])
 
     def clear(self) -> None:
-        """Forget all elements."""
-        self._slot.clear()
+        self._cell.clear()
 
     def _keep(self, parts: list[tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write(self._ttl.stored(LIST, parts))
+            self._cell.write(self._ttl.stored(LIST, parts))
         else:
-            self._slot.clear()
+            self._cell.clear()
 
 
 class ExpiringMap(MapState[Any, Any]):
-    """A map whose entries expire one by one."""
+    """A map whose entries expire one by one; those that are written count as used then."""
 
-    def __init__(self, slot: Slot, ttl: TimeToLive) -> None:
-        self._slot = slot
+    def __init__(self, cell: Cell, ttl: TimeToLive) -> None:
+        self._cell = cell
         self._ttl = ttl
 
     def get(self, key: Any) -> Any:
-        """The value of a key, if it has not expired."""
         part = self._read(key)
         return None if part is None else part[1]
 
     def put(self, key: Any, value: Any) -> None:
-        """Set the value of a key, used now."""
         self.put_all({key: value})
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        """Set the values of several keys, used now."""
         parts, now = self._parts(), self._ttl.clock()
         for key, value in dict_value.items():
             _, held = parts.get(key, (now, None))
@@ -194,7 +184,6 @@ class ExpiringMap(MapState[Any, Any]):
         self._keep(parts)
 
     def remove(self, key: Any) -> None:
-        """Delete a key."""
         parts = self._parts()
         parts.pop(key, None)
         self._keep(parts)
@@ -204,7 +193,6 @@ class ExpiringMap(MapState[Any, Any]):
         return self._read(key) is not None
 
     def items(self) -> list[tuple[Any, Any]]:
-        """All keys with their values that have not expired."""
         parts, ttl = self._parts(), self._ttl
         living = {key: part for key, part in parts.items() if not ttl.is_over(part[0])}
         if ttl.renews_on_read:
@@ -214,11 +202,9 @@ class ExpiringMap(MapState[Any, Any]):
         return [(key, value) for key, (_, value) in (parts if ttl.shows_expired else living).items()]
 
     def keys(self) -> list[Any]:
-        """All keys."""
         return [key for key, _ in self.items()]
 
     def values(self) -> list[Any]:
-        """All values."""
         return [value for _, value in self.items()]
 
     def is_empty(self) -> bool:
@@ -226,8 +212,7 @@ class ExpiringMap(MapState[Any, Any]):
         return not self._parts()
 
     def clear(self) -> None:
-        """Forget all keys."""
-        self._slot.clear()
+        self._cell.clear()
 
     def _read(self, key: Any) -> tuple[int, Any] | None:
         """The stored value of a key, if it may be seen; it is renewed, or removed if it has expired."""
@@ -240,36 +225,37 @@ class ExpiringMap(MapState[Any, Any]):
             return part if ttl.shows_expired else None
         if ttl.renews_on_read:
             parts[key] = (ttl.clock(), part[1])
+            self._keep(parts)
         return part
 
     def _parts(self) -> dict[Any, tuple[int, Any]]:
-        stored = self._slot.read()
+        stored = self._cell.read()
         return {} if stored is None else stored[2]
 
     def _keep(self, parts: dict[Any, tuple[int, Any]]) -> None:
         if parts:
-            self._slot.write(self._ttl.stored(MAP, parts))
+            self._cell.write(self._ttl.stored(MAP, parts))
         else:
-            self._slot.clear()
+            self._cell.clear()
 
 
 def with_times(plain: Any, ttl: TimeToLive, form: int) -> Stored:
     """Turn the values of a state without a time to live into those of one with it: used now."""
     now = ttl.clock()
-    if form == LIST:
-        return ttl.stored(form, [(now, value) for value in plain])
-    if form == MAP:
-        return ttl.stored(form, {key: (now, value) for key, value in plain.items()})
-    return ttl.stored(form, (now, plain))
+    return ttl.stored(form, _each(form, plain, lambda value: (now, value)))
 
 
 def without_times(stored: Stored) -> Any:
     """The inverse of :func:`with_times`, for a state that no longer has a time to live."""
     _, form, kept = stored
-    form &= ~UNTIL_READ
+    return _each(form & ~UNTIL_READ, kept, itemgetter(1))
+
+
+def _each(form: int, parts: Any, change: Callable[[Any], Any]) -> Any:
+    """State of a form with each of its parts changed."""
     if form == LIST:
-        return [value for _, value in kept]
-    return {key: value for key, (_, value) in kept.items()} if form == MAP else kept[1]
+        return [change(part) for part in parts]
+    return {key: change(part) for key, part in parts.items()} if form == MAP else change(parts)
 
 
 def expiry_of(stored: Stored) -> int | None:

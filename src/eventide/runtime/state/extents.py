@@ -20,6 +20,7 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.runs import (
     Numbers,
@@ -139,10 +140,7 @@ class RowStore:
         self._scheduled: list[Records] = []
         self._deleted: list[Hashes] = []
 
-    def __bool__(self) -> bool:
-        """Whether there are any rows."""
-        return bool(self._extents)
-
+    @without_collection()
     def read(self, hashes: Hashes) -> list[Found]:
         """The rows of some hashes, which are sorted, and were not read yet."""
         is_there, records = self._index.find(hashes)
@@ -150,8 +148,7 @@ class RowStore:
         records = tuple(column[lives] for column in records)
         self._known.append(records)
         self._asked = np.sort(np.concatenate([self._asked, hashes]))
-        with without_collection():
-            return self._rows_at(records[1], np.flatnonzero(is_there))
+        return self._rows_at(records[1], np.flatnonzero(is_there))
 
     def others(self) -> Hashes:
         """The hashes that have rows and were not read yet."""
@@ -189,12 +186,12 @@ class RowStore:
         if len(hashes):
             self._deleted.append(hashes)
 
+    @without_collection()
     def flush(self) -> None:
         """Store what was written; call it once at the end of a micro-batch."""
-        with without_collection():
-            if self._written or self._deleted or self._scheduled:
-                self._store()
-            self._put_due_again()
+        if self._written or self._deleted or self._scheduled:
+            self._store()
+        self._put_due_again()
         self._begin()
         for runs in (self._index, *self._times):
             runs.clear()
@@ -326,7 +323,7 @@ class RowStore:
         """The rows of an extent that are not garbage, and when they are due."""
         rows = pa.Table.from_batches([self._page(number, page) for page in range(self._extents[number].pages)])
         hashes = _hashes_of(rows)
-        is_first = np.append(True, hashes[1:] != hashes[:-1])
+        is_first = are_first(hashes)
         first, of_row = np.flatnonzero(is_first), np.cumsum(is_first) - 1
         is_there, (_, at, *due) = self._index.find(hashes[first])
         lives = np.zeros(len(first), bool)
@@ -369,8 +366,7 @@ class RowStore:
         is_there, (_, at, *due) = self._index.find(asked)
         current = np.full(len(asked), NEVER)
         current[is_there] = np.where(at == _GONE, NEVER, due[kind])
-        stays = current[of_pair] == times
-        stays[1:] &= (times[1:] != times[:-1]) | (hashes[1:] != hashes[:-1])
+        stays = (current[of_pair] == times) & are_first(times, hashes)
         return times[stays], hashes[stays]
 
     def _rows_at(self, at: Numbers, places: Numbers) -> list[Found]:
@@ -463,7 +459,7 @@ def distinct(hashes: Hashes) -> Hashes:
 
 def firsts(hashes: Hashes) -> Numbers:
     """Where each hash stands first among some that are in order."""
-    return np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1])[: len(hashes)])
+    return np.flatnonzero(are_first(hashes))
 
 
 def are_in(hashes: Hashes, others: Hashes) -> _Flags:
@@ -476,7 +472,7 @@ def are_in(hashes: Hashes, others: Hashes) -> _Flags:
 
 def _spans(values: Numbers) -> Iterator[tuple[int, int]]:
     """Where each run of equal values begins and ends."""
-    return pairwise([0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)] if len(values) else [])
+    return pairwise([*firsts(values).tolist(), len(values)])
 
 
 def _with_twins(rows: Numbers, hashes: Hashes) -> tuple[Numbers, Numbers]:

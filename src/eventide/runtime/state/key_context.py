@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from eventide.api.functions import AggregateFunction, Function, KeyedStateStore, ReduceFunction
 from eventide.api.state import (
@@ -16,6 +16,7 @@ from eventide.api.state import (
     MapStateDescriptor,
     ReducingState,
     ReducingStateDescriptor,
+    State,
     StateDescriptor,
     StateTtlConfig,
     ValueState,
@@ -31,10 +32,10 @@ from eventide.runtime.state.expiring import (
     MAP,
     ONE,
     SUFFIX,
+    Cell,
     ExpiringCell,
     ExpiringList,
     ExpiringMap,
-    Slot,
     TimeToLive,
     with_times,
     without_times,
@@ -45,14 +46,17 @@ FUNCTION_STATE = "global:"
 """The beginning of the names of functions' state: windows have others beside it."""
 
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
-Cells: TypeAlias = "Callable[[str], Cell]"
+Cells: TypeAlias = Callable[[str], Cell]
 """Makes the cell of a name."""
 Declares: TypeAlias = Callable[[str, TypeInformation], None]
 """Is told the type of each name."""
-Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Slot, TimeToLive]]
-"""Makes the slot of a name for a state of some form that expires."""
+Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Cell, TimeToLive]]
+"""Makes the cell of a name for a state of some form that expires."""
 
 _Kind = TypeVar("_Kind", bound=StateDescriptor[Any])
+_State = TypeVar("_State", bound=State)
+
+_EXPIRING: dict[int, Callable[[Cell, TimeToLive], State]] = {LIST: ExpiringList, MAP: ExpiringMap}
 
 
 class KeyContext:
@@ -120,23 +124,7 @@ def is_rich(function: Any) -> bool:
     return isinstance(function, Function) and type(function).open is not Function.open
 
 
-class Cell(Protocol):
-    """The slot of one named state under the key and namespace that are current when it is used."""
-
-    def read(self) -> Any:
-        """Return the stored value; None if there is none."""
-
-    def write(self, value: Any) -> None:
-        """Store a value."""
-
-    def clear(self) -> None:
-        """Forget what is stored."""
-
-    def take(self, namespace: Hashable) -> Any:
-        """Remove and return what is stored under another namespace of the current key."""
-
-
-class ScopedCell:
+class ScopedCell(Cell):
     """A cell of keyed state whose key and namespace a function tells."""
 
     def __init__(self, keyed: KeyedState, name: str, scope: Scope) -> None:
@@ -145,19 +133,15 @@ class ScopedCell:
         self._scope = scope
 
     def read(self) -> Any:
-        """Return the stored value; None if there is none."""
         return self._keyed.read(*self._scope(), self._name)
 
     def write(self, value: Any) -> None:
-        """Store a value."""
         self._keyed.write(*self._scope(), self._name, value)
 
     def clear(self) -> None:
-        """Forget what is stored."""
         self._keyed.take(*self._scope(), self._name)
 
     def take(self, namespace: Hashable) -> Any:
-        """Remove and return what is stored under another namespace of the current key."""
         key, _ = self._scope()
         return self._keyed.take(key, namespace, self._name)
 
@@ -175,76 +159,49 @@ class StateHandles(KeyedStateStore):
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
 
-    def _once(self, descriptor: StateDescriptor, build: Callable[[], Any]) -> Any:
+    def _once(self, descriptor: StateDescriptor, make: Callable[[Cell], _State], form: int = ONE) -> _State:
         kind = self._kinds.setdefault(descriptor.name, type(descriptor))
         if kind is not type(descriptor):
             raise ProgramError(
                 f"the state {descriptor.name!r} was used with a {kind.__name__} before, and now with a "
                 f"{type(descriptor).__name__}; give each state a name of its own"
             )
-        handle = self._handles.get(descriptor.name)
-        if handle is None:
+        if descriptor.name not in self._handles:
             self._declares(descriptor.name, descriptor.type_info)
-            handle = self._handles[descriptor.name] = build()
+            self._handles[descriptor.name] = self._made(descriptor, make, form)
+        handle: _State = self._handles[descriptor.name]
         return handle
 
-    def _cell(self, descriptor: StateDescriptor) -> Cell:
-        expiring = self._expiring(descriptor, ONE)
-        return self._cells(descriptor.name) if expiring is None else ExpiringCell(*expiring)
-
-    def _expiring(self, descriptor: StateDescriptor, form: int) -> tuple[Slot, TimeToLive] | None:
-        """Where a state that expires is, and how; None for any other."""
+    def _made(self, descriptor: StateDescriptor, make: Callable[[Cell], Any], form: int) -> Any:
+        """The state of a descriptor on its cell; in a list or a map that expires, each part does so by itself."""
         if descriptor.ttl_config is None:
-            return None
+            return make(self._cells(descriptor.name))
         if self._slots is None:
             raise ProgramError(
                 f"the state {descriptor.name!r} of a window or trigger goes with its window, and has no time to live "
                 "of its own; the state of a key has: get it from the runtime context, or from global_state()"
             )
-        return self._slots(descriptor.name, descriptor.ttl_config, form)
+        expiring = self._slots(descriptor.name, descriptor.ttl_config, form)
+        return make(ExpiringCell(*expiring)) if form == ONE else _EXPIRING[form](*expiring)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        """One value."""
-        state: ValueState[Any] = self._once(state_descriptor, lambda: _Value(self._cell(state_descriptor)))
-        return state
+        return self._once(state_descriptor, _Value)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """A list."""
-
-        def build() -> ListState[Any]:
-            expiring = self._expiring(state_descriptor, LIST)
-            return _List(self._cells(state_descriptor.name)) if expiring is None else ExpiringList(*expiring)
-
-        state: ListState[Any] = self._once(state_descriptor, build)
-        return state
+        return self._once(state_descriptor, _List, LIST)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        """A map."""
-
-        def build() -> MapState[Any, Any]:
-            expiring = self._expiring(state_descriptor, MAP)
-            return _Map(self._cells(state_descriptor.name)) if expiring is None else ExpiringMap(*expiring)
-
-        state: MapState[Any, Any] = self._once(state_descriptor, build)
-        return state
+        return self._once(state_descriptor, _Map, MAP)
 
     def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[Any]]) -> ReducingState[Any]:
-        """One value, reduced from all that was added."""
         function = _of_kind(ReducingStateDescriptor, state_descriptor).get_reduce_function()
-        state: ReducingState[Any] = self._once(
-            state_descriptor, lambda: _Reducing(self._cell(state_descriptor), function)
-        )
-        return state
+        return self._once(state_descriptor, lambda cell: _Reducing(cell, function))
 
     def get_aggregating_state(
         self, state_descriptor: StateDescriptor[AggregatingState[Any, Any]]
     ) -> AggregatingState[Any, Any]:
-        """One result, aggregated from all that was added."""
         function = _of_kind(AggregatingStateDescriptor, state_descriptor).get_agg_function()
-        state: AggregatingState[Any, Any] = self._once(
-            state_descriptor, lambda: _Aggregating(self._cell(state_descriptor), function)
-        )
-        return state
+        return self._once(state_descriptor, lambda cell: _Aggregating(cell, function))
 
     def merge(self, descriptor: StateDescriptor, namespaces: Iterable[Hashable]) -> None:
         """Merge the values under other namespaces of the current key into the current one."""
@@ -272,7 +229,7 @@ def handles_under(keyed: KeyedState, prefix: str, scope: Scope) -> StateHandles:
 
 
 class _CellOfKey:
-    """The slot of one named state of the key at hand.
+    """The cell of one named state of the key at hand.
 
     ``other`` is where an earlier program kept it, with a time to live where it has none now, or the other way round;
     ``converted`` makes what is kept there what is kept here.
@@ -371,9 +328,6 @@ class _List(_Merging, ListState[Any]):
     def get(self) -> Iterator[Any]:
         return iter(list(self._cell.read() or ()))
 
-    def __iter__(self) -> Iterator[Any]:
-        return self.get()
-
     def add(self, value: Any) -> None:
         self.add_all([value])
 
@@ -434,21 +388,6 @@ class _Map(_Handle, MapState[Any, Any]):
 
     def is_empty(self) -> bool:
         return not self._entries()
-
-    def __getitem__(self, key: Any) -> Any:
-        return self.get(key)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: Any) -> None:
-        self.remove(key)
-
-    def __contains__(self, key: Any) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
 
 
 class _Reducing(_Merging, ReducingState[Any]):

@@ -34,7 +34,7 @@ from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.pages import is_page
-from eventide.runtime.state.timers import NO_PLACE, Numbers, joined, timers_of_kinds
+from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
 
 BUCKET_BYTES = 8_192
 """The size of a bucket of objects of which many keys are touched."""
@@ -61,6 +61,8 @@ class KeyedState(KeyedRows[GrowingObjects]):
         values: what has no namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
+    _timers: Sequence[Timers]
+
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
     ) -> None:
@@ -68,10 +70,10 @@ class KeyedState(KeyedRows[GrowingObjects]):
         self.keys: list[Any] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8))
-        timers = timers_of_kinds(self, self._store.numbers or [0, 0], in_batch=in_batch)
-        self.event_timers, self.processing_timers = timers
-        self._timers = timers
+        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8), in_batch=in_batch)
+        kind_of_timers = BatchTimers if in_batch else Timers
+        timers = [kind_of_timers(self, kind, number) for kind, number in enumerate(self._store.numbers or [0, 0])]
+        self._timers = self.event_timers, self.processing_timers = timers
 
     def _forget(self) -> None:
         super()._forget()
@@ -156,8 +158,10 @@ class KeyedState(KeyedRows[GrowingObjects]):
         number = int(addresses(hashes, self._store.count)[0])
         if number not in self._opened:
             self._opened.add(number)
+            first = 0 if number in self._stored else len(self)
             self._have([number])
-            self.bring_up(np.flatnonzero(addresses(self._hashes.array, self._store.count) == number))
+            numbers = addresses(self._hashes.array[first:], self._store.count)
+            self.bring_up(first + np.flatnonzero(numbers == number))
         if key not in self.index:
             self._open([key], hashes)
 
@@ -169,19 +173,17 @@ class KeyedState(KeyedRows[GrowingObjects]):
             with without_collection():
                 self._open(new, hashes_of(new))
 
+    @without_collection()
     def open_everything(self) -> None:
         """Touch every key."""
-        with without_collection():
-            self._have(range(self._store.count))
-            self.bring_up(np.arange(len(self)))
+        super().open_everything()
+        self.bring_up(np.arange(len(self)))
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
         if has_changed:
             self._has_changed.array[places] = True
-        is_new = np.zeros(len(self), bool)
-        is_new[places] = True
-        new = np.flatnonzero(is_new & ~self._is_touched.array)
+        new = np.unique(places[~self._is_touched.array[places]])
         if not len(new):
             return
         self._is_touched.array[new] = True
@@ -194,6 +196,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
             mine = self._spaces[name] if kind == "spaces" else self.values[name]
             mine.update(zip(owners, held if kind == "plain" else map(Pickled, held), strict=True))
 
+    @without_collection()
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
 
@@ -203,13 +206,12 @@ class KeyedState(KeyedRows[GrowingObjects]):
         schedule = self._store.schedules[EXPIRY]
         if not used and not schedule.earliest:
             return
-        with without_collection():
-            if due := schedule.due(clock_ms):
-                self._looked_through.update(due)
-                self._have(due)
-                numbers = addresses(self._hashes.array, self._store.count)
-                self.bring_up(np.flatnonzero(np.isin(numbers, due)))
-            self.forget_expired(clock_ms)
+        if due := schedule.due(clock_ms):
+            self._looked_through.update(due)
+            self._have(due)
+            numbers = addresses(self._hashes.array, self._store.count)
+            self.bring_up(np.flatnonzero(np.isin(numbers, due)))
+        self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
         """Forget what has expired of the keys that are at hand."""
@@ -223,14 +225,14 @@ class KeyedState(KeyedRows[GrowingObjects]):
                 elif living is not stored:
                     values[key] = living
 
+    @without_collection()
     def flush(self) -> None:
-        """Write back what has changed; call it once at the end of a micro-batch."""
-        with without_collection():
-            self._note_changes()
-            self._flush()
-        for timers in (self.event_timers, self.processing_timers):
+        self._note_changes()
+        super().flush()
+        for timers in self._timers:
             timers.clear()
 
+    @without_collection()
     def adopt(self, bucket: Bucket, last_number: int) -> None:
         """Take over the keys of another state, with their values and timers, beside the keys that are there.
 
@@ -239,19 +241,18 @@ class KeyedState(KeyedRows[GrowingObjects]):
             last_number: the highest number of their timers: timers that are set from now on come after them.
         """
         keys = bucket.keys
-        with without_collection():
-            self._open(keys, bucket.hashes)
-            for name, (owners, are_pickled, values) in bucket.values.items():
-                self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
-            for name, (owners, _, values) in bucket.spaces.items():
-                mine = self._spaces[name]
-                for key, value in owned(keys, owners, map(Pickled, values)):
-                    mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
-            places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
-            self._has_changed.array[places] = True
-            for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
-                timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
-                timers.number = max(timers.number, last_number)
+        self._open(keys, bucket.hashes)
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            self.values[name].update(owned(keys, owners, map(Pickled, values) if are_pickled else values))
+        for name, (owners, _, values) in bucket.spaces.items():
+            mine = self._spaces[name]
+            for key, value in owned(keys, owners, map(Pickled, values)):
+                mine[key] = value if key not in mine else unpickled(mine, key) | live(value)
+        places = np.fromiter(map(self.index.__getitem__, keys), np.int64, len(keys))
+        self._has_changed.array[places] = True
+        for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
+            timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
+            timers.number = max(timers.number, last_number)
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """Every key and namespace that holds values: for harnesses."""
@@ -331,7 +332,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
     def _note_changes(self) -> None:
         """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
         has_changed = self._has_changed.array
-        for timers in (self.event_timers, self.processing_timers):
+        for timers in self._timers:
             has_changed[list(map(self.index.__getitem__, timers.changed))] = True
         keys, places = [*self.index], np.fromiter(self.index.values(), np.int64, len(self.index))
         for by_name, kinds in zip((self.values, self._spaces), _KINDS, strict=True):

@@ -9,20 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
-from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
-from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
-from eventide.runtime.state.pages import HASH, PageTypes, encode_page
+from eventide.runtime.state.pages import HASH, PageTypes, encode_page, key_types
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers
 
@@ -62,18 +60,14 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
     ) -> None:
         self._key = key
         self._is_exact = is_exact
-        self._in_batch = in_batch
         self._reader = PageReader(key, is_exact=is_exact)
-        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16)
+        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16, in_batch=in_batch)
 
     def _forget(self) -> None:
         super()._forget()
-        self._keys = [GrowingColumn(kind.arrow_type()) for kind in _parts(self._key)]
+        self._keys = [GrowingColumn(kind.arrow_type()) for kind in key_types(self._key)]
         numbers = self._store.numbers or [0] * KINDS_OF_TIME
         self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
-        if self._in_batch:
-            for of_kind in self.timers:
-                of_kind.all_kinds = self.timers
 
     def declare(self, name: str, kind: TypeInformation) -> None:
         """Say the type of what is stored under a name, when nothing is at hand.
@@ -86,7 +80,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
             objects.declare(name, kind)
             objects.flush()
-            self._declared = DeclaredTypes(self._backend)
             self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
             self._forget()
 
@@ -147,10 +140,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """Take note that what the keys at some places have may have changed."""
         self._has_changed.array[places] = True
 
-    def open_everything(self) -> None:
-        """Have every key at hand."""
-        self._have(range(self._store.count))
-
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
         due = self._store.schedules[EXPIRY].due(clock_ms)
@@ -158,13 +147,10 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         self._have(due)
         for name, values in self._expiring():
             owners = values.owners()
-            living = [unexpired(stored, clock_ms) for stored in ANYTHING.from_arrow(values.at(owners))]
-            self._set(name, owners, ANYTHING.to_arrow(living), ANYTHING)
-
-    def flush(self) -> None:
-        """Write back what has changed; call it once at the end of a micro-batch."""
-        with without_collection():
-            self._flush()
+            before = ANYTHING.from_arrow(values.at(owners))
+            now = [unexpired(stored, clock_ms) for stored in before]
+            rows = [row for row, (one, other) in enumerate(zip(before, now, strict=True)) if one is not other]
+            self._set(name, owners[rows], ANYTHING.to_arrow([now[row] for row in rows]), ANYTHING)
 
     def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
@@ -228,7 +214,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
         types = PageTypes(self._key, tuple(values))
         for known in self._stored.values():
-            if known.types is not None and {*known.types.values} == {*values}:
+            if known.types is not None and known.types.key == self._key and {*known.types.values} == {*values}:
                 types = known.types  # in which the order of names may be another
                 break
         first = last = 0
@@ -244,10 +230,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
 
     def _expiries(self, values: Values[GrowingColumn], owners: Numbers) -> Iterable[int | None]:
         return expiries_of(values.at(owners))
-
-
-def _parts(kind: TypeInformation) -> Sequence[TypeInformation]:
-    return kind.types if isinstance(kind, CompositeTypeInfo) else [kind]
 
 
 def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> Flags:

@@ -10,12 +10,14 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
+from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.keys import groups_of_hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Times
+from eventide.runtime.state.bucket import EXPIRY, TIMES, Times
 from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
@@ -48,8 +50,6 @@ _LARGEST_PART = 8
 _LEAST = 2_048
 """A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
 
-NEVER = np.iinfo(np.int64).max
-
 
 class Part(NamedTuple):
     """A bucket as it was read, or its changes.
@@ -61,7 +61,7 @@ class Part(NamedTuple):
         timers: those of its keys.
         size: how many bytes it has.
         expiry: when the first of its values expires, in milliseconds, or a time before that; None for never.
-        types: those of a page.
+        types: those that a page is stored with.
         is_own: whether it has the form in which it is written, so that changes can lie beside it.
     """
 
@@ -104,9 +104,16 @@ class KeyedRows(ABC, Generic[_Column]):
 
     A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
     it, until all that was written so would have been enough to write the bucket.
+
+    Attributes:
+        is_quiesced: whether timers have begun to fire in batch execution: from then on, none is set.
     """
 
-    def __init__(self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int) -> None:
+    def __init__(
+        self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int, *, in_batch: bool
+    ) -> None:
+        self.is_quiesced = False
+        self._in_batch = in_batch
         self._backend = backend
         self._max_parallelism = max_parallelism
         self._declared = DeclaredTypes(backend)
@@ -154,13 +161,15 @@ class KeyedRows(ABC, Generic[_Column]):
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""
-        groups: Numbers = ((self._hashes.array[places] >> np.uint64(32)) % np.uint64(self._max_parallelism)).astype(
-            np.int64
-        )
-        return groups
+        return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
+
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+        self._have(range(self._store.count))
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        self.is_quiesced = self._in_batch
         self._have(self._store.schedules[kind].due(until_ms))
 
     def next_of_others(self, kind: int) -> int | None:
@@ -168,14 +177,13 @@ class KeyedRows(ABC, Generic[_Column]):
         return self._store.schedules[kind].next_but(self._stored)
 
     def held(self) -> dict[str, int]:
-        """How many keys and timers there are, as far as that is known without reading; asked after a flush."""
-        timers = self._store.timers
-        return {KEYS: self._store.entries} | ({} if timers is None else {TIMERS: timers})
+        """How many keys and timers there are; asked after a flush."""
+        return {KEYS: self._store.entries, TIMERS: self._store.timers}
 
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
         store = self._store
-        wanted = np.flatnonzero(np.bincount(addresses(hashes, store.count))).tolist()
+        wanted = np.unique(addresses(hashes, store.count)).tolist()
         are_most = 2 * len(wanted) > store.count > 2 * store.fitting  # and would better be fewer
         self._have(range(store.count) if are_most else wanted)
         return self._index.find(hashes)
@@ -215,11 +223,8 @@ class KeyedRows(ABC, Generic[_Column]):
             first = len(self)
             own = self._take_in([parts[0] for parts in read if parts])
             changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
-            is_beside = self._is_beside.array
-            taken = (
-                [(parts, np.where(is_beside[places], NO_PLACE, places)) for parts, places in own] if changes else own
-            )
-            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes]))
+            taken = [(parts, np.where(self._is_beside.array[places], NO_PLACE, places)) for parts, places in own]
+            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes], first))
 
     def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
         """Have the keys of buckets at hand; or of their changes, in place of what they replace.
@@ -246,8 +251,12 @@ class KeyedRows(ABC, Generic[_Column]):
             found.append((some, places))
         return found
 
-    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]]) -> list[list[Rows]]:
-        """Have the timers of some parts at hand, of each kind, given the places that their keys have now."""
+    def _take_in_timers(self, taken: Sequence[tuple[list[Part], Numbers]], first: int) -> list[list[Rows]]:
+        """Have the timers of some parts at hand, given the places that their keys have now, all from the first on.
+
+        Returns:
+            The timers of each kind, whose keys are counted from there.
+        """
         found: list[list[Rows]] = [[] for _ in self._timers]
         for parts, places in taken:
             firsts = np.array([0, *accumulate(part.length for part in parts[:-1])])
@@ -255,46 +264,43 @@ class KeyedRows(ABC, Generic[_Column]):
                 groups = zip(*(part.timers[kind] for part in parts), strict=True)
                 columns = [joined(group, firsts, places) for group in groups]
                 timers.take_in(*columns)
-                found[kind] += [rows_of_columns(group) for group in columns if group is not None]
+                for owners, times, numbers in map(rows_of_columns, filter(None, columns)):
+                    found[kind].append((owners - first, times, numbers))
         return found
 
     def _note_stored(
         self, new: Sequence[int], read: Sequence[Sequence[Part]], first: int, timers: Sequence[Sequence[Rows]]
     ) -> None:
-        """Take note of how buckets are stored whose keys are at hand from one place on, with these timers."""
-        count, slots = len(new), np.zeros(len(self), np.int64)
-        slots[first:] = np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
-        is_living = self._have_anything(timers) | ~self._is_beside.array
-        entries = np.bincount(slots[first:][is_living[first:]], minlength=count)
+        """Take note of how buckets are stored. Their keys are those from a place on; their timers count from it."""
+        count, slots = len(new), np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
+        is_living = self._have_anything(timers, first) | ~self._is_beside.array[first:]
+        entries = np.bincount(slots[is_living], minlength=count)
         counts = np.zeros(count, np.int64)
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners], minlength=count)
-        earliest = _earliest(timers, slots, count)
-        event_times, clock_times = earliest.tolist()
-        facts = zip(new, read, entries.tolist(), counts.tolist(), event_times, clock_times, strict=True)
-        for number, parts, of_bucket, of_timers, event_ms, clock_ms in facts:
+        facts = zip(new, read, entries.tolist(), counts.tolist(), *_earliest(timers, slots, count), strict=True)
+        for number, parts, of_bucket, of_timers, *due in facts:
             if not parts:
                 self._stored[number] = NOTHING
                 continue
-            own, size, expiry = parts[0], parts[0].size, parts[0].expiry
-            for part in parts[1:]:
-                size += part.size
-                expiry = part.expiry if expiry is None else min(expiry, expiry if part.expiry is None else part.expiry)
+            own, size = parts[0], sum(part.size for part in parts)
+            expiry = min((part.expiry for part in parts if part.expiry is not None), default=None)
             own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
-            due = _times(event_ms, clock_ms, expiry)
-            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, due, own.types)
+            times = (*due, expiry)
+            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, times, own.types)
 
-    def _have_anything(self, timers: Sequence[Sequence[Rows]]) -> Flags:
-        """Which of the keys at hand have a value, or one of some timers."""
-        found = np.zeros(len(self), bool)
+    def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
+        """Which of the keys from a place on have a value, or one of some timers, which count from there."""
+        found = np.zeros(len(self) - first, bool)
         for values in self._values.values():
-            found |= values.where.array != NO_PLACE
+            found |= values.where.array[first:] != NO_PLACE
         for owners, _, _ in chain.from_iterable(timers):
             found[owners] = True
         return found
 
-    def _flush(self) -> None:
-        """Write back what has changed."""
+    @without_collection()
+    def flush(self) -> None:
+        """Write back what has changed; call it once at the end of a micro-batch."""
         if self._looked_through:  # written as a whole, so that they say when something expires
             numbers = addresses(self._hashes.array, self._store.count)
             self._has_changed.array[np.isin(numbers, [*self._looked_through])] = True
@@ -323,7 +329,7 @@ class KeyedRows(ABC, Generic[_Column]):
         is_change = self._has_changed.array | self._is_beside.array
         are_beside = np.zeros(count + 1, bool)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
-            own, own_bytes = np.array([self._stored[number][:2][::-1] for number in buckets]).T
+            own_bytes, own = np.array([self._stored[number][:2] for number in buckets]).T
             changed, together = (
                 np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
             )
@@ -342,9 +348,8 @@ class KeyedRows(ABC, Generic[_Column]):
         counts[:count] = sum(of_bucket for _, of_bucket in chain.from_iterable(of_buckets))
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
-        earliest = _earliest(timers, slots, count + 1)
         expiries = self._expiries_of(buckets, slots, places, are_beside)
-        times_of = [_times(*of_bucket) for of_bucket in zip(*earliest[:, :count].tolist(), expiries, strict=True)]
+        times_of: list[Times] = list(zip(*_earliest(timers, slots, count + 1), expiries, strict=False))
         flags = are_beside[:count].tolist()
         contents = self._contents(rows, bounds, zip(buckets, flags, columns, times_of, strict=True))
         facts = zip(
@@ -380,15 +385,13 @@ class KeyedRows(ABC, Generic[_Column]):
         return found
 
 
-def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> Numbers:
-    """The earliest time of each kind in each of ``count`` buckets, given the bucket of each key."""
-    found = np.full((KINDS_OF_TIME, count), NEVER)
-    for kind, of_kind in enumerate(timers):
+def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> list[list[int | None]]:
+    """The earliest time of each kind in each of ``count`` buckets, given the bucket of each key; None for never."""
+    found = []
+    for of_kind in timers:
+        earliest, has_any = np.full(count, MAX_MS), np.zeros(count, bool)
         for owners, times, _ in of_kind:
-            np.minimum.at(found[kind], slots[owners], times)
+            np.minimum.at(earliest, slots[owners], times)
+            has_any[slots[owners]] = True
+        found.append([ms if has_one else None for ms, has_one in zip(earliest.tolist(), has_any.tolist(), strict=True)])
     return found
-
-
-def _times(event_ms: int, clock_ms: int, expiry_ms: int | None) -> Times:
-    """A time of each kind; None where it is never."""
-    return None if event_ms == NEVER else event_ms, None if clock_ms == NEVER else clock_ms, expiry_ms

@@ -12,7 +12,7 @@ from typing import Any
 from eventide.common.checksum import has_checksum
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, plain_loads
-from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, value_of, without_prefix
+from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, PartOfState, value_of
 
 FORMAT = 4
 """The version of the stored form of state."""
@@ -97,36 +97,27 @@ class OperatorStates:
             self._stored = content
 
 
-class OperatorState:
-    """The state of one operator among others: a :class:`~eventide.runtime.state.backend.Backend`."""
+class OperatorState(Backend):
+    """The state of one operator among others."""
 
     def __init__(self, states: OperatorStates, operator: str) -> None:
-        self._backend = states.backend
-        self._small = states.small.setdefault(operator, {})
-        self._prefix = f"{operator}/"
+        self._small = MemoryBackend(states.small.setdefault(operator, {}))
+        self._large = PartOfState(states.backend, f"{operator}/")
 
     def get(self, name: str) -> bytes | None:
-        """The value under a name, or None."""
-        return self._backend.get(self._prefix + name) if "/" in name else self._small.get(name)
+        return self._backend_of(name).get(name)
 
     def put(self, name: str, value: bytes) -> None:
-        """Store a value under a name."""
-        if "/" in name:
-            self._backend.put(self._prefix + name, value)
-        else:
-            self._small[name] = value
+        self._backend_of(name).put(name, value)
 
     def delete(self, name: str) -> None:
-        """Forget a name, whether it is there or not."""
-        if "/" in name:
-            self._backend.delete(self._prefix + name)
-        else:
-            self._small.pop(name, None)
+        self._backend_of(name).delete(name)
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        """Every name that begins in some way, with its value."""
-        small = ((name, value) for name, value in self._small.items() if name.startswith(prefix))
-        return chain(small, without_prefix(self._prefix, self._backend.all_of(self._prefix + prefix)))
+        return chain(self._small.all_of(prefix), self._large.all_of(prefix))
+
+    def _backend_of(self, name: str) -> Backend:
+        return self._large if "/" in name else self._small
 
 
 def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] = repr) -> tuple[Backend, bytes | None]:

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo.widening import type_of_text
+from eventide.common.typeinfo.widening import has_text
 from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.state.bucket import Bucket, read_bucket
+from eventide.runtime.state.bucket import Bucket, expiry_of_page, read_bucket
 from eventide.runtime.state.bucket_store import NoColumns
-from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.expiring import expiry_of
 from eventide.runtime.state.keyed_rows import Part
 from eventide.runtime.state.pages import HASH, NO_TIMERS, Page, PageTypes, is_page, read_parts
 from eventide.runtime.state.timers import NO_PLACE
@@ -39,7 +39,7 @@ class PageReader:
 
     def declare(self, name: str, kind: TypeInformation) -> None:
         """Say the type of the values of a name."""
-        self.kinds[name] = kind if _has_text(kind) else ANYTHING
+        self.kinds[name] = kind if has_text(kind) else ANYTHING
 
     def read(self, content: bytes) -> list[Part]:
         """A page, or a bucket of objects as a page, and its changes, if there are any.
@@ -47,24 +47,15 @@ class PageReader:
         Raises:
             NoColumns: if columns cannot hold what it is.
         """
-        is_own, found = is_page(content), []
-        pages = (
-            map(self._with_key, read_parts(content))
-            if is_own
-            else map(self._page_of, *zip(*read_bucket(content), strict=True))
-        )
-        for page in pages:
-            times = [
-                time_ms
-                for (name, _), values in zip(page.types.values, page.types.values_of(page.rows), strict=True)
-                if name.endswith(SUFFIX)
-                for time_ms in expiries_of(values.drop_null())
-                if time_ms is not None
-            ]
-            timers, expiry, types = [(of_kind,) for of_kind in page.timers], min(times, default=None), page.types
-            of_page = (page.rows, len(page.rows), timers, page.size, expiry)
-            found.append(Part(types.values, *of_page, types if is_own else None, is_own))
-        return found
+        if is_page(content):
+            return [self._part(self._with_key(page), page.types) for page in read_parts(content)]
+        return [self._part(self._page_of(*of_bucket), None) for of_bucket in read_bucket(content)]
+
+    def _part(self, page: Page, stored: PageTypes | None) -> Part:
+        """A page as it was read, which is stored with these types; None for a bucket of objects."""
+        timers, expiry = [(of_kind,) for of_kind in page.timers], expiry_of_page(page)
+        of_page = (page.rows, len(page.rows), timers, page.size, expiry)
+        return Part(page.types.values, *of_page, stored, stored is not None)
 
     def _with_key(self, page: Page) -> Page:
         """A page whose keys are of the type that they have now."""
@@ -112,11 +103,3 @@ class PageReader:
 def expiries_of(values: pa.Array) -> list[int | None]:
     """When each of some values expires first, in milliseconds; None for one that stays until it is read."""
     return [expiry_of(stored) for stored in ANYTHING.from_arrow(values)]
-
-
-def _has_text(kind: TypeInformation) -> bool:
-    """Whether a type can be told from its text, so that a page can say that it has it."""
-    try:
-        return type_of_text(str(kind)) == kind
-    except ValueError:
-        return False

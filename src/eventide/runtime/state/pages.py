@@ -56,8 +56,7 @@ class PageTypes:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a page: hashes, keys, and values."""
-        parts = self.key.types if isinstance(self.key, CompositeTypeInfo) else [self.key]
-        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(parts)]
+        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(key_types(self.key))]
         values = [(f"__value{i}", kind.arrow_type()) for i, (_, kind) in enumerate(self.values)]
         return pa.schema([(HASH, pa.uint64()), *keys, *values])
 
@@ -79,6 +78,11 @@ class PageTypes:
     def values_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
         """The values of some rows, a column for each name and type."""
         return list(rows.columns[len(rows.columns) - len(self.values) :])
+
+
+def key_types(key: TypeInformation) -> Sequence[TypeInformation]:
+    """The types of the parts of a key."""
+    return key.types if isinstance(key, CompositeTypeInfo) else [key]
 
 
 class Page(NamedTuple):

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.errors import StateError
+from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.state.backend import Backend
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
@@ -67,10 +68,6 @@ class SortedRuns:
         self._runs = [_Run(*run) for run in stored]
         self._chunks: dict[tuple[int, int], Records] = {}
         self._bounds: dict[int, Numbers] = {}
-
-    def __len__(self) -> int:
-        """How many records there are, those among them that newer ones replace."""
-        return sum(run.count - run.taken for run in self._runs)
 
     @property
     def stored(self) -> StoredRuns:
@@ -239,8 +236,7 @@ def newest(runs: Sequence[Records], *, is_base: bool) -> Records:
     """One run of several in which each key is once: its newest record stays."""
     columns = tuple(map(np.concatenate, zip(*reversed(runs), strict=True)))
     order = np.argsort(columns[0], kind="stable")
-    keys = columns[0][order]
-    order = order[np.append(True, keys[1:] != keys[:-1])[: len(order)]]
+    order = order[are_first(columns[0][order])]
     return tuple(column[order] for column in columns)
 
 

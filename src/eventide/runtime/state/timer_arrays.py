@@ -7,9 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import are_first, order_by
 from eventide.runtime.state.timers import (
     PLACES,
+    KeysAtHand,
     Numbers,
     Rows,
     TimerColumns,
@@ -21,48 +22,28 @@ from eventide.runtime.state.timers import (
 _NOTHING = np.zeros(0, np.int64)
 
 
-class KeysInPlaces(Protocol):
-    """The keys that have timers, by their places among those at hand."""
-
-    def __len__(self) -> int:
-        """How many keys are at hand."""
-
-    def open_everything(self) -> None:
-        """Have every key at hand."""
-
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand."""
-
-    def groups(self, places: Numbers) -> Numbers:
-        """The key groups of the keys at some places."""
+class KeysInPlaces(KeysAtHand, Protocol):
+    """The keys that have timers, where what has changed of them is told."""
 
     def touch(self, places: Numbers) -> None:
         """Take note that what the keys at some places have may have changed."""
 
 
 class TimerArrays:
-    """The timers of one kind of a function on columns: they have no namespaces, and fire many at once.
-
-    In batch execution, ``all_kinds`` are the timers of all kinds: from when the first of them fires on, none is set.
-    """
+    """The timers of one kind of a function on columns: they have no namespaces, and fire many at once."""
 
     def __init__(self, keys: KeysInPlaces, kind: int, number: int) -> None:
         self.number = number
-        self.all_kinds: Sequence[TimerArrays] = ()
         self._keys = keys
         self._kind = kind
         self._waiting = WaitingTimers([])
         self._firing: Rows = (_NOTHING, _NOTHING, _NOTHING)
         self._firing_until: int | None = None
         self._has_changed = False
-        self._is_quiesced = False
 
     def register(self, places: Numbers, times: Numbers) -> None:
         """Set a timer for the key at each of some places; setting one again changes nothing."""
-        if self._is_quiesced or not len(places):
+        if self._keys.is_quiesced or not len(places):
             return
         numbers = np.arange(self.number + 1, self.number + 1 + len(places))
         self.number += len(places)
@@ -86,8 +67,6 @@ class TimerArrays:
 
         They come in the order of their time, then of key groups, then of their numbers.
         """
-        for timers in self.all_kinds:
-            timers._is_quiesced = True
         self._keys.open_due(self._kind, until_ms)
         self._firing_until, self._has_changed = until_ms, True
         round_of = _NOTHING
@@ -136,8 +115,7 @@ class TimerArrays:
         self._keys.touch(places)
         order = order_by(places, times, numbers)
         places, times, numbers = places[order], times[order], numbers[order]
-        is_first = np.append(True, places[1:] != places[:-1])[: len(places)]
-        is_other = is_first | np.append(True, times[1:] != times[:-1])[: len(places)]  # not one that was set again
+        is_first, is_other = are_first(places), are_first(places, times)  # not one that was set again
         places, times, numbers, is_first = places[is_other], times[is_other], numbers[is_other], is_first[is_other]
         index = np.arange(len(places))
         rounds = index - np.maximum.accumulate(np.where(is_first, index, 0))

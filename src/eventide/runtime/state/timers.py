@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import are_first, order_by
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
@@ -44,8 +44,27 @@ _Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
 
 
-class Keys(Protocol):
-    """The keys that have timers."""
+class KeysAtHand(Protocol):
+    """The keys that have timers, by their places among those at hand."""
+
+    is_quiesced: bool
+    """Whether timers have begun to fire in batch execution: from then on, none is set."""
+
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+
+    def groups(self, places: Numbers) -> Numbers:
+        """The key groups of the keys at some places."""
+
+
+class Keys(KeysAtHand, Protocol):
+    """The keys that have timers; those that are touched have a place in an index."""
 
     keys: list[Any]
     """The keys at hand, by their places."""
@@ -58,18 +77,6 @@ class Keys(Protocol):
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
-
-    def open_everything(self) -> None:
-        """Touch every key."""
-
-    def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time."""
-
-    def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand."""
-
-    def groups(self, places: Numbers) -> Numbers:
-        """The key groups of the keys at some places."""
 
 
 class Timers:
@@ -148,17 +155,15 @@ class Timers:
         for time_ms, _, number, key, namespace in entries:
             firing.setdefault((time_ms, key, namespace), number)  # of one that was set again, what was set first counts
         self._firing_until = until_ms
+        entries.reverse()  # so that the next one is the last
         try:
-            for entry in entries:
-                while meanwhile and meanwhile[0] < entry:
-                    yield from self._fired(heapq.heappop(meanwhile))
-                time_ms, _, number, key, namespace = entry
+            while entries or meanwhile:
+                is_new = meanwhile and not (entries and entries[-1] < meanwhile[0])
+                time_ms, _, number, key, namespace = heapq.heappop(meanwhile) if is_new else entries.pop()
                 timer = time_ms, key, namespace
                 if firing.get(timer) == number:
                     del firing[timer]
                     yield timer
-            while meanwhile:
-                yield from self._fired(heapq.heappop(meanwhile))
         finally:
             self._firing_until = None
             firing.clear()
@@ -214,13 +219,6 @@ class Timers:
         [group] = self._keys.groups(np.array([self._index[key]])).tolist()
         heapq.heappush(self._meanwhile, (time_ms, group, self.number, key, namespace))
         self.changed.append(key)
-
-    def _fired(self, entry: _Entry) -> Iterator[_Set]:
-        """A timer that was set meanwhile, if it was not deleted since."""
-        time_ms, _, number, key, namespace = entry
-        if self._firing.get((time_ms, key, namespace)) == number:
-            del self._firing[time_ms, key, namespace]
-            yield time_ms, key, namespace
 
     def _expect(self, time_ms: int) -> None:
         """Take note of a time of which there is no timer at hand."""
@@ -287,42 +285,12 @@ class BatchTimers(Timers):
 
     They fire when all elements are through, so that a chain of timers ends with its first one.
     Flink: ``BatchExecutionInternalTimeService``.
-
-    Attributes:
-        kinds: the timers of all kinds, these among them.
     """
-
-    def __init__(self, keys: Keys, kind: int, number: int) -> None:
-        super().__init__(keys, kind, number)
-        self.kinds: Sequence[BatchTimers] = (self,)
-        self._is_quiesced = False
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set a timer, unless timers fire."""
-        if not self._is_quiesced:
+        if not self._keys.is_quiesced:
             super().register(time_ms, key, namespace)
-
-    def due(self, until_ms: int) -> Iterator[_Set]:
-        """Fire: take out the timers at or before a time, in the order of their time over all keys."""
-        for timers in self.kinds:
-            timers._is_quiesced = True
-        return super().due(until_ms)
-
-
-def timers_of_kinds(keys: Keys, numbers: Sequence[int], *, in_batch: bool) -> Sequence[Timers]:
-    """The timers of each kind, in streaming or in batch execution.
-
-    Args:
-        keys: the keys that have timers.
-        numbers: for each kind, the number of the last timer that was set.
-        in_batch: whether they are those of batch execution.
-    """
-    if not in_batch:
-        return [Timers(keys, kind, number) for kind, number in enumerate(numbers)]
-    kinds = [BatchTimers(keys, kind, number) for kind, number in enumerate(numbers)]
-    for timers in kinds:
-        timers.kinds = kinds
-    return kinds
 
 
 class WaitingTimers:
@@ -419,7 +387,7 @@ def by_bucket(
     order = order[np.count_nonzero(at == NO_PLACE) :]
     at, times, numbers = at[order], times[order], numbers[order]
     if namespaces is None and len(order):
-        first = np.flatnonzero(np.append(True, (at[1:] != at[:-1]) | (times[1:] != times[:-1])))
+        first = np.flatnonzero(are_first(at, times))
         at, times, numbers = at[first], times[first], np.minimum.reduceat(numbers, first)
     cuts = np.searchsorted(at, bounds)
     counts = np.diff(cuts)

@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Pickled, live
+from eventide.runtime.state.bucket import PLAIN, Pickled, live
 from eventide.runtime.state.keyed import BUCKET_BYTES, KeyedState
 from eventide.runtime.state.timers import BatchTimers
 
-_UNCHANGING = frozenset({str, int, float, bool, bytes, type(None), Pickled})
+_UNCHANGING = PLAIN | {type(None), Pickled}
 
 _Change: TypeAlias = Callable[[int, Any, Hashable], None]
 """Sets or deletes the timer of a time, key and namespace."""
@@ -64,10 +64,7 @@ class TransactionalState(KeyedState):
         self._touched: _Touched | None = None
         self._waiting: list[tuple[_Change, int, Any, Hashable]] = []
         timers = [DeferredTimers(self, kind, of_kind.number) for kind, of_kind in enumerate(self._timers)]
-        for of_kind in timers:
-            of_kind.kinds = timers if in_batch else ()
-        self._timers = timers
-        self.event_timers, self.processing_timers = timers
+        self._timers = self.event_timers, self.processing_timers = timers
 
     def begin(self, key: Any) -> None:
         """Begin a transaction on a key, within the one that is open, if one is."""
@@ -112,7 +109,6 @@ class TransactionalState(KeyedState):
         self._touched = self._transactions[-1][2] if self._transactions else None
 
     def read(self, key: Any, namespace: Hashable, name: str) -> Any:
-        """The value of a name under a key and namespace, or None."""
         value = super().read(key, namespace, name)
         touched = self._touched
         if touched is not None and namespace is not None and (namespace, name) not in touched:
@@ -121,13 +117,11 @@ class TransactionalState(KeyedState):
         return value
 
     def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
-        """Store a value under a key, namespace and name."""
         if self._touched is not None and namespace is not None:
             self.read(key, namespace, name)
         super().write(key, namespace, name, value)
 
     def take(self, key: Any, namespace: Hashable, name: str) -> Any:
-        """Remove a value, and return what it was (None if it was not there)."""
         if self._touched is not None and namespace is not None:
             self.read(key, namespace, name)
         return super().take(key, namespace, name)
@@ -149,11 +143,9 @@ class DeferredTimers(BatchTimers):
         self._register, self._delete = super().register, super().delete
 
     def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
-        """Set a timer."""
         self._change(self._register, time_ms, key, namespace)
 
     def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
-        """Delete a timer, whether it is set or not."""
         self._change(self._delete, time_ms, key, namespace)
 
 

@@ -23,7 +23,7 @@ from eventide.runtime.metrics import ALIGNMENT_DRIFT, HELD_BY, SPLITS_HELD
 from eventide.runtime.sources.alignment import Facts, lowest
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.journal import Journal
-from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.tasks.task import Task, TaskSpec
 
 _GATE = "gate"
 _KNOWN = "alignment"
@@ -69,7 +69,7 @@ class AlignmentTaskSpec(TaskSpec):
         return [("waiting", f"in {group!r}: {', '.join(names)}") for group, names in self.groups.items()]
 
 
-class AlignmentTask:
+class AlignmentTask(Task):
     """Combines what the splits of each source say, as operators do, and tells the host where all of them stand.
 
     It works in the same micro-batches as the elements, and its state lies with that of operators: so what it says is
@@ -105,7 +105,6 @@ class AlignmentTask:
 
     @property
     def next_clock_ms(self) -> int | None:
-        """The time by the clock at which it has to run again, with no data too; None if it need not."""
         times = [self._valve.next_clock_ms, *(idleness.next_deadline_ms for idleness in self._passing.values())]
         return min((ms for ms in times if ms is not None), default=None)
 

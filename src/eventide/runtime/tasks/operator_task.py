@@ -30,7 +30,7 @@ from eventide.runtime.observation.observers import OperatorObserver
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.journal import Journal
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorSpec
-from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.tasks.task import Task, TaskSpec
 
 _GATE = "gate"
 _NOTHING = Progress()
@@ -79,7 +79,7 @@ class OperatorTaskSpec(TaskSpec):
         return self.operator.describe()
 
 
-class OperatorTask:
+class OperatorTask(Task):
     """One subtask of an operator during one micro-batch.
 
     The frames of the batch are put into one defined order, so that a batch that is run again gives the same output.
@@ -123,10 +123,6 @@ class OperatorTask:
         self._sent = 0
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Handle the frames of a micro-batch for this subtask, give those for others, and store the state.
-
-        There are none where only the clock has gone on.
-        """
         inbox = Inbox(frames, self._spec.codecs, PIECE_BYTES)
         if not self._spec.in_batch:
             self._operator.advance_clock(add_ms(self._clock_ms, -1))
@@ -145,7 +141,6 @@ class OperatorTask:
 
     @property
     def next_clock_ms(self) -> int | None:
-        """The time by the clock at which this subtask must run again, with no data too; None if it need not."""
         times = [self._valve.next_clock_ms, self._operator.next_clock_ms]
         if self._generators is not None and self._valve.watermark != MAX_MS:
             times.append(self._clock_ms + 1)

@@ -20,7 +20,7 @@ from eventide.runtime.exchange.frames import Frame, Signal
 from eventide.runtime.metrics import RECORDS_IN, RECORDS_OUT, Metrics
 from eventide.runtime.sources.splits import ReaderOutput, SourceOutput
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.tasks.task import TaskSpec
+from eventide.runtime.tasks.task import Task, TaskSpec
 
 _STATE = "splits"
 
@@ -37,7 +37,6 @@ class SplitTaskSpec(TaskSpec):
 
     @property
     def needs_clock(self) -> bool:
-        """True: generators are asked with the clock."""
         return True
 
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> SplitTask:
@@ -80,7 +79,7 @@ class _Split:
         return [_numbered_through(batches)]
 
 
-class SplitTask:
+class SplitTask(Task):
     """One subtask of the generators of splits during one micro-batch.
 
     Each of its splits goes through the chain by itself, in order. What its generators say after an element takes effect
@@ -121,10 +120,6 @@ class SplitTask:
         return self._clock_ms + 1 if self._open else None
 
     def run(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Handle the frames of a micro-batch for this subtask, give those for others, and store the state.
-
-        There are none where only the clock has gone on.
-        """
         for split in self._splits(frames):
             yield from self._run_split(split)
         yield from self._output.last_frames()
@@ -134,7 +129,6 @@ class SplitTask:
         self._store()
 
     def metrics(self) -> dict[str, Any]:
-        """Return the counters."""
         return {
             "operators": self._metrics.counters(),
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),

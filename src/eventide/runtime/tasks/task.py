@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import RuntimeContext
@@ -20,9 +20,8 @@ from eventide.runtime.state.backend import Backend
 class Task(Protocol):
     """One subtask during one micro-batch."""
 
-    @property
-    def passed(self) -> list[int]:
-        """The watermarks that it reached in this micro-batch, in milliseconds, lowest first."""
+    passed: list[int]
+    """The watermarks that it reached in this micro-batch, in milliseconds, lowest first."""
 
     @property
     def next_clock_ms(self) -> int | None:
@@ -58,10 +57,12 @@ class TaskSpec(ABC):
         max_parallelism: the number of key groups.
         identity: what its stored state depends on.
         audience: a name for all tasks that wait for reports of others; to another one, a task says again where it
-        stands. speed: whether it works on columns or elements, and why. in_batch: whether all input comes at once: no
-        watermark comes before its end, and what waits for the clock
+            stands.
+        speed: whether it works on columns or elements, and why.
+        in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
             happens then.
         job_parameters: what its functions may ask for.
+        dead_letter_limits: how many dead letters its operators may have.
         function_metrics: what its functions count with, where they are open.
     """
 
@@ -103,14 +104,7 @@ class TaskSpec(ABC):
 
     def runtime_context(self) -> RuntimeContext:
         """The runtime context of its operator's functions in the first subtask."""
-        return RuntimeContext(
-            self.name,
-            self.parallelism,
-            0,
-            self.job_parameters,
-            self.max_parallelism,
-            metrics=self.function_metrics.group(self.name),
-        )
+        return _where(self, self.name, self.parallelism)
 
     @abstractmethod
     def user_functions(self) -> list[Any]:
@@ -175,16 +169,13 @@ class _HasChain(Protocol):
     def function_metrics(self) -> FunctionMetrics: ...
 
 
-class _Opened(NamedTuple):
-    """A function with what it is told about where it works; the number of its subtask is still to be put in."""
-
-    function: Any
-    where: RuntimeContext
+_Opened: TypeAlias = tuple[Any, RuntimeContext]
+"""A function with what it is told about where it works; the number of its subtask is still to be put in."""
 
 
 def _functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
     """Each function object once, also where a program has one object in several places: it is that of the last then."""
-    return iter({id(opened.function): opened for opened in _all_functions(sources, tasks)}.values())
+    return iter({id(opened[0]): opened for opened in _all_functions(sources, tasks)}.values())
 
 
 def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> Iterator[_Opened]:
@@ -192,17 +183,17 @@ def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> I
         yield from _chained(source)
     for task in tasks:
         for function in task.user_functions():
-            yield _Opened(function, task.runtime_context())
+            yield function, task.runtime_context()
         yield from _chained(task)
 
 
 def _chained(spec: _HasChain) -> Iterator[_Opened]:
     for node in spec.root.all_nodes():
         if node.step is not None and node.step.user_function is not None:
-            yield _Opened(node.step.user_function, _where(spec, node.step.name, spec.parallelism))
+            yield node.step.user_function, _where(spec, node.step.name, spec.parallelism)
         for edge in node.edges:
             for name, function in edge.partitioner.user_functions():
-                yield _Opened(function, _where(spec, name, edge.subtasks))
+                yield function, _where(spec, name, edge.subtasks)
 
 
 def _where(spec: _HasChain, name: str, parallelism: int) -> RuntimeContext:

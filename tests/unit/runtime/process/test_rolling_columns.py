@@ -211,6 +211,12 @@ def pairs(numbers, kind=PAIR):
     return [Elements(columns=columns)]
 
 
+def test_a_type_whose_text_does_not_say_all_of_it_is_not_on_columns():
+    kind = Types.ROW_NAMED(["k", "of: all"], [Types.LONG(), Types.LONG()])
+    rolling = planned(RollingOperation, Accumulates(operator.add, "of: all"), kind, BY_K)
+    assert rolling.speed == f"element by element, because the name of the type {kind} does not say all of it"
+
+
 def sizes(backend):
     """How many entries and bytes the index counts, and how many there are."""
     index = json.loads(backend.values["buckets"])

@@ -182,6 +182,16 @@ def test_a_time_to_live_may_come_and_go_with_the_program():
     assert play(plain, VALUE, [(10_000, [("a", "get", 0)])], checkpoint)[0] == [[7]]
 
 
+def test_an_entry_that_is_read_is_kept_with_the_time_to_live_that_the_program_has_now():
+    checkpoint, longer = LocalCheckpoint(), MapStateDescriptor("m", LONG, LONG)
+    play(expiring(MapStateDescriptor("m", LONG, LONG), on_read=True), MAP, [(0, [("a", "put", 1)])], checkpoint)
+    checkpoint.offsets = {}
+    config = StateTtlConfig.new_builder(Time.milliseconds(10 * TTL_MS)).update_ttl_on_read_and_write()
+    longer.enable_time_to_live(config.build())
+    script = [(5, [("a", "get", 1)]), (20, [("other", "get", 1)]), (50, [("a", "get", 1)])]
+    assert play(longer, MAP, script, checkpoint)[0] == [[-1], [None], [-1]]
+
+
 def test_global_state_of_a_window_function_expires_and_state_of_a_window_does_not():
     class Counts(ProcessWindowFunction):
         def __init__(self, of_window):

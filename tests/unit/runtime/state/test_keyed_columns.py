@@ -6,8 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.common import Types
+from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
 
@@ -68,6 +70,42 @@ def test_a_timer_that_is_deleted_or_set_again_while_others_fire_follows_that():
             timers.register(places[:1], np.array([0]))
     assert fired == [[("a", 1), ("b", 1)], [("a", 0), ("b", 2)], [("a", 3), ("b", 3)]]
     assert timers.next_ms() == 11
+
+
+def test_a_timer_at_the_end_of_time_is_due_then():
+    backend = MemoryBackend()
+    state, places = in_columns(backend, ["a", "b"])
+    state.timers[0].register(places[:1], np.array([MAX_MS]))
+    state.flush()
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    assert [timers.next_ms() for timers in state.timers] == [MAX_MS, None]
+    assert [(named(state, at), times.tolist()) for at, times, _ in state.timers[0].due(MAX_MS)] == [(["a"], [MAX_MS])]
+
+
+def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
+    backend = MemoryBackend()
+    state, places = in_columns(backend, ["a"])
+    state.declare("wide", Types.INT())
+    state.put("wide", places, pa.array([7], pa.int32()), Types.INT())
+    state.flush()
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    state.declare("new", Types.STRING())
+    state.declare("wide", Types.LONG())
+    state.flush()
+    assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": "LONG"}
+
+
+def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
+    backend, numbers = MemoryBackend(), [*range(1_000)]
+    for kind, keys, value in ((Types.INT(), numbers, 1), (Types.LONG(), [7], 2), (Types.LONG(), [8], 3)):
+        state = KeyedColumns(backend, kind, 128)
+        state.declare("n", Types.LONG())
+        places = state.places_of(hashes_of(keys), [pa.array(keys, kind.arrow_type())])
+        state.put("n", places, pa.array([value] * len(keys)), Types.LONG())
+        state.flush()
+    assert "bucket/0/changes" in backend.values
+    entries = KeyedState(backend, 128).all_entries()
+    assert {key: of_key["n"] for (key, _), of_key in entries.items()} == dict.fromkeys(numbers, 1) | {7: 2, 8: 3}
 
 
 def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():

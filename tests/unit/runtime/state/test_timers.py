@@ -86,6 +86,14 @@ def test_a_timer_at_the_end_of_time_fires_then(kind):
     assert list(timers.due(MAX_MS)) == [(MAX_MS, "a", "w")]
 
 
+def test_a_timer_at_the_end_of_time_comes_up_by_itself(kind):
+    for namespace in (None, "w"):
+        timers = stored(kind, CountingBackend(), (MAX_MS, "a", namespace))
+        assert timers.next_ms() == MAX_MS
+        assert list(timers.due(MAX_MS - 1)) == []
+        assert list(timers.due(MAX_MS)) == [(MAX_MS, "a", namespace)]
+
+
 def test_timers_fire_at_their_time_in_order_over_all_keys_and_once(kind):
     timers = timers_of(kind)
     for time, key in [(3, "a"), (1, "b"), (2, "c"), (1, "b"), (4, "d")]:
