@@ -210,7 +210,7 @@ def _near(number: float, scale: int) -> pa.Scalar:
     """
     if math.isnan(number):
         raise Guard("NaN compared with a decimal number")
-    beyond = 10 ** (CONTEXT_DIGITS + 1)
+    beyond = 10 ** (_DECIMAL_DIGITS + 1 - scale)  # than any of them
     bounded = Fraction(min(max(number, -beyond), beyond)) * 10**scale
     below = math.floor(bounded)
     unscaled = below * 10 + (0 if below == bounded else 5)
