@@ -171,7 +171,7 @@ def _one_way(
         raise NotTraceable(f"it raised {error!r} when it was traced") from error
     if _content(arguments) != before:
         raise NotTraceable("it changes its argument")
-    used = {operation for one in (*results, *way.asked) for operation in operations_in(one)}
+    used = {*operations_in(*results, *way.asked)}
     return dict(way.asked), Leaf(results, tuple(one for one in way.computed if one not in used))
 
 
