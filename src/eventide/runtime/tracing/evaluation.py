@@ -111,8 +111,7 @@ class Rows:
         above = self.parent
         if above is None or self.mask is None or expression not in above.values:
             return None
-        value = above.values[expression]
-        return value if isinstance(value, pa.Scalar) else value.filter(self.mask)
+        return above.values[expression].filter(self.mask)
 
     def _field(self, field: Field) -> pa.Array:
         column = self.column(field.path)
@@ -133,8 +132,7 @@ class Rows:
             column = self.column(condition.path)
             if column.null_count:
                 return truth(column).fill_null(False)
-        found = truth(self.value(condition))
-        return pa.repeat(found, len(self)) if isinstance(found, pa.Scalar) else found
+        return truth(self.value(condition))
 
 
 def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> pa.Array:
@@ -289,8 +287,7 @@ def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
             return pa.repeat(_scalar(result, kind), len(rows))
         case Field():
             return _cast(rows.column(result.path), kind)
-    value = rows.value(result)
-    return _cast(pa.repeat(value, len(rows)) if isinstance(value, pa.Scalar) else value, kind)
+    return _cast(rows.value(result), kind)
 
 
 def _cast(column: pa.Array, kind: TypeInformation) -> pa.Array:

@@ -323,16 +323,13 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 
 
 def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
-    """Python itself, called with the values of each row in turn: what Arrow has not, or not in the same way."""
+    """Python itself, called with the values of each row, at least one of which is a column: what Arrow has not."""
 
     def computed(*values: Value) -> Value:
-        columns = [_python_values(value) for value in values]
-        are_constant = all(isinstance(value, pa.Scalar) for value in values)
-        found = [compute(*map(next, columns))] if are_constant else list(map(compute, *columns))
+        found = list(map(compute, *map(_python_values, values)))
         if not {kind}.issuperset(map(type, found)):
             raise Guard(f"a result that is no {kind.__name__}")
-        column = pa.array(found, _ARROW_TYPES[kind])
-        return column[0] if are_constant else column
+        return pa.array(found, _ARROW_TYPES[kind])
 
     return computed
 
@@ -355,7 +352,7 @@ def _method(text: str, name: str, *arguments: Any) -> Any:
 
 def _time_as_text(value: Value, *form: Value) -> Value:
     """The texts of ``strftime``, which is called once for all times that the format shows alike."""
-    if isinstance(value, pa.Scalar) or len(form) != 1:
+    if len(form) != 1:
         return _STRFTIME(value, *form)
     if pa.types.is_timestamp(value.type):
         shown = min((_SHOWN_AFTER_US.get(each, 1) for each in _DIRECTIVE.findall(form[0].as_py())), default=_DAY_US)
@@ -382,7 +379,7 @@ def _part_of_text(text: str, name: str, index: int, *arguments: Any) -> Any:
 
 def _split_part(value: Value, name: Value, index: Value, *arguments: Value) -> Value:
     """One part of a text that is split: by Arrow where it is split at a text, each time."""
-    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py() or isinstance(value, pa.Scalar):
+    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py():
         return _PART(value, name, index, *arguments)
     lists = pc.split_pattern(value, arguments[0].as_py())
     place, counts = index.as_py(), lists.value_lengths().to_numpy(zero_copy_only=False)
@@ -397,7 +394,7 @@ _PART = _each(str, _part_of_text)
 
 def _sliced(value: Value, start: Value, stop: Value, step: Value) -> Value:
     begin, end, by = start.as_py() or 0, stop.as_py(), step.as_py() or 1
-    if isinstance(value, pa.Scalar) or begin < 0 or (end is not None and end < 0) or by != 1:
+    if begin < 0 or (end is not None and end < 0) or by != 1:
         return _SLICE(value, start, stop, step)
     return pc.utf8_slice_codeunits(value, begin, end)
 
@@ -408,16 +405,11 @@ _SLICE = _each(str, lambda text, start, stop, step: text[start:stop:step])
 def _contains(value: Value, part: Value) -> Value:
     if isinstance(value, pa.Scalar) or isinstance(part, pa.Array):
         return _each(bool, lambda text, part: part in text)(value, part)
-    return pc.match_substring(value, _text_of(part))
+    return pc.match_substring(value, part.as_py())
 
 
 def _joined(between: Value, *parts: Value) -> Value:
     return pc.binary_join_element_wise(*parts, between)
-
-
-def _text_of(value: Value) -> str:
-    text: str = value.as_py()
-    return text
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:
@@ -441,15 +433,13 @@ def _place(value: Value, keys: pa.Array) -> Value:
 
 
 def _looked_up(place: Value, column: pa.Array) -> Value:
-    if pc.any(pc.less(_as_column(place), 0)).as_py():
+    if pc.any(pc.less(place, 0)).as_py():
         raise Guard("a key that is not in a dict")
-    return column[place.as_py()] if isinstance(place, pa.Scalar) else column.take(place)
+    return column.take(place)
 
 
 def _in_re2(value: Value, pattern: Value, flags: Value, how: str, group: int | None = None) -> Translated | None:
     """The regular expression as Arrow has it; None where it might not find the same as Python's."""
-    if isinstance(value, pa.Scalar):
-        return None
     found = translated(pattern.as_py(), flags.as_py(), how, group)
     if found is None or (found.has_end and pc.any(pc.ends_with(value, "\n")).as_py()):
         return None
@@ -566,9 +556,9 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "int": lambda value: _each(int, int)(value) if _is_float(value) else _as_whole(value),
     "int of each": _each(int, int),
     "float of each": _each(float, float),
-    "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
-    "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
-    "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),
+    "startswith": lambda value, part: pc.starts_with(value, part.as_py()),
+    "endswith": lambda value, part: pc.ends_with(value, part.as_py()),
+    "replace": lambda value, old, new: pc.replace_substring(value, old.as_py(), new.as_py()),
     "year": _part(pc.year),
     "month": _part(pc.month),
     "day": _part(pc.day),
