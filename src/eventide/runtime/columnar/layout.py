@@ -131,6 +131,12 @@ def constant(value: int, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, pa.int64()), rows)
 
 
+def numbers_in(table: pa.Table, name: str) -> Array:
+    """A column of whole numbers, none of which is null."""
+    numbers: Array = table.column(name).to_numpy()
+    return numbers
+
+
 def slices_by(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
     """The rows of each value of an int64 column, in the order of the values, without that column.
 
@@ -164,6 +170,12 @@ def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> t
         return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
     numbers = key_numbers(pa.concat_tables([left.select(keys), right.select(keys)]), keys)
     return numbers[: len(left)], numbers[len(left) :]
+
+
+def with_keys_of(table: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows of a table whose keys are in another one, too."""
+    numbers, wanted_numbers = numbered_together(table, wanted, keys)
+    return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The user's functions as operators have them: on columns while that gives the same, else called with each element.
 
-Each function here raises ``NotTraceable`` where the user's stays Python, or gives values of another type than is wanted.
+Each function here raises ``NotTraceable`` where the user's stays Python, or gives values of another type than wanted.
 Those that are given columns raise a ``Guard`` where Python might give something else for one of the elements.
 """
 
