@@ -160,7 +160,8 @@ class SessionOperator(KeyedTableOperator):
 
     def _ends(self, rows: pa.Table) -> Array:
         """Where the window of each row ends, by itself."""
-        return ends_of(numbers_in(rows, TIMESTAMP), numbers_in(rows, GAP) if self.spec.gap_ms is None else self.spec.gap_ms)
+        gaps = numbers_in(rows, GAP) if self.spec.gap_ms is None else self.spec.gap_ms
+        return ends_of(numbers_in(rows, TIMESTAMP), gaps)
 
     def _is_taken(self, sessions: list[tuple[int, int]], start: int, end: int) -> bool:
         """Whether the window of an element finds, or makes, a session that is not late, and is put there then."""

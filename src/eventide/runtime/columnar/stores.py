@@ -41,7 +41,7 @@ _LEVELS = (1 << _LEVEL_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Chunks are tables, with at most one row for a key in each."""
+    """Chunks are tables, and several become one by ``merge``."""
 
     merge: Merge
     patience: int = 8
@@ -51,7 +51,7 @@ class Tables:
         return len(chunk)
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
-        """One row for a key."""
+        """All of them as one."""
         return self.merge(pa.concat_tables(chunks))
 
     def encode(self, chunk: pa.Table) -> bytes:

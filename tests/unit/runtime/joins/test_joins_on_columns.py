@@ -80,7 +80,7 @@ def test_explain_says_that_it_runs_on_columns():
     (operator,) = plan_of(_interval().select(left("who"), right("f2"))).operators
     assert operator.speed == "columns, rows go through the shuffle"
     assert dict(operator.describe()) == {
-        "interval join": "right elements from 0 ms to 5 ms behind their left ones",
+        "interval join": "right elements from 0 ms to 5 ms after their left ones",
         "gives": "left('who'), right('f2')",
         "late": "left dropped and counted, right dropped and counted",
         "state": "the fields that come out of each side, in Arrow columns by key, until nothing can meet them",
