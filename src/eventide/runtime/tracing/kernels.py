@@ -168,10 +168,8 @@ def _comparison(
             return _compared_decimals(compute, in_python, left, right)
         if pa.types.is_string(left.type) or pa.types.is_duration(left.type):
             return compute(left, right)
-        if pa.types.is_date(left.type):
+        if pa.types.is_temporal(left.type):
             return compute(_in_calendar(left), _in_calendar(right))
-        if pa.types.is_timestamp(left.type):
-            return compute(_naive(left), _naive(right))
         if _is_float(left, right):
             if not (_is_float(left) and _is_float(right)):
                 _small_enough(left, right)
@@ -218,41 +216,29 @@ def _near(number: float, scale: int) -> pa.Scalar:
     return pa.scalar(Decimal((sign, digits, -scale - 1)), pa.decimal256(_MOST_DIGITS, scale + 1))
 
 
-def _naive(value: Value) -> Value:
-    """A date and time without a zone, as Python's are that come from columns; none that Python has not."""
-    moments = value.cast(pa.timestamp("us"))
-    if isinstance(moments, pa.Array) and len(moments):
-        bounds = pc.min_max(moments.view(pa.int64())).as_py()
-        if bounds["min"] < _FIRST_US or bounds["max"] > _LAST_US:
-            raise Guard("a date and time that Python does not have")
-    return moments
-
-
 def _in_calendar(value: Value) -> Value:
-    """A date that Python has."""
-    days = _as_column(value).cast(pa.date32()).view(pa.int32())
-    if len(days):
-        bounds = pc.min_max(days).as_py()
-        if bounds["min"] < _FIRST_US // _DAY_US or bounds["max"] > _LAST_US // _DAY_US:
+    """Dates, or dates and times without a zone as those of Python that come from columns; none that Python has not."""
+    is_date = pa.types.is_date(value.type)
+    moments = value.cast(pa.date32() if is_date else pa.timestamp("us"))
+    if isinstance(moments, pa.Array) and len(moments):
+        bounds = pc.min_max(moments.view(pa.int32() if is_date else pa.int64())).as_py()
+        unit_us = _DAY_US if is_date else 1
+        if bounds["min"] < _FIRST_US // unit_us or bounds["max"] > _LAST_US // unit_us:
             raise Guard("a date that Python does not have")
-    return value
+    return moments
 
 
 def _part(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """A part of a date or of a date and time, as a whole number."""
-
-    def part(value: Value) -> Value:
-        return compute(_in_calendar(value) if pa.types.is_date(value.type) else _naive(value)).cast(pa.int64())
-
-    return part
+    return lambda value: compute(_in_calendar(value)).cast(pa.int64())
 
 
 def _micros(value: Value) -> Value:
     """A time, or a difference of times, in microseconds; a whole number as it is."""
     if pa.types.is_date(value.type):
-        return pc.multiply(_in_calendar(value).cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _DAY_US)
+        return pc.multiply(_in_calendar(value).cast(pa.int32()).cast(pa.int64()), _DAY_US)
     if pa.types.is_timestamp(value.type):
-        return _naive(value).cast(pa.int64())
+        return _in_calendar(value).cast(pa.int64())
     return value.cast(pa.duration("us")).cast(pa.int64()) if pa.types.is_duration(value.type) else _as_whole(value)
 
 
@@ -268,7 +254,7 @@ def _of_times(compute: Callable[..., Value], kind: str) -> Callable[..., Value]:
             case "timedelta":
                 return found.cast(pa.duration("us"))
             case "datetime":
-                return _naive(found.cast(pa.timestamp("us")))
+                return _in_calendar(found.cast(pa.timestamp("us")))
             case "date":
                 days = _floor_division(found, _DAY)
                 return _in_calendar(days.cast(pa.int32()).cast(pa.date32()))
@@ -339,9 +325,7 @@ def _python_values(value: Value) -> Iterator[Any]:
     if isinstance(value, pa.Scalar):
         one = value.as_py()
         return repeat(tuple(one) if type(one) is list else one)
-    if pa.types.is_timestamp(value.type):
-        value = _naive(value)
-    elif pa.types.is_date(value.type):
+    if pa.types.is_timestamp(value.type) or pa.types.is_date(value.type):
         value = _in_calendar(value)
     return iter(value.to_pylist() if _is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
@@ -545,7 +529,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "seconds": lambda value: _floor_division(_modulo(_micros(value), _DAY), _SECOND),
     "microseconds": lambda value: _modulo(_micros(value), _SECOND),
     "total_seconds": _seconds,
-    "in UTC": _naive,
+    "in UTC": _in_calendar,
     "timestamp": _each(float, datetime.datetime.timestamp),
     "toordinal": _each(int, datetime.date.toordinal),
     "with parts": _each(datetime.datetime, _with_parts),
@@ -568,7 +552,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "microsecond": _part(lambda value: pc.add(pc.multiply(pc.millisecond(value), 1_000), pc.microsecond(value))),
     "weekday": _part(pc.day_of_week),
     "isoweekday": _part(lambda value: pc.add(pc.day_of_week(value), 1)),
-    "date": lambda value: _naive(value).cast(pa.date32()),
+    "date": lambda value: _in_calendar(value).cast(pa.date32()),
     "upper": _of_ascii(pc.ascii_upper),
     "lower": _of_ascii(pc.ascii_lower),
     "strip": _of_ascii(lambda value: pc.utf8_trim(value, _WHITESPACE)),
