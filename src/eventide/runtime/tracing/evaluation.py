@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -67,15 +66,10 @@ class Rows:
     """
 
     arguments: Arguments
-    indices: np.ndarray[Any, np.dtype[np.int64]] | None
-    parent: Rows | None
-    mask: pa.Array | None
-    values: dict[Expression, Value]
-
-    @staticmethod
-    def all_of(arguments: Arguments) -> Rows:
-        """All rows of a batch."""
-        return Rows(arguments, None, None, None, {})
+    indices: Numbers | None = None
+    parent: Rows | None = None
+    mask: pa.Array | None = None
+    values: dict[Expression, Value] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.arguments.count if self.indices is None else len(self.indices)
@@ -83,7 +77,7 @@ class Rows:
     def where(self, mask: pa.Array) -> Rows:
         """The rows for which a truth value is true."""
         at = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        return Rows(self.arguments, at if self.indices is None else self.indices[at], self, mask, {})
+        return Rows(self.arguments, at if self.indices is None else self.indices[at], self, mask)
 
     def column(self, path: tuple[int, ...]) -> pa.Array:
         """The column of a field, or of an argument, in these rows."""
@@ -141,7 +135,7 @@ def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> p
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    everything = Rows.all_of(arguments)
+    everything = Rows(arguments)
     ways = _ways(tree, everything)
     results = [leaf.result for _, leaf in ways]
     if len(ways) == 1:
@@ -169,7 +163,12 @@ class _Junction:
             return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
         is_plain = not pa.types.is_nested(kind.arrow_type())
         if is_plain and all(isinstance(result, Field | Constant) for result in results):
-            return pc.choose(self._numbers(), *(_choice(result, self._everything, kind) for result in results))
+            everything = self._everything
+            choices = (
+                _scalar(result, kind) if isinstance(result, Constant) else _column(result, everything, kind)
+                for result in results
+            )
+            return pc.choose(self._numbers(), *choices)
         ways = zip(self._ways, results, strict=True)
         return _put_together([(rows, _column(result, rows, kind)) for rows, result in ways], kind.arrow_type())
 
@@ -183,10 +182,6 @@ class _Junction:
         return self._number_of
 
 
-def _choice(result: Result, everything: Rows, kind: TypeInformation) -> Value:
-    return _scalar(result, kind) if isinstance(result, Constant) else _column(result, everything, kind)
-
-
 def _scalar(result: Constant, kind: TypeInformation) -> pa.Scalar:
     """A constant as a value of a type, as Python brings it there."""
     return kind.to_arrow([result.value])[0]
@@ -198,7 +193,7 @@ def truths(tree: Tree, arguments: Arguments) -> pa.Array:
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    parts = [(rows, _truth(leaf.result, rows)) for rows, leaf in _ways(tree, Rows.all_of(arguments))]
+    parts = [(rows, _truth(leaf.result, rows)) for rows, leaf in _ways(tree, Rows(arguments))]
     return _put_together(parts, pa.bool_())
 
 
@@ -213,7 +208,7 @@ def flattened(
         Guard: if Python might give something else in one of the rows.
     """
     parts: dict[str | None, list[tuple[pa.Array, Numbers]]] = {tag: [] for tag in types}
-    for rows, leaf in _ways(tree, Rows.all_of(arguments)):
+    for rows, leaf in _ways(tree, Rows(arguments)):
         places = np.arange(len(rows)) if rows.indices is None else rows.indices
         for tag, result in leaf.outputs:
             parts[tag].append((_column(result, rows, types[tag]), places))
