@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
-from eventide.runtime.columnar.gaps import ends_of
 from eventide.runtime.columnar.layout import (
     END,
     GAP,
@@ -161,7 +160,7 @@ class SessionOperator(KeyedTableOperator):
     def _ends(self, rows: pa.Table) -> Array:
         """Where the window of each row ends, by itself."""
         gaps = numbers_in(rows, GAP) if self.spec.gap_ms is None else self.spec.gap_ms
-        return ends_of(numbers_in(rows, TIMESTAMP), gaps)
+        return later(numbers_in(rows, TIMESTAMP), gaps)
 
     def _is_taken(self, sessions: list[tuple[int, int]], start: int, end: int) -> bool:
         """Whether the window of an element finds, or makes, a session that is not late, and is put there then."""

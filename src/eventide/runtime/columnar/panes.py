@@ -216,16 +216,16 @@ def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, w
     return Arrived(starts, late, in_gap & ~late)
 
 
-def later(times: Array, by_ms: int) -> Array:
-    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
+def later(times: Array, by_ms: int | Array) -> Array:
+    """Shift times by `by_ms`, or each by its own; sums saturate at the ends of the 64-bit range.
 
     >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
     True
     """
-    by_ms = clamp_ms(by_ms)
-    if by_ms >= 0:
-        return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
-    return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)
+    by_ms = by_ms if isinstance(by_ms, np.ndarray) else clamp_ms(by_ms)
+    sums = times + by_ms
+    has_wrapped = (sums < times) != (by_ms < 0)
+    return np.where(has_wrapped, np.where(by_ms < 0, MIN_MS, MAX_MS), sums)
 
 
 def windows_of(panes: Panes, starts: Array, after: int) -> tuple[Array, Array]:
