@@ -31,7 +31,7 @@ from eventide.runtime.tracing.symbols import (
 
 def _length(value: Any) -> Any:
     if isinstance(value, Parts):
-        return value.count
+        return value._count
     if not isinstance(value, Symbol):
         return len(value)
     kind = operand_of(value).kind
@@ -116,7 +116,7 @@ def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
 class Pattern(StandIn):
     """A compiled regular expression."""
 
-    what = "a regular expression"
+    _what = "a regular expression"
 
     def __init__(self, compiled: re.Pattern[str]) -> None:
         if not isinstance(compiled.pattern, str):
@@ -169,7 +169,7 @@ def _check_text(name: str, symbol: Symbol) -> None:
 class _Match(StandIn):
     """The match of a regular expression in a text that has one."""
 
-    what = "a match"
+    _what = "a match"
 
     def __init__(self, compiled: re.Pattern[str], way: Way, operands: tuple[Expression, ...]) -> None:
         self._compiled = compiled
@@ -216,7 +216,7 @@ def _of_pattern(name: str) -> Callable[..., Any]:
 class Table(StandIn):
     """A dict in which a function may look a symbol up."""
 
-    what = "a dict that may change"
+    _what = "a dict that may change"
 
     def __init__(self, content: dict[Any, Any]) -> None:
         self._content = dict(content)
@@ -284,7 +284,7 @@ class _List(_Among, list[Any]):
 class _Set(StandIn):
     """A constant set, or one as it is now, whose order of iteration a copy would not have."""
 
-    what = "a set from outside"
+    _what = "a set from outside"
 
     def __init__(self, content: Collection[Any]) -> None:
         self._content = content

@@ -478,17 +478,18 @@ _FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswi
 class StandIn:
     """Stands for an object of which a trace knows a few methods; to all else that it is asked, it has no answer.
 
-    So it has no text either, which would be its own. ``what`` it stands for is a part of reasons.
+    So it has no text either, which would be its own. ``_what`` it stands for is a part of reasons; as those of symbols,
+    its own attributes begin with an underscore.
     """
 
     __slots__ = ()
-    what: ClassVar[str]
+    _what: ClassVar[str]
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise NotTraceable(f"it uses the attribute {name!r} of {self.what}")
+        raise NotTraceable(f"it uses the attribute {name!r} of {self._what}")
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise NotTraceable(f"it uses {self.what} in a way that columns do not know")
+        raise NotTraceable(f"it uses {self._what} in a way that columns do not know")
 
     __bool__ = __len__ = __iter__ = __contains__ = _refuse
     __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
@@ -498,7 +499,7 @@ class Parts(StandIn):
     """The list that ``split`` of a text gives, of which single parts may be taken."""
 
     __slots__ = ("_name", "_operands", "_symbol")
-    what = "a list of parts"
+    _what = "a list of parts"
 
     def __init__(self, symbol: Symbol, name: str, operands: list[Expression]) -> None:
         self._symbol = symbol
@@ -516,7 +517,7 @@ class Parts(StandIn):
         raise NotTraceable(f"it goes through the parts of a {self._name}()")
 
     @property
-    def count(self) -> Symbol:
+    def _count(self) -> Symbol:
         """How many there are."""
         return self._operation(int, "parts", constant(self._name))
 

@@ -229,7 +229,7 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         return Composite(_parts([*value.values()], arguments), keys, is_dict=True)
     value = plain(value)
     if type(value) not in _CONSTANTS:
-        what = value.what if isinstance(value, StandIn) else f"a {type(value).__name__}"
+        what = value._what if isinstance(value, StandIn) else f"a {type(value).__name__}"
         raise NotTraceable(f"it returns {what}")
     return constant(value)
 
