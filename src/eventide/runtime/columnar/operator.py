@@ -179,8 +179,8 @@ class ColumnarWindow(OnColumns):
             times = [pa.field(WINDOW, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
-    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
-        """How elements get here."""
+    def partitioner(self, max_parallelism: int, select: Callable[[Any], Any] | None) -> ColumnPartitioner:
+        """How elements get here, whose key is what a selector gives; None for windows over all elements."""
         first = self.pane_aggregation() if self.aggregates_first else None
         return ColumnPartitioner(
             self.value_type,
@@ -192,6 +192,7 @@ class ColumnarWindow(OnColumns):
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
+            select=select,
             gaps=self.gaps,
         )
 

@@ -108,7 +108,7 @@ def sides_of(
             source.key.columns if source.key else (),
             gives.of_side(number),
             late_tags[number],
-            source.key.select if source.key and isinstance(gives, PairFunction) else None,
+            source.key.select if source.key else None,
         )
         for number, source in enumerate(inputs)
     )

@@ -149,7 +149,7 @@ class WindowOperation:
         if isinstance(spec.tables, AggregateTables) and isinstance(contents, AggregatedColumns):
             window = self._columnar(spec, contents, source)
             if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
-                partitioner = window.partitioner(max_parallelism)
+                partitioner = window.partitioner(max_parallelism, source.key and source.key.select)
                 used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
@@ -179,7 +179,7 @@ class WindowOperation:
         return PlannedOperator(
             window,
             open_columnar_windows,
-            (window.partitioner(max_parallelism),),
+            (window.partitioner(max_parallelism, source.key and source.key.select),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
