@@ -275,10 +275,10 @@ class _Tuple(_Among, tuple[Any, ...]):
 class _List(_Among, list[Any]):
     __slots__ = ()
 
-    def __iadd__(self, other: Any) -> NoReturn:
+    def _change(self, *_: Any) -> NoReturn:
         raise NotTraceable("it changes a list from outside")
 
-    __imul__ = __iadd__
+    __iadd__ = __imul__ = append = clear = extend = insert = pop = remove = reverse = sort = _change  # type: ignore[assignment]
 
 
 class _Set(StandIn):

@@ -73,6 +73,7 @@ def unites(e):
         (lambda e: LIMIT < e[0], "it computes with a float64"),
         (collects, "it changes a list from outside"),
         (repeats, "it changes a list from outside"),
+        (lambda e: sorted([e[0]], key=SEEN.append), "it changes a list from outside"),
         (unites, "it raised TypeError"),
     ],
 )
