@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.elements.keys import numbers_of_columns
+from eventide.runtime.tasks.operator import SortInputs
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -124,6 +126,37 @@ def rows_in_time_order(inputs: Mapping[int, list[TablePayload]]) -> Iterator[tup
         rows = rows.take(np.argsort(rows.column(TIMESTAMP).to_numpy(), kind="stable"))
         numbers = pa.array(np.arange(len(rows)))
         yield number, TablePayload(rows.drop_columns([SEQUENCE]).append_column(SEQUENCE, numbers), 0)
+
+
+class OnColumns(ABC):
+    """The part of a description of an operator on columns: nothing of it is the user's code, or waits for the clock.
+
+    In batch execution its input is put into the order of timestamps, input by input.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that it keeps in a part of its state; empty is the name where there is one."""
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: it follows event time, or counts."""
+        return False
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps."""
+        return rows_in_time_order
+
+    @property
+    def state_of_functions(self) -> None:
+        """None: nothing here is the user's own code."""
+
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
 
 
 def constant(value: int, rows: int) -> pa.Array:

@@ -41,13 +41,13 @@ from eventide.runtime.columnar.layout import (
     VALUE,
     WINDOW,
     Array,
+    OnColumns,
     ResultShape,
     TableCodec,
     TablePayload,
     joined_rows,
     key_names,
     numbers_in,
-    rows_in_time_order,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
@@ -55,7 +55,7 @@ from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
-from eventide.runtime.tasks.operator import OnColumns, OperatorContext, Receive, SortInputs, WithoutClock
+from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +202,6 @@ class ColumnarWindow(OnColumns):
         if panes is None:
             raise TypeError(f"{self.assigner!r} has no panes")
         return PaneAggregation(panes, len(self.keys), self.aggregation)
-
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps."""
-        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""

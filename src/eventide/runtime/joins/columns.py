@@ -31,13 +31,13 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import (
     PANE,
     Array,
+    OnColumns,
     TablePayload,
     joined_rows,
     key_names,
     key_numbers,
     numbered_together,
     numbers_in,
-    rows_in_time_order,
     slices_by,
     window_array,
     with_keys_of,
@@ -52,7 +52,7 @@ from eventide.runtime.joins.windowed import KEEPS, Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.tasks.operator import OnColumns, OperatorContext, OperatorInput, SortInputs, WithoutClock
+from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,11 +288,6 @@ class IntervalColumns(OnColumns):
         """The columns of the tables of a side."""
         return pa.schema([*self.sides[_TABLES.index(part)].schema, *_TIMES])
 
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
-        return rows_in_time_order
-
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
         return [
@@ -432,11 +427,6 @@ class WindowColumns(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
         return self.sides[_PARTS.index(part)].schema
-
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
-        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
