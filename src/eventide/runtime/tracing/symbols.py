@@ -488,7 +488,7 @@ class StandIn:
     def __getattr__(self, name: str) -> NoReturn:
         raise NotTraceable(f"it uses the attribute {name!r} of {self._what}")
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> Any:
         raise NotTraceable(f"it uses {self._what} in a way that columns do not know")
 
     __bool__ = __len__ = __iter__ = __contains__ = _refuse
