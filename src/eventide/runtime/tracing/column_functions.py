@@ -20,11 +20,11 @@ from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInfor
 from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotThereYet, NotTraceable
-from eventide.runtime.tracing.evaluation import WHOLE, Arguments, evaluated, fits, flattened, truths
+from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
 from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
-from eventide.runtime.tracing.tracing import Arrange, Trace, has_untyped_part, trace
+from eventide.runtime.tracing.tracing import WHOLE_TYPES, Arrange, Trace, has_untyped_part, trace
 
 UNTIL_OPENED = "it is not opened yet: "
 """Begins the reason of a function that is looked at again when its object has been opened."""
@@ -98,7 +98,7 @@ def _stays(given: TypeInformation, kind: TypeInformation) -> bool:
         are_alike = type(given) is type(kind) and len(given.types) == len(kind.types)
         names_fit = isinstance(kind, TupleTypeInfo) or given.field_names == kind.field_names
         return are_alike and names_fit and all(map(_stays, given.types, kind.types))
-    return given == kind or (str(given) in WHOLE and str(kind) in WHOLE)
+    return given == kind or (str(given) in WHOLE_TYPES and str(kind) in WHOLE_TYPES)
 
 
 def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeInformation | None) -> Columns:

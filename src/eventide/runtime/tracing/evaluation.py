@@ -24,7 +24,7 @@ from eventide.runtime.tracing.expressions import (
     operations_in,
 )
 from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
-from eventide.runtime.tracing.tracing import ALWAYS_NONE
+from eventide.runtime.tracing.tracing import ALWAYS_NONE, WHOLE_TYPES
 
 
 class Arguments:
@@ -323,8 +323,5 @@ def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
     return str(declared) in _WIDER.get(str(inferred), ())
 
 
-WHOLE = ("BYTE", "SHORT", "INT", "LONG")
-"""The types of whole numbers."""
-
-_WIDER = {**dict.fromkeys(WHOLE, (*WHOLE, "DOUBLE")), "FLOAT": ("DOUBLE",)}
+_WIDER = {**dict.fromkeys(WHOLE_TYPES, (*WHOLE_TYPES, "DOUBLE")), "FLOAT": ("DOUBLE",)}
 """The types that values of a type may be declared as, so that a cast that refuses gives what Python does."""

@@ -204,8 +204,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
         raise NotTraceable("it asks whether something is None")
     if not found.admission.is_closed:
         raise NotTraceable("it takes values from outside, which may change")
-    kinds = type_info.types if isinstance(type_info, CompositeTypeInfo) else ()
-    if any(isinstance(kind, CompositeTypeInfo) for kind in kinds):
+    if _is_nested(type_info):
         raise NotTraceable("its elements have tuples or rows inside, which may be None")
     width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
     ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]

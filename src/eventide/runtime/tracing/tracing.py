@@ -253,6 +253,9 @@ def _tree(ways: list[tuple[dict[Expression, bool], Leaf]]) -> Tree:
     return Branch(condition, _tree(below[True]), _tree(below[False]))
 
 
+WHOLE_TYPES = ("BYTE", "SHORT", "INT", "LONG")
+"""The types of whole numbers."""
+
 _TYPES: dict[type, TypeInformation] = {
     int: Types.LONG(),
     float: Types.DOUBLE(),
@@ -328,17 +331,13 @@ def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeI
         if type(one) is type(other) and one.field_names == other.field_names:
             kinds = [_common(*pair) for pair in zip(one.types, other.types, strict=True)]
             return _composite(kinds, names, is_dict=isinstance(one, DictTypeInfo))
-    if _is_whole(one) and _is_whole(other):
+    if str(one) in WHOLE_TYPES and str(other) in WHOLE_TYPES:
         return Types.LONG()
     if {str(one), str(other)} == {"FLOAT", "DOUBLE"}:
         return Types.DOUBLE()
     if isinstance(one, DecimalTypeInfo) and isinstance(other, DecimalTypeInfo) and one.scale == other.scale:
         return max(one, other, key=lambda kind: kind.precision)
     raise NotTraceable(f"it returns values of several types, {one} and {other}")
-
-
-def _is_whole(kind: TypeInformation) -> bool:
-    return str(kind) in ("BYTE", "SHORT", "INT", "LONG")
 
 
 def has_untyped_part(kind: TypeInformation) -> bool:
