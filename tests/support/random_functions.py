@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
+from eventide.common.time import Instant
 from eventide.common.types import Row
 from eventide.datastream.functions import AggregateFunction
 from eventide.runtime.chain.chained_operators import Moment, Process
@@ -64,7 +65,15 @@ _FIELDS = {
     "d": (Types.BIG_DEC(10, 2), _DECIMALS),
     "t": (Types.SQL_TIMESTAMP(), _TIMES),
     "q": (Types.SQL_DATE(), tuple(time.date() for time in _TIMES)),
+    "v": (Types.LIST(Types.STRING()), (["a"], [], ["b", "ß"])),
+    "m": (Types.MAP(Types.STRING(), Types.LONG()), ({"a": 1}, {})),
+    "n": (Types.BIG_INT(), (0, -1, 10**20)),
+    "c": (Types.CHAR(), ("a", "ß")),
+    "w": (Types.INSTANT(), (Instant(0, 0), Instant(-1, 999_000_000))),
+    "o": (Types.PICKLED_BYTE_ARRAY(), (1, ("a", 1.5), {2})),
 }
+_OBJECTS = "vmncwo"
+"""The fields whose columns have other objects than the function."""
 _NAMES = tuple(_FIELDS)
 _WITH_INSIDE = (*_NAMES, "r")
 _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
@@ -234,7 +243,7 @@ class Maker:
 
     def _all_of_it(self) -> str:
         """An expression of the whole element as a dict."""
-        return {OF_ROWS: "e.as_dict()", OF_DICTS: "e"}.get(self._type_info, "dict(zip('abcdefghijklm', e))")
+        return {OF_ROWS: "e.as_dict()", OF_DICTS: "e"}.get(self._type_info, "dict(zip('abcdefghijklmnopqrs', e))")
 
     def _result(self) -> str:
         depth = self._random.choice((1, 2, 2, 3))
@@ -265,6 +274,9 @@ class Maker:
     def _any(self, depth: int) -> str:
         kinds = (self._int, self._int, self._float, self._str, self._bool, self._decimal, self._time)
         return self._random.choice(kinds)(depth)
+
+    def _any_or_object(self, depth: int) -> str:
+        return self._field(self._random.choice(_OBJECTS)) if self._random.random() < 0.1 else self._any(depth)
 
     def _choice(self, kind: Callable[[int], str], depth: int) -> str:
         return f"({kind(depth)} if {self._bool(depth)} else {kind(depth)})"
@@ -304,6 +316,10 @@ class Maker:
             lambda: f"({self._int(0)} if (m := {self._field('i')}) is None else m + {self._int(less)})",
             lambda: self._choice(self._int, less),
             lambda: f"divmod({self._int(less)}, {self._int(less)})[{self._random.choice('01')}]",
+            lambda: f"sorted([{self._int(less)}, {self._int(0)}], key=abs)[{self._random.choice('01')}]",
+            lambda: f"max(({self._int(less)}, {self._int(0)}), key=lambda x: -x)",
+            lambda: f"({self._int(less)}, {self._int(0)}).{self._random.choice(('index', 'count'))}({self._int(0)})",
+            lambda: f"sum(x for x in ({self._int(less)}, {self._int(0)}) if x > 0)",
         )
 
     def _float(self, depth: int) -> str:
@@ -330,6 +346,7 @@ class Maker:
             lambda: f"round({self._number(less)}, {self._random.choice((-1, 0, 1, 2))})",
             lambda: f"({self._number(less)} ** {self._random.choice(('2', '0.5', '-1', '2.0'))})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._float(less)}, {self._float(less)})",
+            lambda: f"sorted(({self._float(less)}, {self._float(0)}, {self._float(0)}))[1]",
             lambda: self._choice(self._float, less),
         )
 
@@ -432,6 +449,7 @@ class Maker:
             lambda: f"{self._random.choice(_SEPARATORS)!r}.join(({self._str(less)}, {self._str(0)}, {self._str(0)}))",
             lambda: f"({self._str(less)} or {self._str(less)})",
             lambda: f"{self._random.choice(('min', 'max'))}({self._str(less)}, {self._str(less)})",
+            lambda: f"sorted([{self._str(less)}, {self._str(0)}])[0]",
             lambda: self._choice(self._str, less),
         )
 
@@ -451,7 +469,7 @@ class Maker:
     def _formatted(self, depth: int) -> str:
         """A text that values are put into, in one of the ways of Python."""
         spec = self._random.choice(("", "", "", ":>7", ":05d", ":.2f", ":,", ":x", "!s", "!s:<4", ":%Y-%m", ":e"))
-        values = self._any(depth), self._any(0)
+        values = self._any_or_object(depth), self._any_or_object(0)
         if any(mark in value for value in values for mark in ('"', "\\")):  # which are not allowed in an f-string
             values = self._field(self._random.choice(_NAMES)), self._int(0)
         return self._one(
@@ -522,6 +540,9 @@ class Maker:
             lambda: f"({self._field(self._random.choice(_NAMES))} is {self._random.choice(('', 'not '))}None)",
             lambda: f"({self._int(less)} <= {self._number(less)} < {self._int(less)})",
             lambda: f"bool({self._any(less)})",
+            lambda: f"({self._number(less)} in ({self._number(0)}, {self._number(0)}))",
+            lambda: f"(({self._int(less)}, {self._str(0)}) {self._compare()} ({self._int(0)}, {self._str(0)}))",
+            lambda: f"{self._random.choice(('any', 'all'))}(x > 0 for x in ({self._number(less)}, {self._int(0)}))",
         )
 
     def _compare(self) -> str:

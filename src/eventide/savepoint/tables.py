@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS
 from eventide.pickling.pickles import is_pickle
-from eventide.runtime.columnar.layout import constant, key_names, slices_by
+from eventide.runtime.columnar.layout import OnColumns, constant, key_names, slices_by
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.keys import hashes_of_columns
@@ -18,7 +18,6 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import HASH, RowStore
-from eventide.runtime.tasks.operator import OnColumns
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.runtime.window.element_store import ElementTables

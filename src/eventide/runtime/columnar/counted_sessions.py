@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.columnar.keyed_operators import Array, SessionOperator, running
-from eventide.runtime.columnar.layout import COUNT, END, START, constant, numbered_together
+from eventide.runtime.columnar.keyed_operators import SessionOperator, running
+from eventide.runtime.columnar.layout import COUNT, END, START, Array, constant, numbered_together, numbers_in
 from eventide.runtime.columnar.panes import later
 
 _PART = "__part"
@@ -123,9 +123,7 @@ class CountedSessionOperator(SessionOperator):
         self._drop_late()
 
     def _take(self, rows: pa.Table) -> None:
-        counts = self.spec.counts
-        if counts is None:
-            raise TypeError(f"{self.spec.trigger!r} does not count")
+        counts = self.spec.counting
         before = self._open.table
         of_open, of_rows = numbered_together(before, rows, self.keys)
         is_touched = np.isin(of_open, of_rows)
@@ -165,7 +163,7 @@ class CountedSessionOperator(SessionOperator):
         new = rows.take(members[~is_old] - len(touched)).append_column(_PART, pa.array(parts[~is_old]))
         partials = aggregation.partial(new, [_PART])
         together = aggregation.merge(pa.concat_tables([old.select(partials.column_names), partials]), [_PART])
-        part, chains = together.column(_PART).to_numpy(), np.array(simulation.chains, np.int64)
+        part, chains = numbers_in(together, _PART), np.array(simulation.chains, np.int64)
         order = np.lexsort((part, chains[part]))
         place_of = np.zeros(len(chains), np.int64)
         place_of[part[order]] = np.arange(len(order))
@@ -186,4 +184,4 @@ class CountedSessionOperator(SessionOperator):
 
     def _due(self, sessions: pa.Table) -> Array:
         """When each session is dropped."""
-        return later(sessions.column(END).to_numpy() - 1, self.spec.lateness_ms)
+        return later(numbers_in(sessions, END) - 1, self.spec.lateness_ms)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from eventide.api.dead_letters import ADVICE
@@ -72,17 +71,6 @@ def obstacle_of_gaps(assigner: Any, dead_letters: str | None) -> str | None:
         return "elements without a gap are wanted as dead letters; without side_output_dead_letters they need not be"
     extractor = assigner.session_window_time_gap_extractor
     return "the program says in_python of the gap extractor" if says_in_python(extractor) else None
-
-
-def ends_of(times: np.ndarray[Any, Any], gaps: int | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Where the window of each element ends, in milliseconds; ends beyond the range saturate.
-
-    >>> ends_of(np.array([1, 2**63 - 2]), np.array([5, 5])).tolist() == [6, 2**63 - 1]
-    True
-    """
-    ends = times + gaps
-    # A gap is above 0, so a sum that is below has wrapped around.
-    return np.where(ends < times, np.iinfo(np.int64).max, ends)
 
 
 def _call(assigner: DynamicEventTimeSessionWindows[Any]) -> Callable[[Any], Any]:

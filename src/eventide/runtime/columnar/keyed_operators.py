@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
-from eventide.runtime.columnar.gaps import ends_of
-from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, TablePayload, key_numbers, numbered_together
-from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
+from eventide.runtime.columnar.layout import (
+    END,
+    GAP,
+    PANE,
+    START,
+    WINDOW,
+    Array,
+    TablePayload,
+    key_numbers,
+    numbered_together,
+    numbers_in,
+)
+from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.panes import Panes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import order_by
-from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
+from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
-_NEW = "__new"
 _SESSION = "__session"
-Array = np.ndarray[Any, Any]
 
 
-class SessionOperator(ColumnarOperator):
+class KeyedTableOperator(ColumnarOperator):
+    """Keeps what is open of each key as rows of a table."""
+
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._schema = spec.stored_schema("")
+        self._open = KeyedTable(backend, self._schema, self.keys)
+
+    def flush(self) -> None:
+        """Store the state."""
+        self._open.flush(self._due(self._open.table))
+
+    @abstractmethod
+    def _due(self, opened: pa.Table) -> Array:
+        """When something is due of each row."""
+
+
+class SessionOperator(KeyedTableOperator):
     """Keeps the open sessions of each key with their partial aggregates, and merges them by sorting.
 
     An element that is late by itself is taken if it touches a session that is still open when it arrives, as in Flink;
-    so elements come here in their order, and are not aggregated before the shuffle. With no ``gap_ms``, rows bring
-    their gaps.
+    so elements come here in their order, and are not aggregated before the shuffle.
     """
-
-    def __init__(
-        self,
-        spec: ColumnarWindow,
-        gap_ms: int | None,
-        backend: Backend,
-        metrics: Metrics,
-        watermark_ms: int,
-    ) -> None:
-        super().__init__(spec, metrics, watermark_ms)
-        self._gap_ms = gap_ms
-        self._schema = spec.stored_schema("")
-        self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the sessions of their keys."""
@@ -60,27 +72,23 @@ class SessionOperator(ColumnarOperator):
     @property
     def late_until(self) -> int:
         """The last time whose session, of one element, is late; open sessions may take it in all the same."""
-        return add_ms(self._last_late(), 0 if self._gap_ms is None else 1 - self._gap_ms)
+        return add_ms(self._last_late(), 0 if self.spec.gap_ms is None else 1 - self.spec.gap_ms)
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the sessions that the watermark passes, in the order of time, and drop those that are late."""
         before, self.watermark = self.watermark, watermark_ms
         self._open.read_due(watermark_ms)
         sessions = self._open.table
-        last = _column(sessions, END) - 1
+        last = numbers_in(sessions, END) - 1
         self._emit(sessions.filter(pa.array(passes(last, before, watermark_ms))))
         self._drop_late()
-
-    def flush(self) -> None:
-        """Store the state."""
-        self._open.flush(self._due(self._open.table))
 
     def held(self) -> dict[str, int]:
         """How many sessions are open, or may still be added to."""
         return {OPEN_SESSIONS: self._open.count}
 
     def _drop_late(self) -> None:
-        stays = _column(self._open.table, END) - 1 > self._last_late()
+        stays = numbers_in(self._open.table, END) - 1 > self._last_late()
         self._open.table = self._open.table.filter(pa.array(stays))
 
     def _take(self, rows: pa.Table) -> None:
@@ -89,7 +97,7 @@ class SessionOperator(ColumnarOperator):
 
     def _of_rows(self, rows: pa.Table) -> pa.Table:
         """New sessions, each of the elements of a key that are no further apart than the gap."""
-        times = _column(rows, TIMESTAMP)
+        times = numbers_in(rows, TIMESTAMP)
         found = sessions_of(key_numbers(rows, self.keys), times, self._ends(rows))
         numbered = rows.append_column(_SESSION, pa.array(found.number))
         partials = self.spec.aggregation.partial(numbered, [_SESSION])
@@ -99,7 +107,7 @@ class SessionOperator(ColumnarOperator):
         """Merge new sessions into the open ones; one that the watermark has passed already fires (again)."""
         before = self._open.table
         together = pa.concat_tables([before, new])
-        found = sessions_of(key_numbers(together, self.keys), _column(together, START), _column(together, END))
+        found = sessions_of(key_numbers(together, self.keys), numbers_in(together, START), numbers_in(together, END))
         if len(found.first) == len(together):
             self._open.table = together.take(found.first)
         else:
@@ -112,7 +120,7 @@ class SessionOperator(ColumnarOperator):
 
     def _sessions(self, partials: pa.Table, intervals: pa.Table, found: MergedIntervals) -> pa.Table:
         """A table with a row for each session, in the order of their numbers."""
-        partials = partials.take(np.argsort(_column(partials, _SESSION)))
+        partials = partials.take(np.argsort(numbers_in(partials, _SESSION)))
         columns = {name: intervals.column(name).take(found.first) for name in self.keys}
         columns |= {START: pa.array(found.starts), END: pa.array(found.ends)}
         columns |= {field.name: partials.column(field.name) for field in self.spec.aggregation.partial_fields}
@@ -121,7 +129,7 @@ class SessionOperator(ColumnarOperator):
     def _emit(self, sessions: pa.Table) -> None:
         if len(sessions):
             sessions = sessions.sort_by([(END, "ascending"), (START, "ascending")])
-            starts, ends = _column(sessions, START), _column(sessions, END)
+            starts, ends = numbers_in(sessions, START), numbers_in(sessions, END)
             self.outputs.add(sessions, (starts, ends), ends - 1)
 
     def _late(self, rows: pa.Table) -> Array:
@@ -129,13 +137,13 @@ class SessionOperator(ColumnarOperator):
 
         A row that is late by itself is looked at one by one, with those rows of its key that could reach it.
         """
-        times, window_ends, last_late = _column(rows, TIMESTAMP), self._ends(rows), self._last_late()
+        times, window_ends, last_late = numbers_in(rows, TIMESTAMP), self._ends(rows), self._last_late()
         alone = window_ends - 1 <= last_late
         if not alone.any():
             return alone
         open_keys, row_keys = numbered_together(self._open.table, rows, self.keys)
         sessions: dict[int, list[tuple[int, int]]] = {}
-        starts, ends = (_column(self._open.table, name).tolist() for name in (START, END))
+        starts, ends = (numbers_in(self._open.table, name).tolist() for name in (START, END))
         for key, start, end in zip(open_keys.tolist(), starts, ends, strict=True):
             sessions.setdefault(key, []).append((start, end))
         near = np.isin(row_keys, row_keys[alone]) & (times <= add_ms(last_late, 1))
@@ -151,7 +159,8 @@ class SessionOperator(ColumnarOperator):
 
     def _ends(self, rows: pa.Table) -> Array:
         """Where the window of each row ends, by itself."""
-        return ends_of(_column(rows, TIMESTAMP), _column(rows, GAP) if self._gap_ms is None else self._gap_ms)
+        gaps = numbers_in(rows, GAP) if self.spec.gap_ms is None else self.spec.gap_ms
+        return later(numbers_in(rows, TIMESTAMP), gaps)
 
     def _is_taken(self, sessions: list[tuple[int, int]], start: int, end: int) -> bool:
         """Whether the window of an element finds, or makes, a session that is not late, and is put there then."""
@@ -168,7 +177,7 @@ class SessionOperator(ColumnarOperator):
 
     def _due(self, sessions: pa.Table) -> Array:
         """When something is due of each session: it fires, or has fired and is dropped."""
-        last = _column(sessions, END) - 1
+        last = numbers_in(sessions, END) - 1
         due: Array = np.where(has_passed(last, self.watermark), later(last, self.spec.lateness_ms), last)
         return due
 
@@ -210,11 +219,6 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     return MergedIntervals(number, order[at], sorted_starts[at], reach[last])
 
 
-def _column(table: pa.Table, name: str) -> Array:
-    column: Array = table.column(name).to_numpy()
-    return column
-
-
 def _highest_so_far(keys: Array, ends: Array) -> Array:
     """The highest end up to each interval of its key, of intervals that are sorted by key."""
     if ((ends[1:] >= ends[:-1]) | (keys[1:] != keys[:-1])).all():
@@ -228,7 +232,7 @@ _PART = "__part"
 _ROWS_AT_ONCE = 1 << 21
 
 
-class CountOperator(ColumnarOperator):
+class CountOperator(KeyedTableOperator):
     """Fires a window of a key after every few of its elements, with all that it holds, which then stays or goes.
 
     Windows are those of time, or there is one for each key. What came of a key and window since the last firing, or
@@ -239,21 +243,12 @@ class CountOperator(ColumnarOperator):
     a ``PurgingTrigger``.
     """
 
-    def __init__(
-        self,
-        spec: ColumnarWindow,
-        counts: Counts,
-        backend: Backend,
-        metrics: Metrics,
-        watermark_ms: int,
-    ) -> None:
-        super().__init__(spec, metrics, watermark_ms)
-        self._every = counts.every
-        self._purges = counts.size is not None
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, backend, context)
+        self._every = spec.counting.every
+        self._purges = spec.counting.size is not None
         self._times = spec.panes
         self._window = [] if spec.panes is None else [WINDOW]
-        self._schema = spec.stored_schema("")
-        self._open = KeyedTable(backend, self._schema, self.keys)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to their windows, in their order."""
@@ -277,12 +272,8 @@ class CountOperator(ColumnarOperator):
         self.watermark = watermark_ms
         if self._times is not None:
             self._open.read_due(watermark_ms)
-            stays = _column(self._open.table, WINDOW) > self._last_late(self._times)
+            stays = numbers_in(self._open.table, WINDOW) > self._last_late(self._times)
             self._open.table = self._open.table.filter(pa.array(stays))
-
-    def flush(self) -> None:
-        """Store the state."""
-        self._open.flush(self._due(self._open.table))
 
     def held(self) -> dict[str, int]:
         """How many keys have a window that holds something; not where a key may have several."""
@@ -295,7 +286,7 @@ class CountOperator(ColumnarOperator):
         """When each window is dropped."""
         if self._times is None:
             return np.full(len(opened), MAX_MS)
-        numbers, of_row = np.unique(_column(opened, WINDOW), return_inverse=True)
+        numbers, of_row = np.unique(numbers_in(opened, WINDOW), return_inverse=True)
         last = np.array([self._times.window(number).max_timestamp() for number in numbers.tolist()], np.int64)
         return later(last, self.spec.lateness_ms)[of_row]
 
@@ -310,7 +301,7 @@ class CountOperator(ColumnarOperator):
         parts = self.merged(pa.concat_tables([opened.select(partials.column_names), partials]), *self._window, _PART)
         stays = np.ones(len(parts), bool)
         if not self._purges:
-            windows, part = key_numbers(parts, by[:-1]), _column(parts, _PART)
+            windows, part = key_numbers(parts, by[:-1]), numbers_in(parts, _PART)
             order = np.lexsort((part, windows))
             parts, windows = parts.take(order), windows[order]
             sums = running(self.spec.aggregation, parts, windows)
@@ -331,21 +322,21 @@ class CountOperator(ColumnarOperator):
         else:
             self.emit(fired, self._times)
 
-    def _places(self, opened: pa.Table, rows: pa.Table) -> np.ndarray[Any, Any]:
+    def _places(self, opened: pa.Table, rows: pa.Table) -> Array:
         """How many elements of its window come before each row, among those that count, and in this micro-batch."""
         open_keys, row_keys = numbered_together(opened, rows, [*self.keys, *self._window])
         counts = np.zeros(int(max(open_keys.max(initial=0), row_keys.max(initial=0))) + 1, np.int64)
         np.maximum.at(counts, open_keys, self._ends(opened))
         order = np.argsort(row_keys, kind="stable")
         starts = np.searchsorted(row_keys[order], np.arange(len(counts)))
-        places: np.ndarray[Any, Any] = np.empty(len(rows), np.int64)
+        places: Array = np.empty(len(rows), np.int64)
         places[order] = np.arange(len(rows)) - starts[row_keys[order]]
         places += counts[row_keys]
         return places
 
     def _ends(self, opened: pa.Table) -> Array:
         """How many elements since the last firing each row of the table has."""
-        return _column(opened, ROWS) % self._every
+        return numbers_in(opened, ROWS) % self._every
 
 
 _PLACE = "__place"
@@ -382,9 +373,6 @@ def _merged_by(aggregation: Aggregation, partials: pa.Table, groups: Array) -> p
     return merged.drop_columns([_PLACE])
 
 
-_WINDOW = "__window"
-
-
 class SlidingCountOperator(CountOperator):
     """Fires each key after every ``slide`` elements, with the last ``size`` of them, or all if there are fewer.
 
@@ -392,17 +380,10 @@ class SlidingCountOperator(CountOperator):
     any case: it says how many there were.
     """
 
-    def __init__(
-        self,
-        spec: ColumnarWindow,
-        counts: Counts,
-        backend: Backend,
-        metrics: Metrics,
-        watermark_ms: int,
-    ) -> None:
-        super().__init__(spec, counts, backend, metrics, watermark_ms)
-        self._size = size = counts.size or counts.every
-        self._slide = slide = counts.every
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, backend, context)
+        self._size = size = spec.counting.size or spec.counting.every
+        self._slide = slide = spec.counting.every
         self._panes = Panes(size, slide, -size % slide)
 
     def process(self, parts: list[TablePayload]) -> None:
@@ -423,7 +404,7 @@ class SlidingCountOperator(CountOperator):
         return {}
 
     def _ends(self, opened: pa.Table) -> Array:
-        return _column(opened, PANE) + _column(opened, ROWS)
+        return numbers_in(opened, PANE) + numbers_in(opened, ROWS)
 
     def _needed(self, panes: pa.Table) -> Array:
         """Which panes a window that has not fired has, or hold the last element of their key."""
@@ -432,13 +413,13 @@ class SlidingCountOperator(CountOperator):
         np.maximum.at(counts, keys, self._ends(panes))
         count = counts[keys]
         next_end = (count // self._slide + 1) * self._slide
-        needed: Array = (_column(panes, PANE) >= next_end - self._size) | (self._ends(panes) == count)
+        needed: Array = (numbers_in(panes, PANE) >= next_end - self._size) | (self._ends(panes) == count)
         return needed
 
     def _fire(self, panes: pa.Table, rows: pa.Table, ends: Array) -> None:
         """Emit the windows that end with some elements, at these positions, in the order of the elements."""
         keys, firing = numbered_together(panes, rows, self.keys)
-        starts = _column(panes, PANE)
+        starts = numbers_in(panes, PANE)
         first = np.full(max(keys.max(initial=-1), firing.max(initial=-1)) + 1, MAX_MS)
         np.minimum.at(first, keys, starts)
         span = int((ends - first[firing]).max(initial=0)) + int((starts - first[keys]).max(initial=0)) + 1
@@ -452,6 +433,6 @@ class SlidingCountOperator(CountOperator):
             window = np.repeat(some, counts[some])
             within = np.arange(len(window)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
             taken = panes.take(order[begin[window] + within]).drop_columns([PANE])
-            merged = self.merged(taken.append_column(_WINDOW, pa.array(window)), _WINDOW)
-            merged = merged.take(np.argsort(_column(merged, _WINDOW)))
+            merged = self.merged(taken.append_column(WINDOW, pa.array(window)), WINDOW)
+            merged = merged.take(np.argsort(numbers_in(merged, WINDOW)))
             self.outputs.add(merged, None, np.full(len(merged), MAX_MS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,6 +16,7 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.elements.keys import numbers_of_columns
+from eventide.runtime.tasks.operator import SortInputs
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -126,9 +128,46 @@ def rows_in_time_order(inputs: Mapping[int, list[TablePayload]]) -> Iterator[tup
         yield number, TablePayload(rows.drop_columns([SEQUENCE]).append_column(SEQUENCE, numbers), 0)
 
 
+class OnColumns(ABC):
+    """The part of a description of an operator on columns: nothing of it is the user's code, or waits for the clock.
+
+    In batch execution its input is put into the order of timestamps, input by input.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables that it keeps in a part of its state; empty is the name where there is one."""
+
+    @property
+    def needs_clock(self) -> bool:
+        """False: it follows event time, or counts."""
+        return False
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps."""
+        return rows_in_time_order
+
+    @property
+    def state_of_functions(self) -> None:
+        """None: nothing here is the user's own code."""
+
+    def user_functions(self) -> list[Any]:
+        """None: nothing here is the user's own code."""
+        return []
+
+
 def constant(value: int, rows: int) -> pa.Array:
     """A column that has one value in every row."""
     return pa.repeat(pa.scalar(value, pa.int64()), rows)
+
+
+def numbers_in(table: pa.Table, name: str) -> Array:
+    """A column of whole numbers, none of which is null."""
+    numbers: Array = table.column(name).to_numpy()
+    return numbers
 
 
 def slices_by(table: pa.Table, column: str) -> list[tuple[int, pa.Table]]:
@@ -164,6 +203,12 @@ def numbered_together(left: pa.Table, right: pa.Table, keys: Sequence[str]) -> t
         return np.zeros(len(left), np.int64), np.zeros(len(right), np.int64)
     numbers = key_numbers(pa.concat_tables([left.select(keys), right.select(keys)]), keys)
     return numbers[: len(left)], numbers[len(left) :]
+
+
+def with_keys_of(table: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """The rows of a table whose keys are in another one, too."""
+    numbers, wanted_numbers = numbered_together(table, wanted, keys)
+    return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
 
 
 @dataclass(frozen=True, slots=True)

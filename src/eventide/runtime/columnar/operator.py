@@ -40,20 +40,22 @@ from eventide.runtime.columnar.layout import (
     SEQUENCE,
     VALUE,
     WINDOW,
+    Array,
+    OnColumns,
     ResultShape,
     TableCodec,
     TablePayload,
     joined_rows,
     key_names,
-    rows_in_time_order,
+    numbers_in,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.invoke import calling
-from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW, Metrics
-from eventide.runtime.tasks.operator import OnColumns, Receive, SortInputs, WithoutClock
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
+from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +131,22 @@ class ColumnarWindow(OnColumns):
         return isinstance(self.assigner, EventTimeSessionWindows | DynamicEventTimeSessionWindows)
 
     @property
+    def gap_ms(self) -> int | None:
+        """The gap of its sessions, in milliseconds; None where elements bring their gaps, or where there are none."""
+        return self.assigner.session_gap if isinstance(self.assigner, EventTimeSessionWindows) else None
+
+    @property
     def gaps(self) -> Gaps | None:
         """How the gap of an element is found; None where all have one gap, or none."""
         assigner = self.assigner
         return Gaps(self.name, assigner, self.keys) if isinstance(assigner, DynamicEventTimeSessionWindows) else None
+
+    @property
+    def counting(self) -> Counts:
+        """Which elements fire a window; for windows that count."""
+        if self.counts is None:
+            raise TypeError(f"{self.trigger!r} does not count")
+        return self.counts
 
     @property
     def needs_clock(self) -> bool:
@@ -165,8 +179,8 @@ class ColumnarWindow(OnColumns):
             times = [pa.field(WINDOW, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
-    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
-        """How elements get here."""
+    def partitioner(self, max_parallelism: int, select: Callable[[Any], Any] | None) -> ColumnPartitioner:
+        """How elements get here, whose key is what a selector gives; None for windows over all elements."""
         first = self.pane_aggregation() if self.aggregates_first else None
         return ColumnPartitioner(
             self.value_type,
@@ -178,6 +192,7 @@ class ColumnarWindow(OnColumns):
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
+            select=select,
             gaps=self.gaps,
         )
 
@@ -187,11 +202,6 @@ class ColumnarWindow(OnColumns):
         if panes is None:
             raise TypeError(f"{self.assigner!r} has no panes")
         return PaneAggregation(panes, len(self.keys), self.aggregation)
-
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps."""
-        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
@@ -215,12 +225,12 @@ _IN_WINDOWS_AT_ONCE = 1 << 21
 class ColumnarOperator(WithoutClock, ABC):
     """The part of a columnar window operator that does not depend on the kind of window."""
 
-    def __init__(self, spec: ColumnarWindow, metrics: Metrics, watermark_ms: int) -> None:
+    def __init__(self, spec: ColumnarWindow, context: OperatorContext) -> None:
         self.spec = spec
         self.keys = key_names(len(spec.keys))
-        self.watermark = watermark_ms
+        self.watermark = context.watermark_ms
         self.outputs = Outputs(spec.shape)
-        self._metrics = metrics
+        self._metrics = context.metrics
 
     @property
     def inputs(self) -> Sequence[Receive]:
@@ -253,12 +263,12 @@ class ColumnarOperator(WithoutClock, ABC):
         rows = joined_rows(parts)
         return unpacked(rows, self.spec.keys, self.spec.aggregation.input_columns) if self.spec.ships_elements else rows
 
-    def accepted(self, rows: pa.Table, panes: Panes, last_late: int) -> tuple[pa.Table, np.ndarray[Any, Any]]:
+    def accepted(self, rows: pa.Table, panes: Panes, last_late: int) -> tuple[pa.Table, Array]:
         """The rows that are not late or in a gap between windows, and where the pane of each starts.
 
         Rows of windows up to the one of a number are late. They, and those without a window, are counted.
         """
-        times = rows.column(TIMESTAMP).to_numpy()
+        times = numbers_in(rows, TIMESTAMP)
         come = arrived(panes, times, last_late, self.spec.lateness_ms, self.watermark)
         self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
         self.report_late(rows, come.late)
@@ -278,21 +288,21 @@ class ColumnarOperator(WithoutClock, ABC):
 
     def emit(self, partials: pa.Table, panes: Panes) -> None:
         """Take results, in the order in which they are to come out, with the numbers of their windows in WINDOW."""
-        distinct, numbers = np.unique(partials.column(WINDOW).to_numpy(), return_inverse=True)
+        distinct, numbers = np.unique(numbers_in(partials, WINDOW), return_inverse=True)
         partials = partials.append_column(_PLACE, pa.array(numbers))
         if len(partials):
             self.outputs.add_of_windows(partials, _PLACE, [panes.window(number) for number in distinct.tolist()])
 
-    def report_late(self, rows: pa.Table, late: np.ndarray[Any, Any]) -> None:
+    def report_late(self, rows: pa.Table, late: Array) -> None:
         """Count the late rows, and send them to the side output that wants them."""
         if not late.any():
             return
-        self.count_late(rows.column(TIMESTAMP).to_numpy()[late])
+        self.count_late(numbers_in(rows, TIMESTAMP)[late])
         if self.spec.late_tag is not None:
             gone = whole_elements(rows.filter(pa.array(late)), self.spec.value_type)
             self.outputs.add_to_side(self.spec.late_tag, gone)
 
-    def count_late(self, times: np.ndarray[Any, Any], counts: np.ndarray[Any, Any] | None = None) -> None:
+    def count_late(self, times: Array, counts: Array | None = None) -> None:
         """Count late elements by their event times, or sums of several, each with its count."""
         kind = LATE_DROPPED if self.spec.late_tag is None else LATE_TO_SIDE_OUTPUT
         self._metrics.count_late(self.spec.name, kind, times, self.watermark, counts)
@@ -306,20 +316,6 @@ def whole_elements(rows: pa.Table, value_type: TypeInformation) -> Columns:
     """Rows of whole elements as the elements that they were."""
     values, timestamps = (rows.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
     return Columns(value_type, values, timestamps, pa.array(np.arange(len(rows))))
-
-
-def only_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows of a table, one for each key, whose key is in another table too."""
-    if not keys:
-        return table if len(wanted) else table.slice(0, 0)
-    marked = [
-        part.select(keys).append_column("wanted", pa.array(np.full(len(part), mark)))
-        for part, mark in ((table, 0), (wanted, 1))
-    ]
-    # Groups come in the order in which their keys are first seen, so those of the table come as its rows do.
-    groups = pa.concat_tables(marked).group_by(keys, use_threads=False).aggregate([("wanted", "max")])
-    found = groups.column("wanted_max").to_numpy()[: len(table)]
-    return table.filter(pa.array(found == 1))
 
 
 class Gathered:
@@ -383,7 +379,7 @@ class Outputs(Gathered):
 
     def add_of_windows(self, partials: pa.Table, column: str, windows: Sequence[TimeWindow]) -> None:
         """Take results whose window is given by its number, in a column."""
-        number = partials.column(column).to_numpy()
+        number = numbers_in(partials, column)
         bounds = np.array([(w.start, w.end, w.max_timestamp()) for w in windows], np.int64)[number]
         self.add(partials, (bounds[:, 0], bounds[:, 1]), bounds[:, 2])
 

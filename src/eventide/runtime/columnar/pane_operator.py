@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,21 +17,24 @@ from eventide.runtime.columnar.layout import (
     FIRE,
     PANE,
     WINDOW,
+    Array,
     TablePayload,
     constant,
     key_numbers,
     numbered_together,
+    numbers_in,
     slices_by,
+    with_keys_of,
 )
-from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, only_keys_of
-from eventide.runtime.columnar.panes import PaneAggregation, WholeWindows, windows_of
+from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
+from eventide.runtime.columnar.panes import WholeWindows, windows_of
 from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
-from eventide.runtime.metrics import OPEN_WINDOWS, Metrics
+from eventide.runtime.metrics import OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.rules import has_passed, passes
 
 _GROUP = "__group"
-Array = np.ndarray[Any, Any]
 
 
 class PaneOperator(ColumnarOperator):
@@ -42,12 +44,10 @@ class PaneOperator(ColumnarOperator):
     micro-batch, with the final value.
     """
 
-    def __init__(
-        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, watermark_ms: int
-    ) -> None:
-        super().__init__(spec, metrics, watermark_ms)
-        self.first = first
-        self.panes = first.panes
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self.first = spec.pane_aggregation()
+        self.panes = self.first.panes
         self.store = PaneStore(backend, self.merged_pane)
         self._tree = PaneTree(backend, self.store, self.panes.per_window, self.merged)
 
@@ -125,7 +125,7 @@ class PaneOperator(ColumnarOperator):
         if late_panes:
             late = pc.is_in(panes, value_set=pa.array(late_panes))
             gone = partials.filter(late).group_by(PANE).aggregate([(ROWS, "sum")])
-            self.count_late(self.panes.last_of(gone.column(PANE).to_numpy()), gone.column(f"{ROWS}_sum").to_numpy())
+            self.count_late(self.panes.last_of(numbers_in(gone, PANE)), numbers_in(gone, f"{ROWS}_sum"))
             partials = partials.filter(pc.invert(late))
         return partials if len(parts) == 1 else self.first.merge(partials)
 
@@ -165,7 +165,7 @@ class PaneOperator(ColumnarOperator):
                 rows = part.take(pa.array(np.tile(np.arange(len(part)), len(numbers))))
                 column = pa.array(np.repeat(np.array(numbers, np.int64), len(part)))
                 touched.append(rows.select(self.keys).append_column(NUMBER, column))
-            again = only_keys_of(table, pa.concat_tables(touched), [*self.keys, NUMBER])
+            again = with_keys_of(table, pa.concat_tables(touched), [*self.keys, NUMBER])
             self.outputs.add_of_windows(again, NUMBER, [self.panes.window(window) for window in windows])
 
     def _put_together(self, windows: list[int], only: pa.Table | None = None) -> Iterator[tuple[pa.Table, list[int]]]:
@@ -184,11 +184,9 @@ class ClockOperator(PaneOperator):
     The clock is to it what the watermark is to other windows. Nothing is late, and no window is left that has fired.
     """
 
-    def __init__(
-        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, clock_ms: int
-    ) -> None:
-        super().__init__(spec, first, backend, metrics, MIN_MS)
-        self._clock_ms = clock_ms
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, backend, context)
+        self.watermark, self._clock_ms = MIN_MS, context.clock_ms
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add partial aggregates to the window of the time of the micro-batch."""
@@ -242,15 +240,13 @@ class ContinuousOperator(PaneOperator):
     Where a window is purged, a key that has fired stays, with no elements.
     """
 
-    def __init__(
-        self, spec: ColumnarWindow, first: PaneAggregation, backend: Backend, metrics: Metrics, watermark_ms: int
-    ) -> None:
-        super().__init__(spec, first, backend, metrics, watermark_ms)
+    def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, backend, context)
         trigger = unpurged(spec.trigger)
         if not isinstance(trigger, ContinuousEventTimeTrigger):
             raise TypeError(f"{spec.trigger!r} does not fire at intervals")
         self._interval = trigger.interval
-        self._times = first.panes
+        self._times = self.first.panes
         self.panes = WholeWindows(self._times.size, self._times.slide, self._times.offset)
         self._seen: dict[int, int] = {}
 
@@ -258,7 +254,7 @@ class ContinuousOperator(PaneOperator):
         """Add elements to their windows."""
         made = []
         for rows in self.in_windows(self.rows(parts), self._times, self.last_late()):
-            ahead = _column(rows, WINDOW) > self.last_fired()
+            ahead = numbers_in(rows, WINDOW) > self.last_fired()
             if self.spec.fires_alone and not ahead.all():
                 self.fire_alone(rows.filter(pa.array(~ahead)))
                 made.append(self.partial(rows.filter(pa.array(ahead))))
@@ -270,8 +266,8 @@ class ContinuousOperator(PaneOperator):
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and window, with the time at which each is to fire first."""
-        times = _column(rows, TIMESTAMP)
-        last = self._last_ms(_column(rows, WINDOW))
+        times = numbers_in(rows, TIMESTAMP)
+        last = self._last_ms(numbers_in(rows, WINDOW))
         multiple = times - np.fmod(times, self._interval)
         following = np.where(multiple > MAX_MS - self._interval, MAX_MS, multiple + self._interval)
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
@@ -301,7 +297,7 @@ class ContinuousOperator(PaneOperator):
         together, by = pa.concat_tables(tables), [*self.keys, WINDOW]
         _, first = np.unique(key_numbers(together, by), return_index=True)
         merged = self._by_group(together, by, self._merge)
-        window = _column(merged, WINDOW)
+        window = numbers_in(merged, WINDOW)
         last = self._last_ms(window)
         fire = merged.column(FIRE).fill_null(MAX_MS).to_numpy()
         fired_until = np.where(np.concatenate(seen)[first], np.maximum(before_ms, fire - 1), fire - 1)
@@ -310,7 +306,7 @@ class ContinuousOperator(PaneOperator):
         rows, times = np.append(rows, ending), np.append(times, last[ending])
         if self.spec.purges:
             rows, at = np.unique(rows, return_index=True)  # what fires first takes all there is
-            has_elements = _column(merged, ROWS)[rows] > 0
+            has_elements = numbers_in(merged, ROWS)[rows] > 0
             rows, times = rows[has_elements], times[at][has_elements]
             self._purge(merged, rows)
         self.emit(merged.take(rows[np.lexsort((window[rows], times))]), self.panes)
@@ -353,7 +349,7 @@ class ContinuousOperator(PaneOperator):
 
     def _merge(self, partials: pa.Table, by: list[str]) -> pa.Table:
         """Merge the rows of groups that hold elements; a group without any keeps its one row."""
-        is_empty = _column(partials, ROWS) == 0
+        is_empty = numbers_in(partials, ROWS) == 0
         if not is_empty.any():
             return self.spec.aggregation.merge(partials, by)
         merged = self.spec.aggregation.merge(partials.filter(pa.array(~is_empty)), by)
@@ -366,12 +362,7 @@ class ContinuousOperator(PaneOperator):
         number = key_numbers(table, by)
         _, first = np.unique(number, return_index=True)
         partials = aggregate(table.append_column(_GROUP, pa.array(number)), [_GROUP])
-        partials = partials.take(np.argsort(_column(partials, _GROUP))).drop_columns([_GROUP])
+        partials = partials.take(np.argsort(numbers_in(partials, _GROUP))).drop_columns([_GROUP])
         for position, name in enumerate([*by, FIRE]):
             partials = partials.add_column(position, name, table.column(name).take(first))
         return partials
-
-
-def _column(table: pa.Table, name: str) -> Array:
-    column: Array = table.column(name).to_numpy()
-    return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +13,8 @@ from eventide.api.windows import SlidingEventTimeWindows, TumblingEventTimeWindo
 from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
-from eventide.runtime.columnar.layout import PANE, key_names
+from eventide.runtime.columnar.layout import PANE, Array, key_names, numbers_in
 from eventide.runtime.window.rules import last_late, last_reached, latest_late_time, passes_one_of
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +216,16 @@ def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, w
     return Arrived(starts, late, in_gap & ~late)
 
 
-def later(times: Array, by_ms: int) -> Array:
-    """Shift times by `by_ms`; sums saturate at the ends of the 64-bit range.
+def later(times: Array, by_ms: int | Array) -> Array:
+    """Shift times by `by_ms`, or each by its own; sums saturate at the ends of the 64-bit range.
 
     >>> later(np.array([1, MAX_MS]), 2).tolist() == [3, MAX_MS]
     True
     """
-    by_ms = clamp_ms(by_ms)
-    if by_ms >= 0:
-        return np.where(times > MAX_MS - by_ms, MAX_MS, times + by_ms)
-    return np.where(times < MIN_MS - by_ms, MIN_MS, times + by_ms)
+    by_ms = by_ms if isinstance(by_ms, np.ndarray) else clamp_ms(by_ms)
+    sums = times + by_ms
+    has_wrapped = (sums < times) != (by_ms < 0)
+    return np.where(has_wrapped, np.where(by_ms < 0, MIN_MS, MAX_MS), sums)
 
 
 def windows_of(panes: Panes, starts: Array, after: int) -> tuple[Array, Array]:
@@ -287,7 +285,7 @@ class PaneAggregation:
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """One row for each key and pane, whatever the number of rows."""
-        starts = self.panes.start_of(rows.column(TIMESTAMP).to_numpy())
+        starts = self.panes.start_of(numbers_in(rows, TIMESTAMP))
         return self.aggregation.partial(rows.append_column(PANE, pa.array(starts)), [*key_names(self.keys), PANE])
 
     def merge(self, partials: pa.Table) -> pa.Table:

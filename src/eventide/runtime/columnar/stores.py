@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS
-from eventide.runtime.columnar.layout import numbered_together, slices_by
+from eventide.runtime.columnar.layout import slices_by, with_keys_of
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of_columns
@@ -41,7 +41,7 @@ _LEVELS = (1 << _LEVEL_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Chunks are tables, with at most one row for a key in each."""
+    """Chunks are tables, and several become one by ``merge``."""
 
     merge: Merge
     patience: int = 8
@@ -51,7 +51,7 @@ class Tables:
         return len(chunk)
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
-        """One row for a key."""
+        """All of them as one."""
         return self.merge(pa.concat_tables(chunks))
 
     def encode(self, chunk: pa.Table) -> bytes:
@@ -255,8 +255,7 @@ class PaneTree:
             rows = rows.combine_chunks()
         rows = rows.append_column(NUMBER, pa.array(numbers))
         if only is not None and keys:
-            in_rows, in_only = numbered_together(rows, only, keys)
-            rows = rows.filter(pa.array(np.isin(in_rows, in_only)))
+            rows = with_keys_of(rows, only, keys)
         return rows if max(map(len, groups)) == 1 else self._merge(rows, NUMBER)
 
 

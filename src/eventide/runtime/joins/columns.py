@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,19 +30,21 @@ from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import (
     PANE,
+    Array,
+    OnColumns,
     TablePayload,
     joined_rows,
     key_names,
     key_numbers,
     numbered_together,
-    rows_in_time_order,
+    numbers_in,
     slices_by,
     window_array,
+    with_keys_of,
 )
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
 from eventide.runtime.columnar.panes import Panes, arrived, later
-from eventide.runtime.columnar.stores import KeyedTable
-from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.columnar.stores import KeyedTable, Tables
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
 from eventide.runtime.joins.pairs import InTime, InWindow, Meeting, PairCaller, PairFunction, Pairs
@@ -50,9 +52,7 @@ from eventide.runtime.joins.windowed import KEEPS, Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.tasks.operator import OnColumns, OperatorContext, OperatorInput, SortInputs, WithoutClock
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def sides_of(
             source.key.columns if source.key else (),
             gives.of_side(number),
             late_tags[number],
-            source.key.select if source.key and isinstance(gives, PairFunction) else None,
+            source.key.select if source.key else None,
         )
         for number, source in enumerate(inputs)
     )
@@ -140,17 +140,14 @@ class ColumnJoinOperator(WithoutClock, ABC):
 
     def report_late(self, number: int, rows: pa.Table, late: Array) -> pa.Table:
         """Count the late rows of a side, send them to the side output that wants them, and give the others."""
-        side, count = self.sides[number], int(late.sum())
-        if not count:
+        if not late.any():
             return rows
-        self.count_late(LATE_DROPPED if side.late_tag is None else LATE_TO_SIDE_OUTPUT, times_of(rows)[late])
+        side = self.sides[number]
+        counter = LATE_DROPPED if side.late_tag is None else LATE_TO_SIDE_OUTPUT
+        self.count_late(counter, numbers_in(rows, TIMESTAMP)[late])
         if side.late_tag is not None:
             self._outputs.add_to_side(side.late_tag, whole_elements(rows.filter(pa.array(late)), side.value_type))
         return rows.filter(pa.array(~late))
-
-    def count(self, counter: str, rows: int) -> None:
-        """Add to one of the operator's counters."""
-        self._metrics.count(self._name, counter, rows)
 
     def count_late(self, counter: str, times: Array) -> None:
         """Count late rows, by their event times."""
@@ -177,12 +174,6 @@ class ColumnJoinOperator(WithoutClock, ABC):
         rows = joined_rows(parts)
         side = self.sides[number]
         self.take(number, rows if side.late_tag is None else unpacked(rows, side.keys, side.columns))
-
-
-def times_of(rows: pa.Table) -> Array:
-    """The time of each row, in milliseconds."""
-    times: Array = rows.column(TIMESTAMP).to_numpy()
-    return times
 
 
 _GOES = "__goes"
@@ -220,11 +211,12 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     def take(self, number: int, rows: pa.Table) -> None:
         """Join rows with what the other side has kept, and keep them."""
         if not self._bounds.are_open:
-            rows = self.report_late(number, rows, times_of(rows) < self.watermark)
+            rows = self.report_late(number, rows, numbers_in(rows, TIMESTAMP) < self.watermark)
         if not len(rows):
             return
         own, other = self._tables[number], self._tables[1 - number]
-        rows = rows.append_column(_GOES, pa.array(self._go(number, times_of(rows)))).select(own.table.column_names)
+        goes = self._go(number, numbers_in(rows, TIMESTAMP))
+        rows = rows.append_column(_GOES, pa.array(goes)).select(own.table.column_names)
         own.read_keys_of(rows)
         other.read_keys_of(rows)
         self._meet(number, rows, self._without_gone(other))
@@ -248,7 +240,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
     def _meet(self, number: int, rows: pa.Table, others: pa.Table) -> None:
         """Give the pairs of new rows of one side with rows of the other."""
         keys, other_keys = numbered_together(rows, others, self.keys)
-        times, other_times = times_of(rows), times_of(others)
+        times, other_times = numbers_in(rows, TIMESTAMP), numbers_in(others, TIMESTAMP)
         if self._bounds.are_open:  # any two meet, in the order of arrival
             found = in_time(keys, np.zeros_like(times), other_keys, np.zeros_like(other_times), (0, 0))
         else:
@@ -269,14 +261,14 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         """Return the kept rows of a side, without those that nothing can meet any more."""
         if self._bounds.are_open:
             return table.table
-        gone = table.table.column(_GOES).to_numpy() <= self.watermark
+        gone = numbers_in(table.table, _GOES) <= self.watermark
         if gone.any():
             table.table = table.table.filter(pa.array(~gone))
         return table.table
 
     def _all_gone(self, rows: pa.Table) -> Array:
         """For each row the watermark at which all rows of its key will be gone."""
-        keys, goes = key_numbers(rows, self.keys), rows.column(_GOES).to_numpy()
+        keys, goes = key_numbers(rows, self.keys), numbers_in(rows, _GOES)
         last = np.full(keys.max(initial=-1) + 1, MIN_MS)
         np.maximum.at(last, keys, goes)
         return last[keys]
@@ -295,11 +287,6 @@ class IntervalColumns(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
         return pa.schema([*self.sides[_TABLES.index(part)].schema, *_TIMES])
-
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
-        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
@@ -320,29 +307,6 @@ _PARTS = ("first/", "second/")
 """Where the rows of each side lie."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """Chunks are tables of rows; merged ones are joined."""
-
-    patience: int = 8
-
-    def size(self, chunk: pa.Table) -> int:
-        """Its rows."""
-        return len(chunk)
-
-    def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
-        """All of them."""
-        return pa.concat_tables(chunks)
-
-    def encode(self, chunk: pa.Table) -> bytes:
-        """An Arrow IPC stream."""
-        return encode_table(chunk.combine_chunks())
-
-    def decode(self, data: bytes) -> pa.Table:
-        """The inverse of :meth:`encode`."""
-        return decode_table(data)
-
-
 class WindowColumnsOperator(ColumnJoinOperator):
     """Keeps the rows of each side by pane, without reading what is there; a window that fires reads its panes.
 
@@ -355,7 +319,8 @@ class WindowColumnsOperator(ColumnJoinOperator):
         self._panes = spec.panes
         self._lateness_ms = spec.lateness_ms
         self._keeps = KEEPS[spec.how]
-        self._stores: list[ChunkStore[pa.Table]] = [ChunkStore(PartOfState(backend, part), _Rows()) for part in _PARTS]
+        form = Tables(pa.Table.combine_chunks)
+        self._stores: list[ChunkStore[pa.Table]] = [ChunkStore(PartOfState(backend, part), form) for part in _PARTS]
         self._added: list[dict[int, list[pa.Table]]] = [{}, {}]
 
     @property
@@ -369,9 +334,9 @@ class WindowColumnsOperator(ColumnJoinOperator):
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Add rows to their panes."""
-        times = times_of(rows)
+        times = numbers_in(rows, TIMESTAMP)
         come = arrived(self._panes, times, self._last_late(), self._lateness_ms, self.watermark)
-        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
+        self._metrics.count(self._name, WITHOUT_WINDOW, int(come.without_window.sum()))
         rows = rows.select(self.sides[number].schema.names).append_column(PANE, pa.array(come.starts))
         accepted = ~come.late & ~come.without_window
         if not accepted.all():
@@ -399,7 +364,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
         """Store what was added."""
         for store, added in zip(self._stores, self._added, strict=True):
             for pane, tables in added.items():
-                store.append(pane, pa.concat_tables(tables))
+                store.append(pane, pa.concat_tables(tables).combine_chunks())
             store.flush()
             added.clear()
 
@@ -429,7 +394,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
         """Give the pairs of a window, of some keys only where it fires again."""
         tables = [self._rows_of(side, number) for side in (0, 1)]
         if only is not None:
-            tables = [_with_keys_of(table, only, self.keys) for table in tables]
+            tables = [with_keys_of(table, only, self.keys) for table in tables]
         keys, other_keys = numbered_together(tables[0], tables[1], self.keys)
         pairs = equal(keys, other_keys, self._keeps)
         window = self._panes.window(number)
@@ -444,12 +409,6 @@ class WindowColumnsOperator(ColumnJoinOperator):
             tables += self._stores[side].chunks(pane)
             tables += self._added[side].get(pane, [])
         return pa.concat_tables(tables).combine_chunks()
-
-
-def _with_keys_of(table: pa.Table, wanted: pa.Table, keys: list[str]) -> pa.Table:
-    """The rows of a table whose keys are in another one, too."""
-    numbers, wanted_numbers = numbered_together(table, wanted, keys)
-    return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,11 +427,6 @@ class WindowColumns(OnColumns):
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables of a side."""
         return self.sides[_PARTS.index(part)].schema
-
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps, input by input: the order of rows does not affect which of them meet."""
-        return rows_in_time_order
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""

@@ -208,7 +208,7 @@ def described_bounds(bounds: Bounds) -> str:
     """When two elements meet, for ``explain``."""
     if bounds.are_open:
         return "elements of any time"
-    return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms behind their left ones"
+    return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms after their left ones"
 
 
 def described_late(tags: tuple[str | None, str | None]) -> str:

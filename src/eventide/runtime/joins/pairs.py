@@ -20,6 +20,7 @@ from eventide.api.functions import Function, JoinFunction, ProcessJoinFunction
 from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
+from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.elements.ownership import own
@@ -34,8 +35,6 @@ from eventide.runtime.tracing.evaluation import Arguments, evaluated, flattened
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.tracing import Trace
 from eventide.runtime.window.operator import FIRING
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +120,10 @@ class PairFunction:
         return f"what {_name_of(_owner(self.function))} gives"
 
 
-class _Times(ProcessJoinFunction.Context):
-    """The times of two elements, as a traced function sees them."""
-
-    def __init__(self, left: Any, right: Any, later: Any) -> None:
-        self._times = left, right, later
-
-    def get_left_timestamp(self) -> int:
-        left: int = self._times[0]
-        return left
-
-    def get_right_timestamp(self) -> int:
-        right: int = self._times[1]
-        return right
-
-    def get_timestamp(self) -> int:
-        later: int = self._times[2]
-        return later
-
-
-def _with_context(values: Sequence[Any]) -> tuple[Any, Any, _Times]:
-    left, right, *times = values
-    return left, right, _Times(*times)
+def _with_context(values: Sequence[Any]) -> tuple[Any, Any, JoinContext]:
+    context = JoinContext()
+    left, right, context.left_ms, context.right_ms, context.time_ms = values
+    return left, right, context
 
 
 class _PairArguments(Arguments):

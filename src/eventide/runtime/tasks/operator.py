@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
@@ -15,9 +14,6 @@ from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tracing.tracing import key_fields
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,34 +151,6 @@ OpenOperator: TypeAlias = Callable[[Any, Backend, OperatorContext], Operator]
 
 It is a function of a module, or a class: it travels to the tasks by its name. Flink: ``StreamOperatorFactory``.
 """
-
-
-class OnColumns(ABC):
-    """The part of a description of an operator on columns: nothing of it is the user's code, or waits for the clock."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def stored_schema(self, part: str) -> pa.Schema:
-        """The columns of the tables that it keeps in a part of its state; empty is the name where there is one."""
-
-    @property
-    def needs_clock(self) -> bool:
-        """False: it follows event time, or counts."""
-        return False
-
-    @property
-    @abstractmethod
-    def sort_inputs(self) -> SortInputs | None:
-        """Puts the input into the order of timestamps in batch execution."""
-
-    @property
-    def state_of_functions(self) -> None:
-        """None: nothing here is the user's own code."""
-
-    def user_functions(self) -> list[Any]:
-        """None: nothing here is the user's own code."""
-        return []
 
 
 _EXACT = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "STRING", "SQL_DATE", "SQL_TIMESTAMP"})

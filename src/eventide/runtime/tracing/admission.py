@@ -199,22 +199,17 @@ class _Admission:
         self.captured: list[Captured] = []
 
     def copied(self, function: Any) -> Any:
-        if type(function) is MethodType:
-            _check_says_nothing(function.__self__, "it")
-            copy = self._method(function.__func__, function.__self__)
-            return MethodType(copy, SimpleNamespace(**self._attributes))
-        if type(function) is not FunctionType:
-            raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
-        return self._copy(function, _NOTHING)
+        if type(function) is not MethodType:
+            return self._copy(function)
+        _check_says_nothing(function.__self__, "it")
+        copy = self._copy(function.__func__, function.__self__)
+        return MethodType(copy, SimpleNamespace(**self._attributes))
 
-    def _method(self, function: Any, owner: Any) -> FunctionType:
+    def _copy(self, function: Any, owner: Any = _NOTHING) -> FunctionType:
         if type(function) is not FunctionType:
             raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
-        if not function.__code__.co_argcount:
+        if owner is not _NOTHING and not function.__code__.co_argcount:
             raise NotTraceable("it is a method that does not name its object")
-        return self._copy(function, owner)
-
-    def _copy(self, function: FunctionType, owner: Any) -> FunctionType:
         if function in self._copies:
             return self._copies[function]
         _check_says_nothing(function, "it")
@@ -266,12 +261,7 @@ class _Admission:
             value = cell.cell_contents
         except ValueError:
             raise NotTraceable(f"{what} has no value yet") from None
-        if type(value) is FunctionType:
-            _check_says_nothing(value, value.__name__)
-            self.captured.append(Captured.of(lambda: cell.cell_contents, value))
-            return self._copy(value, _NOTHING)
-        self._take(what, value, lambda: cell.cell_contents)
-        return self._contained(value)
+        return self._from_outside(what, value, lambda: cell.cell_contents)
 
     def _global(self, function: FunctionType, name: str) -> Any:
         scope = function.__globals__
@@ -280,10 +270,6 @@ class _Admission:
             return scope.get(name, getattr(builtins, name, _NOTHING))
 
         value = find()
-        if type(value) is FunctionType:
-            _check_says_nothing(value, name)
-            self.captured.append(Captured.of(find, value))
-            return self._copy(value, _NOTHING)
         if type(value) in (type, type(len)):
             if value not in _PURE:
                 raise NotTraceable(f"it uses {name}")
@@ -292,16 +278,24 @@ class _Admission:
         if type(value) is ModuleType and value in _MODULES and _content(value) == (True,):
             self.captured.append(Captured.of(find, value))
             return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in _MODULES[value].items()})
-        self._take(f"the global {name!r}", value, find)
-        return self._contained(value)
+        return self._from_outside(f"the global {name!r}", value, find)
 
-    def _take(self, what: str, value: Any, find: Callable[[], Any]) -> None:
+    def _from_outside(self, what: str, value: Any, find: Callable[[], Any]) -> Any:
+        """What the copy has in place of a function or a constant from outside."""
+        if type(value) is not FunctionType:
+            return self._constant(what, value, find)
+        _check_says_nothing(value, value.__name__)
+        self.captured.append(Captured.of(find, value))
+        return self._copy(value)
+
+    def _constant(self, what: str, value: Any, find: Callable[[], Any]) -> Any:
         is_container = type(value) in (dict, list, set)
         if is_container and len(value) > _MOST_ENTRIES:
             raise NotTraceable(f"{what} has more than {_MOST_ENTRIES:,} entries, any of which may change")
         for part in _content(value) if is_container else value if type(value) is Row else [value]:
             self._check_constant(what, part)
         self.captured.append(Captured.of(find, value))
+        return self._contained(value)
 
     def _check_constant(self, what: str, value: Any) -> None:
         if value is _NOTHING:
@@ -362,8 +356,7 @@ class _Admission:
         value = _attribute(owner, name)
         if value is _NOTHING:
             raise NotThereYet(f"its attribute {name!r} is not there")
-        self._take(f"its attribute {name!r}", value, lambda: _attribute(owner, name))
-        self._attributes[name] = self._contained(value)
+        self._attributes[name] = self._constant(f"its attribute {name!r}", value, lambda: _attribute(owner, name))
 
 
 def _mentions(value: Any, name: str) -> bool:

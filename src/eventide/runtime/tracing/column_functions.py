@@ -1,4 +1,8 @@
-"""The user's functions as operators have them: on columns while that gives the same, else called with each element."""
+"""The user's functions as operators have them: on columns while that gives the same, else called with each element.
+
+Each function here raises ``NotTraceable`` where the user's stays Python, or gives values of another type than wanted.
+Those that are given columns raise a ``Guard`` where Python might give something else for one of the elements.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +20,11 @@ from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInfor
 from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotThereYet, NotTraceable
-from eventide.runtime.tracing.evaluation import WHOLE, Arguments, evaluated, fits, flattened, truths
+from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
 from eventide.runtime.tracing.expressions import Field, Operation, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
-from eventide.runtime.tracing.tracing import Arrange, Trace, has_untyped_part, trace
+from eventide.runtime.tracing.tracing import WHOLE_TYPES, Arrange, Trace, has_untyped_part, trace
 
 UNTIL_OPENED = "it is not opened yet: "
 """Begins the reason of a function that is looked at again when its object has been opened."""
@@ -36,9 +40,6 @@ def traced(
 
     A function that was refused stays Python. With ``several``, the function returns or yields any number of results;
     ``arrange`` makes its arguments from values of the types.
-
-    Raises:
-        NotTraceable: if it stays Python.
     """
     try:
         known = _traces.get((function, types, several, arrange))
@@ -62,12 +63,7 @@ def traced(
 def mapped(
     function: Callable[..., Any], columns: Columns, declared: TypeInformation | None
 ) -> tuple[pa.Array, TypeInformation]:
-    """What a function gives for each element, as a column of a declared type, or else of the type that it gives.
-
-    Raises:
-        NotTraceable: if it stays Python.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """What a function gives for each element, as a column of a declared type, or else of the type that it gives."""
     if isinstance(function, ColumnExpression):
         try:
             return function.of_rows(columns.values), function.result_type
@@ -80,12 +76,7 @@ def mapped(
 
 
 def combined(function: Callable[..., Any], kind: TypeInformation, ones: pa.Array, others: pa.Array) -> pa.Array:
-    """The results of a reduce function for pairs of elements of a type.
-
-    Raises:
-        NotTraceable: if it stays Python, or gives values of another type.
-        Guard: if Python might give something else for one of these pairs.
-    """
+    """The results of a reduce function for pairs of elements of a type."""
     found = traced_reduce(function, kind)
     for column in (ones, others):
         check_none(found, column, kind)
@@ -94,11 +85,7 @@ def combined(function: Callable[..., Any], kind: TypeInformation, ones: pa.Array
 
 
 def traced_reduce(function: Callable[..., Any], kind: TypeInformation) -> Trace:
-    """The trace of a function that makes one element of two, of a type.
-
-    Raises:
-        NotTraceable: if it stays Python, or gives values of another type.
-    """
+    """The trace of a function that makes one element of two, of a type."""
     found = traced(function, kind, kind)
     if not _stays(found.result_type(), kind):
         raise NotTraceable(f"it returns {found.result_type()}, and its elements are {kind}")
@@ -111,16 +98,11 @@ def _stays(given: TypeInformation, kind: TypeInformation) -> bool:
         are_alike = type(given) is type(kind) and len(given.types) == len(kind.types)
         names_fit = isinstance(kind, TupleTypeInfo) or given.field_names == kind.field_names
         return are_alike and names_fit and all(map(_stays, given.types, kind.types))
-    return given == kind or (str(given) in WHOLE and str(kind) in WHOLE)
+    return given == kind or (str(given) in WHOLE_TYPES and str(kind) in WHOLE_TYPES)
 
 
 def flat_mapped(function: Callable[..., Any], columns: Columns, declared: TypeInformation | None) -> Columns:
-    """All that a function gives for the elements, with their times and numbers.
-
-    Raises:
-        NotTraceable: if it stays Python.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """All that a function gives for the elements, with their times and numbers."""
     found = traced(function, columns.type_info, several=True)
     kind = result_type(found, declared)
     return _flattened(found, columns, {None: kind}, _arguments(found, columns))[None]
@@ -140,12 +122,7 @@ def _flattened(
 def processed(
     function: Callable[..., Any], columns: Columns, declared: TypeInformation | None
 ) -> dict[str | None, Columns]:
-    """All that ``process_element`` of a function without state gives, by side output, with the elements' times.
-
-    Raises:
-        NotTraceable: if it stays Python.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """All that ``process_element`` of a function without state gives, by side output, with the elements' times."""
     found = traced_process(function, columns.type_info)
     types, times = output_types(found, declared), columns.timestamps_or_nulls()
     check_none(found, times, Types.LONG())
@@ -153,11 +130,7 @@ def processed(
 
 
 def traced_process(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
-    """The trace of ``process_element``, whose context knows the timestamp of the element and nothing else.
-
-    Raises:
-        NotTraceable: if it stays Python.
-    """
+    """The trace of ``process_element``, whose context knows the timestamp of the element and nothing else."""
     return traced(function, type_info, Types.LONG(), several=True, arrange=_with_context)
 
 
@@ -181,11 +154,7 @@ def _with_context(values: Sequence[Any]) -> tuple[Any, _Timestamp]:
 
 
 def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | None, TypeInformation]:
-    """The types of the columns of all outputs, by side output.
-
-    Raises:
-        NotTraceable: if results do not become values of the declared type by a cast.
-    """
+    """The types of the columns of all outputs, by side output."""
     by_tag: dict[str | None, TypeInformation | None] = dict(found.side_outputs.items())
     if any(tag is None for _, leaf in leaves(found.tree) for tag, _ in leaf.outputs):
         by_tag[None] = declared
@@ -195,11 +164,7 @@ def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | N
 
 
 def result_type(found: Trace, declared: TypeInformation | None) -> TypeInformation:
-    """The type of the column of results.
-
-    Raises:
-        NotTraceable: if the results do not become values of the declared type by a cast.
-    """
+    """The type of the column of results."""
     if found.side_outputs:
         raise NotTraceable("it returns a pair with an OutputTag")
     return _fitting(found.result_type(), declared)
@@ -216,23 +181,14 @@ def _fitting(kind: TypeInformation, declared: TypeInformation | None) -> TypeInf
 
 
 def filtered(function: Callable[..., Any], columns: Columns) -> pa.Array:
-    """Whether what a function gives is true for each element.
-
-    Raises:
-        NotTraceable: if it stays Python.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """Whether what a function gives is true for each element."""
     found = traced_truth(function, columns.type_info)
     with guarded():
         return truths(found.tree, _arguments(found, columns))
 
 
 def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
-    """The trace of a function of which it matters whether its result is true.
-
-    Raises:
-        NotTraceable: if it stays Python.
-    """
+    """The trace of a function of which it matters whether its result is true."""
     found = traced(function, type_info)
     for _, leaf in leaves(found.tree):
         result = leaf.result
@@ -242,11 +198,7 @@ def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Tr
 
 
 def traced_whole(function: Callable[..., Any], *types: TypeInformation) -> Trace:
-    """The trace of a function that gives whole numbers.
-
-    Raises:
-        NotTraceable: if it stays Python.
-    """
+    """The trace of a function that gives whole numbers."""
     found = traced(function, *types)
     if not fits(found.result_type(), Types.LONG()):
         raise NotTraceable(f"it returns {found.result_type()}, not whole numbers")
@@ -254,21 +206,12 @@ def traced_whole(function: Callable[..., Any], *types: TypeInformation) -> Trace
 
 
 def traced_time(function: Callable[..., Any], type_info: TypeInformation) -> Trace:
-    """The trace of a function of an element and its timestamp that gives a timestamp.
-
-    Raises:
-        NotTraceable: if it stays Python.
-    """
+    """The trace of a function of an element and its timestamp that gives a timestamp."""
     return traced_whole(function, type_info, Types.LONG())
 
 
 def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
-    """What a function gives for each element and its timestamp before, which is ``MIN_MS`` where there is none.
-
-    Raises:
-        NotTraceable: if it stays Python, or does not give whole numbers.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """What a function gives for each element and its timestamp before, which is ``MIN_MS`` where there is none."""
     found = traced_time(function, columns.type_info)
     before = columns.timestamps_or_nulls().fill_null(MIN_MS)
     with guarded():
@@ -276,12 +219,7 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
 
 
 def accumulated(function: Callable[..., Any], columns: Columns, start: Any, kind: TypeInformation) -> pa.Array:
-    """The results of an aggregate function's ``add`` for each element and one and the same accumulator.
-
-    Raises:
-        NotTraceable: if it stays Python.
-        Guard: if Python might give something else for one of these elements.
-    """
+    """The results of an aggregate function's ``add`` for each element and one and the same accumulator."""
     found = traced(function, columns.type_info, kind)
     with guarded():
         before = pa.repeat(kind.to_arrow([start])[0], len(columns))
@@ -316,11 +254,7 @@ def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:
 
 
 def check_none(found: Trace, values: pa.Array, type_info: TypeInformation) -> None:
-    """Refuse values that are None where a trace takes them for there.
-
-    Raises:
-        Guard: if there are some.
-    """
+    """Refuse values that are None where a trace takes them for there."""
     if _has_missing_part(values, type_info):
         raise Guard("a tuple or row that is None")
     if not found.takes_none and _has_none(values):

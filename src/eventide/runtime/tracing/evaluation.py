@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from eventide.runtime.tracing.expressions import (
     operations_in,
 )
 from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
-from eventide.runtime.tracing.tracing import ALWAYS_NONE
+from eventide.runtime.tracing.tracing import ALWAYS_NONE, WHOLE_TYPES
 
 
 class Arguments:
@@ -67,15 +66,10 @@ class Rows:
     """
 
     arguments: Arguments
-    indices: np.ndarray[Any, np.dtype[np.int64]] | None
-    parent: Rows | None
-    mask: pa.Array | None
-    values: dict[Expression, Value]
-
-    @staticmethod
-    def all_of(arguments: Arguments) -> Rows:
-        """All rows of a batch."""
-        return Rows(arguments, None, None, None, {})
+    indices: Numbers | None = None
+    parent: Rows | None = None
+    mask: pa.Array | None = None
+    values: dict[Expression, Value] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.arguments.count if self.indices is None else len(self.indices)
@@ -83,7 +77,7 @@ class Rows:
     def where(self, mask: pa.Array) -> Rows:
         """The rows for which a truth value is true."""
         at = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        return Rows(self.arguments, at if self.indices is None else self.indices[at], self, mask, {})
+        return Rows(self.arguments, at if self.indices is None else self.indices[at], self, mask)
 
     def column(self, path: tuple[int, ...]) -> pa.Array:
         """The column of a field, or of an argument, in these rows."""
@@ -111,8 +105,7 @@ class Rows:
         above = self.parent
         if above is None or self.mask is None or expression not in above.values:
             return None
-        value = above.values[expression]
-        return value if isinstance(value, pa.Scalar) else value.filter(self.mask)
+        return above.values[expression].filter(self.mask)
 
     def _field(self, field: Field) -> pa.Array:
         column = self.column(field.path)
@@ -133,8 +126,7 @@ class Rows:
             column = self.column(condition.path)
             if column.null_count:
                 return truth(column).fill_null(False)
-        found = truth(self.value(condition))
-        return pa.repeat(found, len(self)) if isinstance(found, pa.Scalar) else found
+        return truth(self.value(condition))
 
 
 def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> pa.Array:
@@ -143,7 +135,7 @@ def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> p
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    everything = Rows.all_of(arguments)
+    everything = Rows(arguments)
     ways = _ways(tree, everything)
     results = [leaf.result for _, leaf in ways]
     if len(ways) == 1:
@@ -171,7 +163,12 @@ class _Junction:
             return pa.StructArray.from_arrays(arrays, fields=list(kind.arrow_type()))
         is_plain = not pa.types.is_nested(kind.arrow_type())
         if is_plain and all(isinstance(result, Field | Constant) for result in results):
-            return pc.choose(self._numbers(), *(_choice(result, self._everything, kind) for result in results))
+            everything = self._everything
+            choices = (
+                _scalar(result, kind) if isinstance(result, Constant) else _column(result, everything, kind)
+                for result in results
+            )
+            return pc.choose(self._numbers(), *choices)
         ways = zip(self._ways, results, strict=True)
         return _put_together([(rows, _column(result, rows, kind)) for rows, result in ways], kind.arrow_type())
 
@@ -185,10 +182,6 @@ class _Junction:
         return self._number_of
 
 
-def _choice(result: Result, everything: Rows, kind: TypeInformation) -> Value:
-    return _scalar(result, kind) if isinstance(result, Constant) else _column(result, everything, kind)
-
-
 def _scalar(result: Constant, kind: TypeInformation) -> pa.Scalar:
     """A constant as a value of a type, as Python brings it there."""
     return kind.to_arrow([result.value])[0]
@@ -200,7 +193,7 @@ def truths(tree: Tree, arguments: Arguments) -> pa.Array:
     Raises:
         Guard: if Python might give something else in one of the rows.
     """
-    parts = [(rows, _truth(leaf.result, rows)) for rows, leaf in _ways(tree, Rows.all_of(arguments))]
+    parts = [(rows, _truth(leaf.result, rows)) for rows, leaf in _ways(tree, Rows(arguments))]
     return _put_together(parts, pa.bool_())
 
 
@@ -215,7 +208,7 @@ def flattened(
         Guard: if Python might give something else in one of the rows.
     """
     parts: dict[str | None, list[tuple[pa.Array, Numbers]]] = {tag: [] for tag in types}
-    for rows, leaf in _ways(tree, Rows.all_of(arguments)):
+    for rows, leaf in _ways(tree, Rows(arguments)):
         places = np.arange(len(rows)) if rows.indices is None else rows.indices
         for tag, result in leaf.outputs:
             parts[tag].append((_column(result, rows, types[tag]), places))
@@ -289,8 +282,7 @@ def _column(result: Result, rows: Rows, kind: TypeInformation) -> pa.Array:
             return pa.repeat(_scalar(result, kind), len(rows))
         case Field():
             return _cast(rows.column(result.path), kind)
-    value = rows.value(result)
-    return _cast(pa.repeat(value, len(rows)) if isinstance(value, pa.Scalar) else value, kind)
+    return _cast(rows.value(result), kind)
 
 
 def _cast(column: pa.Array, kind: TypeInformation) -> pa.Array:
@@ -331,8 +323,5 @@ def fits(inferred: TypeInformation, declared: TypeInformation) -> bool:
     return str(declared) in _WIDER.get(str(inferred), ())
 
 
-WHOLE = ("BYTE", "SHORT", "INT", "LONG")
-"""The types of whole numbers."""
-
-_WIDER = {**dict.fromkeys(WHOLE, (*WHOLE, "DOUBLE")), "FLOAT": ("DOUBLE",)}
+_WIDER = {**dict.fromkeys(WHOLE_TYPES, (*WHOLE_TYPES, "DOUBLE")), "FLOAT": ("DOUBLE",)}
 """The types that values of a type may be declared as, so that a cast that refuses gives what Python does."""

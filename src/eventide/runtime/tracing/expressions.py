@@ -70,20 +70,26 @@ def constant_column(column: pa.Array) -> Constant:
     return Constant(list, f"column {id(column)}", (column,))
 
 
-def operations_in(result: Result | Beside) -> Iterator[Operation]:
-    """The operations that a result or a condition consists of, those on their operands included."""
+def parts_of(*results: Result | Beside) -> Iterator[Result | Beside]:
+    """All that some results or conditions consist of, each part once, they themselves among them."""
     seen: set[int] = set()
-    waiting: list[Result | Beside] = [result]
+    waiting = [*results]
     while waiting:
-        match waiting.pop():
-            case Operation() as operation if id(operation) not in seen:
-                seen.add(id(operation))
-                waiting.extend(operation.operands)
-                yield operation
-            case Composite(parts):
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        match one:
+            case Operation(operands=parts) | Composite(parts=parts):
                 waiting.extend(parts)
-            case Beside(result=beside):
-                waiting.append(beside)
+            case Beside(result=result):
+                waiting.append(result)
+
+
+def operations_in(*results: Result | Beside) -> Iterator[Operation]:
+    """The operations that some results or conditions consist of, those on their operands included."""
+    return (part for part in parts_of(*results) if isinstance(part, Operation))
 
 
 @dataclass(frozen=True, slots=True)

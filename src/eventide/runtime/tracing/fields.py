@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -19,6 +19,7 @@ from eventide.runtime.tracing.expressions import (
     Tree,
     Whole,
     leaves,
+    parts_of,
 )
 from eventide.runtime.tracing.tracing import Trace, trace
 
@@ -96,29 +97,13 @@ def _names(tree: Tree, names: tuple[str, ...]) -> frozenset[str] | None:
     """The fields of the first argument in a tree; None if it is there as a whole."""
     found = set()
     for answers, leaf in leaves(tree):
-        for one in _parts([*answers, *leaf.results, *leaf.unused]):
+        for one in parts_of(*answers, *leaf.results, *leaf.unused):
             match one:
                 case Whole(0) | Field(path=(0,)):
                     return None
                 case Field(path=(0, place, *_)):
                     found.add(names[place])
     return frozenset(found)
-
-
-def _parts(waiting: list[Result | Beside]) -> Iterator[Result | Beside]:
-    """All that some results consist of, each operation once."""
-    seen: set[int] = set()
-    while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
-            continue
-        seen.add(id(one))
-        yield one
-        match one:
-            case Operation(operands=parts) | Composite(parts=parts):
-                waiting.extend(parts)
-            case Beside(result=result):
-                waiting.append(result)
 
 
 def _form(tree: Tree, type_info: RowTypeInfo, numbers: dict[Any, int]) -> int:

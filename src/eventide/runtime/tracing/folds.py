@@ -29,6 +29,7 @@ from eventide.runtime.tracing.expressions import (
     Whole,
     leaves,
     operations_in,
+    parts_of,
 )
 from eventide.runtime.tracing.kernels import Guard
 
@@ -203,8 +204,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
         raise NotTraceable("it asks whether something is None")
     if not found.admission.is_closed:
         raise NotTraceable("it takes values from outside, which may change")
-    kinds = type_info.types if isinstance(type_info, CompositeTypeInfo) else ()
-    if any(isinstance(kind, CompositeTypeInfo) for kind in kinds):
+    if _is_nested(type_info):
         raise NotTraceable("its elements have tuples or rows inside, which may be None")
     width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
     ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]
@@ -212,7 +212,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     chosen_by = {place for fold in folds if isinstance(fold, Extreme) for place, _ in fold.by}
     if any(_compared(one)[0] not in chosen_by for answers, _ in ways for one in answers):
         raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
-    computed = [one for answers, _ in ways for asked in answers for one in operations_in(asked)]
+    computed = [one for answers, _ in ways for one in operations_in(*answers)]
     unused = [one for _, leaf in leaves(found.tree) for one in leaf.unused]
     if any(_negated(one) not in chosen_by for one in unused):
         raise NotTraceable("it computes what it does not use, which might raise an error")
@@ -350,8 +350,7 @@ def _is_same(result: Any, other: Expression) -> bool:
 
 
 def _looks_at_accumulator(result: Result) -> bool:
-    parts = [result, *(part for operation in operations_in(result) for part in operation.operands)]
-    return any(isinstance(part, Field) and part.path[0] == 1 for part in parts)
+    return any(isinstance(part, Field) and part.path[0] == 1 for part in parts_of(result))
 
 
 def _check_conditions(ways: _Ways, fields: tuple[FieldFold, ...]) -> None:

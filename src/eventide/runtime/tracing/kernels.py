@@ -168,10 +168,8 @@ def _comparison(
             return _compared_decimals(compute, in_python, left, right)
         if pa.types.is_string(left.type) or pa.types.is_duration(left.type):
             return compute(left, right)
-        if pa.types.is_date(left.type):
+        if pa.types.is_temporal(left.type):
             return compute(_in_calendar(left), _in_calendar(right))
-        if pa.types.is_timestamp(left.type):
-            return compute(_naive(left), _naive(right))
         if _is_float(left, right):
             if not (_is_float(left) and _is_float(right)):
                 _small_enough(left, right)
@@ -210,7 +208,7 @@ def _near(number: float, scale: int) -> pa.Scalar:
     """
     if math.isnan(number):
         raise Guard("NaN compared with a decimal number")
-    beyond = 10 ** (CONTEXT_DIGITS + 1)
+    beyond = 10 ** (_DECIMAL_DIGITS + 1 - scale)  # than any of them
     bounded = Fraction(min(max(number, -beyond), beyond)) * 10**scale
     below = math.floor(bounded)
     unscaled = below * 10 + (0 if below == bounded else 5)
@@ -218,41 +216,29 @@ def _near(number: float, scale: int) -> pa.Scalar:
     return pa.scalar(Decimal((sign, digits, -scale - 1)), pa.decimal256(_MOST_DIGITS, scale + 1))
 
 
-def _naive(value: Value) -> Value:
-    """A date and time without a zone, as Python's are that come from columns; none that Python has not."""
-    moments = value.cast(pa.timestamp("us"))
-    if isinstance(moments, pa.Array) and len(moments):
-        bounds = pc.min_max(moments.view(pa.int64())).as_py()
-        if bounds["min"] < _FIRST_US or bounds["max"] > _LAST_US:
-            raise Guard("a date and time that Python does not have")
-    return moments
-
-
 def _in_calendar(value: Value) -> Value:
-    """A date that Python has."""
-    days = _as_column(value).cast(pa.date32()).view(pa.int32())
-    if len(days):
-        bounds = pc.min_max(days).as_py()
-        if bounds["min"] < _FIRST_US // _DAY_US or bounds["max"] > _LAST_US // _DAY_US:
+    """Dates, or dates and times without a zone as those of Python that come from columns; none that Python has not."""
+    is_date = pa.types.is_date(value.type)
+    moments = value.cast(pa.date32() if is_date else pa.timestamp("us"))
+    if isinstance(moments, pa.Array) and len(moments):
+        bounds = pc.min_max(moments.view(pa.int32() if is_date else pa.int64())).as_py()
+        unit_us = _DAY_US if is_date else 1
+        if bounds["min"] < _FIRST_US // unit_us or bounds["max"] > _LAST_US // unit_us:
             raise Guard("a date that Python does not have")
-    return value
+    return moments
 
 
 def _part(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
     """A part of a date or of a date and time, as a whole number."""
-
-    def part(value: Value) -> Value:
-        return compute(_in_calendar(value) if pa.types.is_date(value.type) else _naive(value)).cast(pa.int64())
-
-    return part
+    return lambda value: compute(_in_calendar(value)).cast(pa.int64())
 
 
 def _micros(value: Value) -> Value:
     """A time, or a difference of times, in microseconds; a whole number as it is."""
     if pa.types.is_date(value.type):
-        return pc.multiply(_in_calendar(value).cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), _DAY_US)
+        return pc.multiply(_in_calendar(value).cast(pa.int32()).cast(pa.int64()), _DAY_US)
     if pa.types.is_timestamp(value.type):
-        return _naive(value).cast(pa.int64())
+        return _in_calendar(value).cast(pa.int64())
     return value.cast(pa.duration("us")).cast(pa.int64()) if pa.types.is_duration(value.type) else _as_whole(value)
 
 
@@ -268,7 +254,7 @@ def _of_times(compute: Callable[..., Value], kind: str) -> Callable[..., Value]:
             case "timedelta":
                 return found.cast(pa.duration("us"))
             case "datetime":
-                return _naive(found.cast(pa.timestamp("us")))
+                return _in_calendar(found.cast(pa.timestamp("us")))
             case "date":
                 days = _floor_division(found, _DAY)
                 return _in_calendar(days.cast(pa.int32()).cast(pa.date32()))
@@ -323,16 +309,13 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 
 
 def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
-    """Python itself, called with the values of each row in turn: what Arrow has not, or not in the same way."""
+    """Python itself, called with the values of each row, at least one of which is a column: what Arrow has not."""
 
     def computed(*values: Value) -> Value:
-        columns = [_python_values(value) for value in values]
-        are_constant = all(isinstance(value, pa.Scalar) for value in values)
-        found = [compute(*map(next, columns))] if are_constant else list(map(compute, *columns))
+        found = list(map(compute, *map(_python_values, values)))
         if not {kind}.issuperset(map(type, found)):
             raise Guard(f"a result that is no {kind.__name__}")
-        column = pa.array(found, _ARROW_TYPES[kind])
-        return column[0] if are_constant else column
+        return pa.array(found, _ARROW_TYPES[kind])
 
     return computed
 
@@ -342,9 +325,7 @@ def _python_values(value: Value) -> Iterator[Any]:
     if isinstance(value, pa.Scalar):
         one = value.as_py()
         return repeat(tuple(one) if type(one) is list else one)
-    if pa.types.is_timestamp(value.type):
-        value = _naive(value)
-    elif pa.types.is_date(value.type):
+    if pa.types.is_timestamp(value.type) or pa.types.is_date(value.type):
         value = _in_calendar(value)
     return iter(value.to_pylist() if _is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
@@ -355,7 +336,7 @@ def _method(text: str, name: str, *arguments: Any) -> Any:
 
 def _time_as_text(value: Value, *form: Value) -> Value:
     """The texts of ``strftime``, which is called once for all times that the format shows alike."""
-    if isinstance(value, pa.Scalar) or len(form) != 1:
+    if len(form) != 1:
         return _STRFTIME(value, *form)
     if pa.types.is_timestamp(value.type):
         shown = min((_SHOWN_AFTER_US.get(each, 1) for each in _DIRECTIVE.findall(form[0].as_py())), default=_DAY_US)
@@ -382,7 +363,7 @@ def _part_of_text(text: str, name: str, index: int, *arguments: Any) -> Any:
 
 def _split_part(value: Value, name: Value, index: Value, *arguments: Value) -> Value:
     """One part of a text that is split: by Arrow where it is split at a text, each time."""
-    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py() or isinstance(value, pa.Scalar):
+    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py():
         return _PART(value, name, index, *arguments)
     lists = pc.split_pattern(value, arguments[0].as_py())
     place, counts = index.as_py(), lists.value_lengths().to_numpy(zero_copy_only=False)
@@ -397,7 +378,7 @@ _PART = _each(str, _part_of_text)
 
 def _sliced(value: Value, start: Value, stop: Value, step: Value) -> Value:
     begin, end, by = start.as_py() or 0, stop.as_py(), step.as_py() or 1
-    if isinstance(value, pa.Scalar) or begin < 0 or (end is not None and end < 0) or by != 1:
+    if begin < 0 or (end is not None and end < 0) or by != 1:
         return _SLICE(value, start, stop, step)
     return pc.utf8_slice_codeunits(value, begin, end)
 
@@ -408,16 +389,11 @@ _SLICE = _each(str, lambda text, start, stop, step: text[start:stop:step])
 def _contains(value: Value, part: Value) -> Value:
     if isinstance(value, pa.Scalar) or isinstance(part, pa.Array):
         return _each(bool, lambda text, part: part in text)(value, part)
-    return pc.match_substring(value, _text_of(part))
+    return pc.match_substring(value, part.as_py())
 
 
 def _joined(between: Value, *parts: Value) -> Value:
     return pc.binary_join_element_wise(*parts, between)
-
-
-def _text_of(value: Value) -> str:
-    text: str = value.as_py()
-    return text
 
 
 def column_of(values: Sequence[Any]) -> pa.Array:
@@ -441,15 +417,13 @@ def _place(value: Value, keys: pa.Array) -> Value:
 
 
 def _looked_up(place: Value, column: pa.Array) -> Value:
-    if pc.any(pc.less(_as_column(place), 0)).as_py():
+    if pc.any(pc.less(place, 0)).as_py():
         raise Guard("a key that is not in a dict")
-    return column[place.as_py()] if isinstance(place, pa.Scalar) else column.take(place)
+    return column.take(place)
 
 
 def _in_re2(value: Value, pattern: Value, flags: Value, how: str, group: int | None = None) -> Translated | None:
     """The regular expression as Arrow has it; None where it might not find the same as Python's."""
-    if isinstance(value, pa.Scalar):
-        return None
     found = translated(pattern.as_py(), flags.as_py(), how, group)
     if found is None or (found.has_end and pc.any(pc.ends_with(value, "\n")).as_py()):
         return None
@@ -555,7 +529,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "seconds": lambda value: _floor_division(_modulo(_micros(value), _DAY), _SECOND),
     "microseconds": lambda value: _modulo(_micros(value), _SECOND),
     "total_seconds": _seconds,
-    "in UTC": _naive,
+    "in UTC": _in_calendar,
     "timestamp": _each(float, datetime.datetime.timestamp),
     "toordinal": _each(int, datetime.date.toordinal),
     "with parts": _each(datetime.datetime, _with_parts),
@@ -566,9 +540,9 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "int": lambda value: _each(int, int)(value) if _is_float(value) else _as_whole(value),
     "int of each": _each(int, int),
     "float of each": _each(float, float),
-    "startswith": lambda value, part: pc.starts_with(value, _text_of(part)),
-    "endswith": lambda value, part: pc.ends_with(value, _text_of(part)),
-    "replace": lambda value, old, new: pc.replace_substring(value, _text_of(old), _text_of(new)),
+    "startswith": lambda value, part: pc.starts_with(value, part.as_py()),
+    "endswith": lambda value, part: pc.ends_with(value, part.as_py()),
+    "replace": lambda value, old, new: pc.replace_substring(value, old.as_py(), new.as_py()),
     "year": _part(pc.year),
     "month": _part(pc.month),
     "day": _part(pc.day),
@@ -578,7 +552,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "microsecond": _part(lambda value: pc.add(pc.multiply(pc.millisecond(value), 1_000), pc.microsecond(value))),
     "weekday": _part(pc.day_of_week),
     "isoweekday": _part(lambda value: pc.add(pc.day_of_week(value), 1)),
-    "date": lambda value: _naive(value).cast(pa.date32()),
+    "date": lambda value: _in_calendar(value).cast(pa.date32()),
     "upper": _of_ascii(pc.ascii_upper),
     "lower": _of_ascii(pc.ascii_lower),
     "strip": _of_ascii(lambda value: pc.utf8_trim(value, _WHITESPACE)),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
@@ -17,24 +16,22 @@ from eventide.runtime.tracing.symbols import (
     NUMBERS,
     WHOLE,
     Parts,
+    StandIn,
     Symbol,
     Text,
     Unknown,
     Way,
-    expression_of,
     operand_of,
     plain,
+    shown,
     unknown_is_none,
     way_of,
 )
 
-_SHOWN = (int, bool, float, str, Decimal, datetime.date, datetime.datetime, datetime.timedelta)
-"""The kinds of values that texts are made of."""
-
 
 def _length(value: Any) -> Any:
     if isinstance(value, Parts):
-        return value.count
+        return value._count
     if not isinstance(value, Symbol):
         return len(value)
     kind = operand_of(value).kind
@@ -57,8 +54,8 @@ def formatted(value: Any, spec: Any = "") -> Any:
     """
     if not isinstance(value, Symbol):
         return format(value, spec)
-    expression, spec = operand_of(value), plain(spec)
-    if expression.kind not in _SHOWN or type(spec) is not str:
+    expression, spec = shown(value), plain(spec)
+    if type(spec) is not str:
         raise NotTraceable(f"it makes text of a {expression.kind.__name__}")
     if not spec and expression.kind in (int, str):
         return way_of(value).symbol(str, "text", expression)
@@ -116,8 +113,10 @@ def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
     return compute
 
 
-class Pattern:
+class Pattern(StandIn):
     """A compiled regular expression."""
+
+    _what = "a regular expression"
 
     def __init__(self, compiled: re.Pattern[str]) -> None:
         if not isinstance(compiled.pattern, str):
@@ -160,9 +159,6 @@ class Pattern:
         way = way_of(text)
         return _Match(self._compiled, way, operands) if way.ask(way.operation(bool, "matches", *operands)) else None
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise NotTraceable(f"it uses the attribute {name!r} of a regular expression")
-
 
 def _check_text(name: str, symbol: Symbol) -> None:
     kind = operand_of(symbol).kind
@@ -170,13 +166,18 @@ def _check_text(name: str, symbol: Symbol) -> None:
         raise NotTraceable(f"it calls {name}() of a regular expression with a {kind.__name__}")
 
 
-class _Match:
+class _Match(StandIn):
     """The match of a regular expression in a text that has one."""
+
+    _what = "a match"
 
     def __init__(self, compiled: re.Pattern[str], way: Way, operands: tuple[Expression, ...]) -> None:
         self._compiled = compiled
         self._way = way
         self._operands = operands
+
+    def __bool__(self) -> bool:
+        return True
 
     def group(self, *groups: Any) -> Any:
         """A group by number or name, or a tuple of several; all of the match where none is given."""
@@ -198,9 +199,6 @@ class _Match:
             return None
         return self._way.symbol(str, "group", *operands, constant(is_certain))
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise NotTraceable(f"it uses the attribute {name!r} of a match")
-
 
 def _of_pattern(name: str) -> Callable[..., Any]:
     """A function of ``re`` that compiles its first argument, as it does for each call."""
@@ -215,8 +213,10 @@ def _of_pattern(name: str) -> Callable[..., Any]:
     return call
 
 
-class Table:
+class Table(StandIn):
     """A dict in which a function may look a symbol up."""
+
+    _what = "a dict that may change"
 
     def __init__(self, content: dict[Any, Any]) -> None:
         self._content = dict(content)
@@ -244,7 +244,7 @@ class Table:
 
     def _parts(self, way: Way, place: Expression, path: tuple[int, ...], values: Sequence[Any]) -> Any:
         """The symbol of a value, or a tuple of those of its parts."""
-        if all(type(value) is tuple and len(value) == len(values[0]) for value in values):
+        if all(type(value) is tuple and len(value) == len(values[0]) > 0 for value in values):
             several = enumerate(zip(*values, strict=True))
             return tuple(self._parts(way, place, (*path, number), parts) for number, parts in several)
         column = self._column(path, values)
@@ -258,43 +258,52 @@ class Table:
                 raise NotTraceable(f"it looks values up in a dict that no column can hold: {error}") from error
         return self._columns[path]
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise NotTraceable(f"it uses the attribute {name!r} of a dict that may change")
 
-    def __iter__(self) -> NoReturn:
-        raise NotTraceable("it goes through a dict that may change")
-
-    __bool__ = __len__ = __hash__ = __eq__ = __iter__  # type: ignore[assignment]
-
-
-class _Tuple(tuple[Any, ...]):
-    """A constant tuple in which a function may look for a symbol."""
+class _Among:
+    """The part of a constant tuple, or of a list as it is now, in which a function may look for a symbol."""
 
     __slots__ = ()
 
     def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
+        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)  # type: ignore[misc]
 
 
-class _List(list[Any]):
-    """A list, as it is now, in which a function may look for a symbol."""
-
+class _Tuple(_Among, tuple[Any, ...]):
     __slots__ = ()
 
-    def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
 
-
-class _Set(frozenset[Any]):
-    """A constant set, or one as it is now, in which a function may look for a symbol."""
-
+class _List(_Among, list[Any]):
     __slots__ = ()
 
+    def _change(self, *_: Any) -> NoReturn:
+        raise NotTraceable("it changes a list from outside")
+
+    __iadd__ = __imul__ = append = clear = extend = _change  # type: ignore[assignment]
+    insert = pop = remove = reverse = sort = _change  # type: ignore[assignment]
+
+
+class _Set(StandIn):
+    """A constant set, or one as it is now, whose order of iteration a copy would not have."""
+
+    _what = "a set from outside"
+
+    def __init__(self, content: Collection[Any]) -> None:
+        self._content = content
+
     def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)
+        return _is_in(self._content, value) if isinstance(value, Symbol) else plain(value) in self._content
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._content)
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    def __bool__(self) -> bool:
+        return bool(self._content)
 
 
-def _is_in(values: Collection[Any], symbol: Symbol) -> bool:
+def _is_in(values: Any, symbol: Symbol) -> bool:
     kind = operand_of(symbol).kind
     if kind not in (int, str) or not {kind}.issuperset(map(type, values)):
         raise NotTraceable(f"it looks for a {kind.__name__} among values of other types")
@@ -342,7 +351,7 @@ def _is_none(value: Any) -> bool:
     """Whether a value is None. A field may be, what is computed never is; a batch with rows that are stays Python."""
     if isinstance(value, Unknown):
         return unknown_is_none(value)
-    expression = expression_of(value) if isinstance(value, Symbol) else None
+    expression = operand_of(value) if isinstance(value, Symbol) else None
     if not isinstance(expression, Field):
         return value is None
     if expression.type_info.is_pickled:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from eventide.common.typeinfo import (
-    BasicTypeInfo,
     DecimalTypeInfo,
     DictTypeInfo,
     RowTypeInfo,
     TupleTypeInfo,
     TypeInformation,
-    Types,
 )
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import METHODS, NotTraceable
@@ -34,6 +31,8 @@ _KINDS: dict[str, Kind] = {
 WHOLE = (int, bool)
 NUMBERS = (int, float, bool)
 _TIMES = (datetime.datetime, datetime.date, datetime.timedelta)
+SHOWN = (*NUMBERS, str, Decimal, *_TIMES)
+"""The kinds of values that text is made of: the columns of others have other objects than the function."""
 
 
 class InUtc(datetime.datetime):
@@ -115,6 +114,7 @@ class Symbol:
     """
 
     __slots__ = ("_expression", "_way")
+    __array_ufunc__: ClassVar[None] = None  # so numbers of numpy leave their operators to it, which refuses them
 
     def __init__(self, expression: Expression, way: Way) -> None:
         self._expression = expression
@@ -236,11 +236,6 @@ TRUTHS = (int, float, bool, str, Decimal, datetime.timedelta, Unknown)
 """The kinds of values of which a trace knows whether they are true."""
 
 
-def expression_of(symbol: Symbol) -> Expression:
-    """What a symbol stands for."""
-    return symbol._expression
-
-
 def _refusing(what: str) -> Callable[..., NoReturn]:
     def refuse(self: Symbol, *arguments: Any) -> NoReturn:
         raise NotTraceable(f"it {what}")
@@ -326,9 +321,11 @@ class Text(str):
     def join(self, parts: Iterable[Any]) -> Any:
         """The parts with this text between them."""
         several = [*parts]
-        if any(operand_of(part).kind is not str for part in several if isinstance(part, Symbol)):
+        if not _has_symbol(several):
+            return super().join(several)
+        if any(operand_of(part).kind is not str for part in several):
             raise NotTraceable("it joins other values than text")
-        return self._filled("join", several) if _has_symbol(several) else super().join(several)
+        return self._filled("join", several)
 
     def __contains__(self, part: object) -> bool:
         if not isinstance(part, Symbol):
@@ -336,7 +333,19 @@ class Text(str):
         return part._way.ask(part._way.operation(bool, "contains", operand_of(self), operand_of(part)))
 
     def _filled(self, name: str, values: Sequence[Any]) -> Symbol:
-        return way_of(*values).symbol(str, name, operand_of(self), *map(operand_of, values))
+        return way_of(*values).symbol(str, name, operand_of(self), *map(shown, values))
+
+
+def shown(value: Any) -> Expression:
+    """The expression of a value that text is made of.
+
+    Raises:
+        NotTraceable: if its columns have other objects than the function.
+    """
+    expression = operand_of(value)
+    if expression.kind not in SHOWN:
+        raise NotTraceable(f"it makes text of a {expression.kind.__name__}")
+    return expression
 
 
 def _has_symbol(values: Iterable[Any]) -> bool:
@@ -466,10 +475,31 @@ _FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswi
 """How many texts that are constants a method is called with where Arrow has it."""
 
 
-class Parts:
+class StandIn:
+    """Stands for an object of which a trace knows a few methods; to all else that it is asked, it has no answer.
+
+    So it has no text either, which would be its own. ``_what`` it stands for is a part of reasons; as those of symbols,
+    its own attributes begin with an underscore.
+    """
+
+    __slots__ = ()
+    _what: ClassVar[str]
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses the attribute {name!r} of {self._what}")
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotTraceable(f"it uses {self._what} in a way that columns do not know")
+
+    __bool__ = __len__ = __iter__ = __contains__ = _refuse
+    __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
+
+
+class Parts(StandIn):
     """The list that ``split`` of a text gives, of which single parts may be taken."""
 
     __slots__ = ("_name", "_operands", "_symbol")
+    _what = "a list of parts"
 
     def __init__(self, symbol: Symbol, name: str, operands: list[Expression]) -> None:
         self._symbol = symbol
@@ -486,13 +516,8 @@ class Parts:
     def __iter__(self) -> NoReturn:
         raise NotTraceable(f"it goes through the parts of a {self._name}()")
 
-    def __getattr__(self, name: str) -> NoReturn:
-        raise NotTraceable(f"it uses the attribute {name!r} of a list")
-
-    __bool__ = __contains__ = __hash__ = __eq__ = __iter__  # type: ignore[assignment]
-
     @property
-    def count(self) -> Symbol:
+    def _count(self) -> Symbol:
         """How many there are."""
         return self._operation(int, "parts", constant(self._name))
 
@@ -501,21 +526,17 @@ class Parts:
         return symbol._way.symbol(kind, name, symbol._expression, *more, *self._operands)
 
 
-def argument(number: int, type_info: TypeInformation, way: Way) -> Any:
-    """An argument of a type: tuples, rows and dicts of symbols, or one symbol."""
-    return _value((number,), type_info, way)
-
-
-def _value(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any:
+def argument(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any:
+    """An argument of a type, or a part of one: tuples, rows and dicts of symbols, or one symbol."""
     match type_info:
         case TupleTypeInfo():
-            return tuple(_value((*path, place), kind, way) for place, kind in enumerate(type_info.types))
+            return tuple(argument((*path, place), kind, way) for place, kind in enumerate(type_info.types))
         case RowTypeInfo():
-            values = (_value((*path, place), kind, way) for place, kind in enumerate(type_info.types))
+            values = (argument((*path, place), kind, way) for place, kind in enumerate(type_info.types))
             return Row.of_fields(tuple(type_info.field_names), values)
         case DictTypeInfo():
             named = zip(type_info.names, type_info.types, strict=True)
-            return {name: _value((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
+            return {name: argument((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
     kind = Decimal if isinstance(type_info, DecimalTypeInfo) else _KINDS.get(str(type_info), object)
     return Symbol(Field(kind, path, type_info), way)
 
@@ -549,34 +570,3 @@ def decimal_size(expression: Expression) -> tuple[int, int] | None:
                 return None
             size = max(len(digits), -exponent), -exponent
     return size if size[0] <= CONTEXT_DIGITS else None
-
-
-def type_of(expression: Expression) -> TypeInformation | None:
-    """The type of the values of an expression; None for None, which fits every type.
-
-    Raises:
-        NotTraceable: if columns have none.
-    """
-    if isinstance(expression, Field):
-        return expression.type_info
-    if expression.kind is Decimal and (size := decimal_size(expression)) is not None:
-        return Types.BIG_DEC(*size)
-    kinds: dict[Kind, TypeInformation] = {
-        int: Types.LONG(),
-        float: Types.DOUBLE(),
-        bool: Types.BOOLEAN(),
-        str: Types.STRING(),
-        datetime.date: Types.SQL_DATE(),
-        datetime.datetime: Types.SQL_TIMESTAMP(),
-        datetime.timedelta: BasicTypeInfo("TIME_DELTA"),
-    }
-    if expression.kind is type(None):
-        return None
-    if expression.kind not in kinds:
-        raise NotTraceable(f"it returns a {expression.kind.__name__}")
-    value = getattr(expression, "value", None)
-    if type(value) is int and not _MIN_LONG <= value <= _MAX_LONG:
-        raise NotTraceable(f"it returns {value}, which has more than 64 bits")
-    if type(value) is float and math.isnan(value):
-        raise NotTraceable("it returns NaN")
-    return kinds[expression.kind]

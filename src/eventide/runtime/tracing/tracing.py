@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.typeinfo import (
+    BasicTypeInfo,
     CompositeTypeInfo,
     DecimalTypeInfo,
     DictTypeInfo,
@@ -27,6 +29,7 @@ from eventide.runtime.tracing.expressions import (
     Beside,
     Branch,
     Composite,
+    Constant,
     Expression,
     Field,
     Leaf,
@@ -40,15 +43,15 @@ from eventide.runtime.tracing.expressions import (
 )
 from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
 from eventide.runtime.tracing.symbols import (
-    Parts,
+    StandIn,
     Symbol,
     Unknown,
     Way,
     argument,
-    expression_of,
+    decimal_size,
     go_on,
+    operand_of,
     plain,
-    type_of,
 )
 
 _MOST_LEAVES = 16
@@ -156,7 +159,7 @@ def _one_way(
     several: bool,
     arrange: Arrange | None,
 ) -> tuple[dict[Expression, bool], Leaf]:
-    arguments = [argument(number, kind, way) for number, kind in enumerate(types)]
+    arguments = [argument((number,), kind, way) for number, kind in enumerate(types)]
     before = _content(arguments)
     try:
         value = function(*(arguments if arrange is None else arrange(arguments)))
@@ -168,7 +171,7 @@ def _one_way(
         raise NotTraceable(f"it raised {error!r} when it was traced") from error
     if _content(arguments) != before:
         raise NotTraceable("it changes its argument")
-    used = {operation for one in (*results, *way.asked) for operation in operations_in(one)}
+    used = {*operations_in(*results, *way.asked)}
     return dict(way.asked), Leaf(results, tuple(one for one in way.computed if one not in used))
 
 
@@ -199,8 +202,8 @@ def _changeable(value: Any) -> Iterator[Any]:
     """The identity of each row and dict in a result, and each field that is a list, say."""
     if type(value) in (Row, dict):
         yield id(value)
-    if isinstance(value, Symbol) and expression_of(value).kind is object:
-        yield expression_of(value)
+    if isinstance(value, Symbol) and operand_of(value).kind is object:
+        yield operand_of(value)
     if type(value) in (Row, dict, tuple):
         for part in value.values() if type(value) is dict else value:
             yield from _changeable(part)
@@ -211,7 +214,7 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         if value is given and isinstance(value, tuple | Row | dict):
             return Whole(number)
     if isinstance(value, Symbol):
-        return expression_of(value)
+        return operand_of(value)
     if isinstance(value, tuple):
         return Composite(_parts(value, arguments))
     if type(value) is Row:
@@ -226,7 +229,8 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         return Composite(_parts([*value.values()], arguments), keys, is_dict=True)
     value = plain(value)
     if type(value) not in _CONSTANTS:
-        raise NotTraceable(f"it returns a {'list' if type(value) is Parts else type(value).__name__}")
+        what = value._what if isinstance(value, StandIn) else f"a {type(value).__name__}"
+        raise NotTraceable(f"it returns {what}")
     return constant(value)
 
 
@@ -249,13 +253,45 @@ def _tree(ways: list[tuple[dict[Expression, bool], Leaf]]) -> Tree:
     return Branch(condition, _tree(below[True]), _tree(below[False]))
 
 
+WHOLE_TYPES = ("BYTE", "SHORT", "INT", "LONG")
+"""The types of whole numbers."""
+
+_TYPES: dict[type, TypeInformation] = {
+    int: Types.LONG(),
+    float: Types.DOUBLE(),
+    bool: Types.BOOLEAN(),
+    str: Types.STRING(),
+    datetime.date: Types.SQL_DATE(),
+    datetime.datetime: Types.SQL_TIMESTAMP(),
+    datetime.timedelta: BasicTypeInfo("TIME_DELTA"),
+}
+"""The types of computed values and constants, by their kinds."""
+
+
 def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation | None:
+    """The type of the values of a result; None for None, which fits every type.
+
+    Raises:
+        NotTraceable: if columns have none.
+    """
     match result:
         case Whole(number):
             return types[number]
         case Composite(parts, names, is_dict):
             return _composite([_type(part, types) for part in parts], names, is_dict=is_dict)
-    return type_of(result)
+        case Field(type_info=kind):
+            return kind
+        case Constant(values=(None,)):
+            return None
+        case Constant(values=(int() as value,)) if not -(2**63) <= value < 2**63:
+            raise NotTraceable(f"it returns {value}, which has more than 64 bits")
+        case Constant(values=(float() as value,)) if math.isnan(value):
+            raise NotTraceable("it returns NaN")
+    if result.kind is Decimal and (size := decimal_size(result)) is not None:
+        return Types.BIG_DEC(*size)
+    if result.kind not in _TYPES:
+        raise NotTraceable(f"it returns a {result.kind.__name__}")
+    return _TYPES[result.kind]
 
 
 def _composite(
@@ -295,17 +331,13 @@ def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeI
         if type(one) is type(other) and one.field_names == other.field_names:
             kinds = [_common(*pair) for pair in zip(one.types, other.types, strict=True)]
             return _composite(kinds, names, is_dict=isinstance(one, DictTypeInfo))
-    if _is_whole(one) and _is_whole(other):
+    if str(one) in WHOLE_TYPES and str(other) in WHOLE_TYPES:
         return Types.LONG()
     if {str(one), str(other)} == {"FLOAT", "DOUBLE"}:
         return Types.DOUBLE()
     if isinstance(one, DecimalTypeInfo) and isinstance(other, DecimalTypeInfo) and one.scale == other.scale:
         return max(one, other, key=lambda kind: kind.precision)
     raise NotTraceable(f"it returns values of several types, {one} and {other}")
-
-
-def _is_whole(kind: TypeInformation) -> bool:
-    return str(kind) in ("BYTE", "SHORT", "INT", "LONG")
 
 
 def has_untyped_part(kind: TypeInformation) -> bool:

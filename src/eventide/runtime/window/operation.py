@@ -42,7 +42,15 @@ from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupP
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
+from eventide.runtime.tasks.operator import (
+    Key,
+    OpenOperator,
+    Operator,
+    OperatorContext,
+    OperatorInput,
+    PlannedOperator,
+    is_exact,
+)
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
@@ -141,7 +149,7 @@ class WindowOperation:
         if isinstance(spec.tables, AggregateTables) and isinstance(contents, AggregatedColumns):
             window = self._columnar(spec, contents, source)
             if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
-                partitioner = window.partitioner(max_parallelism)
+                partitioner = window.partitioner(max_parallelism, source.key and source.key.select)
                 used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
@@ -171,7 +179,7 @@ class WindowOperation:
         return PlannedOperator(
             window,
             open_columnar_windows,
-            (window.partitioner(max_parallelism),),
+            (window.partitioner(max_parallelism, source.key and source.key.select),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
@@ -231,18 +239,14 @@ def open_windows(spec: WindowSpec, backend: Backend, context: OperatorContext) -
 
 def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> Operator:
     """The operator of windows on columns, on its state."""
-    metrics, watermark_ms = context.metrics, context.watermark_ms
+    kind: OpenOperator = ContinuousOperator if spec.is_continuous else PaneOperator
     if spec.has_sessions:
-        gap_ms = spec.assigner.session_gap if isinstance(spec.assigner, EventTimeSessionWindows) else None
-        sessions = SessionOperator if spec.counts is None else CountedSessionOperator
-        return sessions(spec, gap_ms, backend, metrics, watermark_ms)
-    if spec.counts is not None:
-        counting = SlidingCountOperator if spec.counts.is_sliding else CountOperator
-        return counting(spec, spec.counts, backend, metrics, watermark_ms)
-    if spec.needs_clock:
-        return ClockOperator(spec, spec.pane_aggregation(), backend, metrics, context.clock_ms)
-    kind = ContinuousOperator if spec.is_continuous else PaneOperator
-    return kind(spec, spec.pane_aggregation(), backend, metrics, watermark_ms)
+        kind = SessionOperator if spec.counts is None else CountedSessionOperator
+    elif spec.counts is not None:
+        kind = SlidingCountOperator if spec.counts.is_sliding else CountOperator
+    elif spec.needs_clock:
+        kind = ClockOperator
+    return kind(spec, backend, context)
 
 
 def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:

@@ -4,7 +4,8 @@ import pytest
 
 from eventide.aggregates import count, sum_
 from eventide.common import Row, Time, Types
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.errors import EventideError
 from eventide.runtime.columnar import operator
 from eventide.testing import local_environment
 from support.twin import BY_SECOND_FIELD, plan_of, run, values
@@ -31,3 +32,17 @@ def test_a_key_and_window_have_one_result_where_rows_are_aggregated_several_time
     at_once = results(windows)
     monkeypatch.setattr(operator, "_ROWS_AT_ONCE", 8_192)
     assert results(windows) == at_once
+
+
+@pytest.mark.parametrize(
+    "windows", [TumblingEventTimeWindows.of(SECONDS(100)), EventTimeSessionWindows.with_gap(SECONDS(5))]
+)
+@pytest.mark.parametrize("key", ["user", lambda row: row.user])
+def test_an_element_that_is_none_has_no_key(windows, key):
+    rows = [Row(user="a", time=1, amount=1), Row(user="b", time=2, amount=0)]
+    stream = local_environment().from_collection(rows, ROW).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    some = stream.map(lambda row: row if row.amount else None, ROW)
+    plan = plan_of(some.key_by(key).window(windows).aggregate(count()))
+    assert plan.operators[0].speed.startswith("columns")
+    with pytest.raises(EventideError, match="NoneType"):
+        run(plan)

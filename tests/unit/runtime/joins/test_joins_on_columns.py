@@ -17,7 +17,7 @@ from eventide.datastream.window import (
     PurgingTrigger,
     TumblingEventTimeWindows,
 )
-from eventide.errors import ProgramError
+from eventide.errors import EventideError, ProgramError
 from eventide.joins import left, right, window
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.state.backend import MemoryBackend
@@ -80,7 +80,7 @@ def test_explain_says_that_it_runs_on_columns():
     (operator,) = plan_of(_interval().select(left("who"), right("f2"))).operators
     assert operator.speed == "columns, rows go through the shuffle"
     assert dict(operator.describe()) == {
-        "interval join": "right elements from 0 ms to 5 ms behind their left ones",
+        "interval join": "right elements from 0 ms to 5 ms after their left ones",
         "gives": "left('who'), right('f2')",
         "late": "left dropped and counted, right dropped and counted",
         "state": "the fields that come out of each side, in Arrow columns by key, until nothing can meet them",
@@ -270,6 +270,17 @@ def test_keys_that_functions_return_are_the_fields(keys, values):
             assert all(plan_of(stream).operators[0].speed.startswith("columns") for stream in joined)
     assert found[0] == found[1]
     assert found[0][0]
+
+
+def test_an_element_that_is_none_has_no_key():
+    orders, payments = _streams()
+    some = orders.map(lambda row: row if row.id > 1 else None, ORDER)
+    near = some.key_by("id").interval_join(payments.key_by("f0")).between(0, 5).select(left("who"))
+    together = some.join(payments).where("id").equal_to("f0").window(WINDOWS).select(left("who"))
+    for joined in (near, together):
+        assert plan_of(joined).operators[0].speed.startswith("columns")
+        with pytest.raises(EventideError, match="NoneType"):
+            run(plan_of(joined))
 
 
 def test_a_join_at_any_time_has_no_bounds_and_no_late_elements():
