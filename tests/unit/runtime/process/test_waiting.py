@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_refused():
     stream = numbers(1)
     with pytest.raises(ProgramError, match="waiting for elements needs an AsyncFunction"):
         AsyncDataStream.ordered_wait(stream, abs, SOON)
-    with pytest.raises(ProgramError, match="the timeout of an element must be above zero"):
+    with pytest.raises(ProgramError, match="timeout of an element: expected more than 0 ms"):
         AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(0))
     with pytest.raises(ProgramError, match="the capacity must be at least one element at a time"):
         AsyncDataStream.ordered_wait(stream, Later(), SOON, 0)
