@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventide.common.type_variables import K, T, T_co, V
-from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, instance_of, one_array, types_of
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
@@ -306,11 +306,7 @@ class ListTypeInfo(TypeInformation[list[T]]):
         import pyarrow as pa
 
         self._check(values)
-        elements = _joined(values)
-        try:
-            column = self.element_type.to_arrow(elements)
-        except TypeMismatch as error:
-            raise _within(error, values, "[{}]") from error
+        column = _converted(self.element_type.to_arrow, _joined(values), values, "[{}]")
         return pa.ListArray.from_arrays(_offsets(values), column, type=self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -331,16 +327,13 @@ class ListTypeInfo(TypeInformation[list[T]]):
     def as_declared(self, values: list[Any]) -> list[Any]:
         self._check(values)
         elements = _joined(values)
-        try:
-            declared = self.element_type.as_declared(elements)
-        except TypeMismatch as error:
-            raise _within(error, values, "[{}]") from error
+        declared = _converted(self.element_type.as_declared, elements, values, "[{}]")
         return values if declared is elements and types_of(values) <= {list} else _split(declared, _lengths(values))
 
     def _check(self, values: Sequence[Any]) -> None:
         accepted = (list,) if self.name == "LIST" else (list, tuple)
         if not types_of(values) <= set(accepted):
-            convert_each(values, repr(self), lambda value: _instance(value, accepted))
+            convert_each(values, repr(self), instance_of(*accepted))
 
     def __repr__(self) -> str:
         return f"{self.name}({self.element_type!r})"
@@ -368,14 +361,8 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         import pyarrow as pa
 
         keys, items = self._parts(values)
-        try:
-            key_column = self.key_type.to_arrow(keys)
-        except TypeMismatch as error:
-            raise _within(error, values, "key {}") from error
-        try:
-            item_column = self.value_type.to_arrow(items)
-        except TypeMismatch as error:
-            raise _within(error, values, "value {}") from error
+        key_column = _converted(self.key_type.to_arrow, keys, values, "key {}")
+        item_column = _converted(self.value_type.to_arrow, items, values, "value {}")
         return pa.MapArray.from_arrays(_offsets(values), key_column, item_column).cast(self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -404,8 +391,8 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
 
     def as_declared(self, values: list[Any]) -> list[Any]:
         keys, items = self._parts(values)
-        declared_keys = _declared(self.key_type, keys, values, "key {}")
-        declared_items = _declared(self.value_type, items, values, "value {}")
+        declared_keys = _converted(self.key_type.as_declared, keys, values, "key {}")
+        declared_items = _converted(self.value_type.as_declared, items, values, "value {}")
         if declared_keys is keys and declared_items is items and types_of(values) <= {dict}:
             return values
         pairs = list(zip(declared_keys, declared_items, strict=True))
@@ -414,7 +401,7 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
     def _parts(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """All keys and all values, none of the keys None."""
         if not types_of(values) <= {dict}:
-            convert_each(values, repr(self), lambda value: _instance(value, (dict,)))
+            convert_each(values, repr(self), instance_of(dict))
         keys = _joined(values)
         if None in keys:
             raise _within(TypeMismatch(keys.index(None), None, repr(self.key_type)), values, "key {}")
@@ -467,17 +454,12 @@ def _lengths(values: Sequence[Any]) -> list[int | None]:
     return [None if value is None else len(value) for value in values]
 
 
-def _declared(kind: TypeInformation, parts: list[Any], values: Sequence[Any], place: str) -> list[Any]:
+def _converted(convert: Callable[[list[Any]], _T], parts: list[Any], values: Sequence[Any], place: str) -> _T:
+    """Convert the parts of all `values`; an error names the place of the part that does not fit."""
     try:
-        return kind.as_declared(parts)
+        return convert(parts)
     except TypeMismatch as error:
         raise _within(error, values, place) from error
-
-
-def _instance(value: Any, types: tuple[type, ...]) -> Any:
-    if not isinstance(value, types):
-        raise TypeError(type(value))
-    return value
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:
