@@ -219,7 +219,10 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
 
     def keeps(self, values: Sequence[Any]) -> bool:
         exponent = -self.scale
-        return types_of(values) <= {Decimal} and all(v is None or v.as_tuple().exponent == exponent for v in values)
+        return types_of(values) <= {Decimal} and all(
+            v is None or (v.as_tuple().exponent == exponent and (v or not v.is_signed()))  # Arrow has no -0.00
+            for v in values
+        )
 
     def _encode(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
