@@ -249,8 +249,7 @@ class BoundedOutOfOrderness:
     bound_ms: int
 
     def __post_init__(self) -> None:
-        if to_ms(self.bound_ms, "out-of-orderness bound") < 0:
-            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {self.bound_ms!r}")
+        to_ms(self.bound_ms, "out-of-orderness bound", least=0)
 
     def watermark_for(self, max_timestamp_ms: int) -> int:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""

@@ -151,9 +151,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
     """
 
     def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
-        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound")
-        if self._bound_ms < 0:
-            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {max_out_of_orderness!r}")
+        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)
 
     def get_max_out_of_orderness_in_millis(self) -> int:
         """Return the bound, in milliseconds."""
