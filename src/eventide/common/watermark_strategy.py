@@ -337,6 +337,11 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
         return not isinstance(self.generator, SuppliedGenerator) or self.generator.is_periodic
 
     @property
+    def assigns_timestamps(self) -> bool:
+        """Whether it gives elements timestamps, in place of those of their source."""
+        return self.timestamp_assigner is not None or self.timestamp_column is not None
+
+    @property
     def is_columnar(self) -> bool:
         """Whether timestamps can be found without a Python object for each element."""
         return self.timestamp_assigner is None or isinstance(self.timestamp_assigner, VectorizedTimestampAssigner)

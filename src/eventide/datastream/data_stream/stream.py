@@ -444,8 +444,7 @@ class DataStream(StreamHints, Generic[T_co]):
         element_type = self.get_type()
         if strategy.timestamp_column is not None and isinstance(element_type, CompositeTypeInfo):
             field_type(element_type, strategy.timestamp_column, "with_timestamp_assigner")
-        assigns = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
-        if not assigns and not self._transformation.has_timestamps:
+        if not strategy.assigns_timestamps and not self._transformation.has_timestamps:
             raise ProgramError(
                 f"the elements of {self._transformation.name!r} have no timestamps, and the strategy "
                 f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
