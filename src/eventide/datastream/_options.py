@@ -192,20 +192,15 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace(quote * 2, quote) if is_quoted else text
 
 
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-def _auto_generate_uids(env: Configurable, value: str) -> None:
-    config = env.get_config()
-    _ = config.enable_auto_generated_uids() if _truth(value) else config.disable_auto_generated_uids()
-
-
+_AUTO_UIDS = {
+    "true": ExecutionConfig.enable_auto_generated_uids,
+    "false": ExecutionConfig.disable_auto_generated_uids,
+}
 OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "parallelism.default": lambda env, value: env.get_config().set_parallelism(int(value)),
     "pipeline.max-parallelism": lambda env, value: env.get_config().set_max_parallelism(int(value)),
     "pipeline.auto-watermark-interval": lambda env, v: env.get_config().set_auto_watermark_interval(_milliseconds(v)),
-    "pipeline.auto-generate-uids": _auto_generate_uids,
+    "pipeline.auto-generate-uids": lambda env, value: _AUTO_UIDS[value.lower()](env.get_config()),
     "pipeline.global-job-parameters": lambda env, value: env.get_config().set_global_job_parameters(mapping(value)),
     "execution.runtime-mode": lambda env, value: env.set_runtime_mode(RuntimeExecutionMode[value.upper()]),
     "execution.checkpointing.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),
