@@ -169,15 +169,12 @@ class _BoundReached:
     bound_ms: int
 
     def watermark_for(self, max_timestamp_ms: int) -> int:
-        """Return ``max_timestamp_ms - bound_ms``, not below the smallest time."""
         return add_ms(max_timestamp_ms, -self.bound_ms)
 
     def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
-        """Return a generator that gives these watermarks."""
         return _BoundReachedWatermarks(self.bound_ms)
 
     def describe(self) -> str:
-        """Return a few words for plans and logs."""
         return f"bounded out-of-orderness {self.bound_ms} ms, the bound itself reached"
 
 
@@ -196,11 +193,9 @@ class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
         self._learnt = Learnt(self._assigner)
 
     def snapshot_state(self) -> Snapshot:
-        """Return the highest timestamp that the assigner has seen."""
         return self._learnt.snapshot()
 
     def restore_state(self, state: Snapshot) -> None:
-        """Give the assigner what it had learnt."""
         self._learnt.restore(state)
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
