@@ -22,10 +22,9 @@ from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream.connected import processed
-from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.stream import DataStream, of_operation
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError, check_is
-from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.operation import RollingOperation
@@ -81,12 +80,8 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
                 f"{type(function).__name__} gives columns, so the type of its results must be declared: "
                 "process(function, output_type)"
             )
-        node, operation = self._transformation, VectorizedOperation(self._env.own_function(function), output_type)
-        has_timestamps = node.has_timestamps
-        operator = OperationTransformation(
-            operation.kind, (node,), output_type, operation, has_timestamps=has_timestamps
-        )
-        return DataStream(self._env, operator)
+        operation = VectorizedOperation(self._env.own_function(function), output_type)
+        return of_operation(self._env, (self._transformation,), operation, output_type)
 
     broadcast = _refused("broadcast")
     rebalance = _refused("rebalance")
