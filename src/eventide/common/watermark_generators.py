@@ -65,7 +65,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
             cls.is_periodic = False
 
     def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
-        self._bound_ms = BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")).bound_ms
+        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)
         self._highest_ms = add_ms(MIN_MS, self._bound_ms + 1)
 
     def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -331,10 +331,11 @@ class SuppliedGenerator:
                 "watermark generator: expected a class or a function that makes a WatermarkGenerator, one for each "
                 f"split, got {self.supplier!r}"
             )
-        if len(self._required()) > 1 or self._keywords():
-            needed = ", ".join([*self._required(), *self._keywords()])
+        needed = _needed(self.supplier)
+        if len(needed) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in needed):
+            names = ", ".join(parameter.name for parameter in needed)
             raise ProgramError(
-                f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, "
+                f"watermark generator: {self._name()} needs the arguments {names}; a supplier takes one, the context, "
                 "or none: wrap it in a lambda"
             )
         kind = class_of(self.supplier)
@@ -343,7 +344,7 @@ class SuppliedGenerator:
         if isinstance(named, str):
             raise ProgramError(f"watermark generator: the columns of {self._name()} are a list of names, not {named!r}")
         shown = {
-            "_takes_context": bool(self._required()),
+            "_takes_context": bool(needed),
             "is_periodic": kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind)),
             "columns": tuple(named) if named is not None else () if ignores else None,
             "ignores_elements": ignores,
@@ -369,18 +370,14 @@ class SuppliedGenerator:
         """Return a few words for plans and logs."""
         return f"watermarks of {self._name()}"
 
-    def _required(self) -> list[str]:
-        return self._without_default(inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-    def _keywords(self) -> list[str]:
-        return self._without_default(inspect.Parameter.KEYWORD_ONLY)
-
-    def _without_default(self, *kinds: inspect._ParameterKind) -> list[str]:
-        try:
-            parameters = inspect.signature(self.supplier).parameters.values()
-        except ValueError:  # a class written in C, which has none to tell
-            return []
-        return [p.name for p in parameters if p.kind in kinds and p.default is inspect.Parameter.empty]
-
     def _name(self) -> str:
         return self.name or getattr(self.supplier, "__qualname__", type(self.supplier).__name__)
+
+
+def _needed(supplier: Callable[..., object]) -> list[inspect.Parameter]:
+    """The parameters of a supplier that have no default."""
+    try:
+        parameters = inspect.signature(supplier).parameters.values()
+    except ValueError:  # a class written in C, which has none to tell
+        return []
+    return [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
