@@ -237,19 +237,14 @@ class BoundedOutOfOrderness:
     is there because a watermark t also rules out elements at t itself. A bound of 0 is for timestamps that never
     go back. The subtraction saturates.
 
-    Flink: ``BoundedOutOfOrdernessWatermarks``, and with 0 ``AscendingTimestampsWatermarks``.
-
-    Raises:
-        ProgramError: The bound is negative or no length of time.
+    Flink: ``BoundedOutOfOrdernessWatermarks``, and with 0 ``AscendingTimestampsWatermarks``; a
+    ``BoundedOutOfOrdernessTimestampExtractor`` has a bound one millisecond smaller, -1 at the least.
 
     >>> BoundedOutOfOrderness(100).watermark_for(1_000)
     899
     """
 
     bound_ms: int
-
-    def __post_init__(self) -> None:
-        to_ms(self.bound_ms, "out-of-orderness bound", least=0)
 
     def watermark_for(self, max_timestamp_ms: int) -> int:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""

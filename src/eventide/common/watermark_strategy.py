@@ -140,7 +140,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         Raises:
             ProgramError: The bound is negative or no length of time.
         """
-        return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
+        return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)))
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkSpec[object]:
