@@ -8,7 +8,7 @@ object of its own for each split; the checkpoint keeps what it has learnt.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from eventide.common.generator_code import class_of, emits_at_the_end_only, ignores_elements
 from eventide.common.learnt import Learnt
@@ -29,7 +29,6 @@ __all__ = [
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrderness",
     "BoundedOutOfOrdernessWatermarks",
-    "MaximumBasedGenerator",
     "NoWatermarks",
     "NoWatermarksGenerator",
     "PunctuatedWatermarks",
@@ -214,19 +213,6 @@ class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
         """Do nothing: elements decide."""
-
-
-class MaximumBasedGenerator(Protocol):
-    """A description of watermarks that follow from the largest timestamp of a split and from nothing else."""
-
-    def watermark_for(self, max_timestamp_ms: int) -> int | None:
-        """Return the watermark after elements up to `max_timestamp_ms`, or None when there is none to emit."""
-
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
-        """Return a generator that gives these watermarks, for programs that call one by hand."""
-
-    def describe(self) -> str:
-        """Return a few words for plans and logs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from eventide.common.type_variables import T, T_contra
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext
 from eventide.common.watermark_generators import (
     BoundedOutOfOrderness,
-    MaximumBasedGenerator,
     NoWatermarks,
     SuppliedGenerator,
     WatermarksWithIdleness,
@@ -296,7 +295,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
     "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
     """
 
-    generator: MaximumBasedGenerator | SuppliedGenerator
+    generator: BoundedOutOfOrderness | NoWatermarks | SuppliedGenerator
     timestamp_assigner: TimestampAssigner[T_contra] | SuppliedAssigner | None = None
     timestamp_column: Any = None
     idle_timeout_ms: int | None = None
