@@ -100,7 +100,7 @@ def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def read_as(type_info: TypeInformation, array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return an array as one of the Arrow type of a type.
+    """Return an array in the Arrow type of a type, cast where it is in another.
 
     Raises:
         DataError: It cannot be read as this type.
@@ -138,7 +138,7 @@ def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], 
 
 
 def refuse(value: object) -> NoReturn:
-    """Say of a value that it does not fit, to `convert_each`."""
+    """Raise the error by which `convert_each` knows that a value does not fit."""
     raise TypeError(type(value))
 
 
