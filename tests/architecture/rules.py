@@ -391,8 +391,8 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
 ]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-# Three decorators make the docstring of a method; two mark a method that has another one beside it.
-_SAY_ENOUGH = ("without_effect", "what_was_set", "always", "overload", "setter")
+# Decorators that mark a method which has another one beside it.
+_SAY_ENOUGH = ("overload", "setter")
 
 
 def _public_classes(node: ast.Module | ast.ClassDef) -> list[ast.ClassDef]:

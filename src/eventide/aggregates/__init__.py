@@ -1,6 +1,7 @@
 """Aggregates of columns, for ``window(...).aggregate(count(), sum_("amount").alias("total"), ...)``. Not in PyFlink.
 
-They are values that say what is to be computed; nulls, overflow and NaN are treated as Spark 4 treats them.
+They are values that say what is to be computed; nulls, overflow and NaN are treated as Spark 4 treats them. A column is
+given by its name: anything else raises a `ProgramError`.
 """
 
 from __future__ import annotations
@@ -37,9 +38,6 @@ __all__ = [
 def count(column: str | None = None) -> ColumnAggregate:
     """Count the rows, or those in which a column is not null. LONG; 0 where there is none.
 
-    Raises:
-        ProgramError: `column` is neither None nor a name.
-
     >>> count().output_name, count("user").output_name
     ('count', 'count(user)')
     """
@@ -54,9 +52,6 @@ def sum_(column: str) -> ColumnAggregate:
     Of BYTE, SHORT, INT and LONG it is a LONG, of FLOAT and DOUBLE a DOUBLE, of BIG_INT a BIG_INT, of BIG_DEC a
     BIG_DEC. A sum that does not fit LONG, BIG_INT or BIG_DEC ends the job with a `DataError`, as in Spark 4.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> sum_("amount").alias("total")
     sum_('amount').alias('total')
     """
@@ -68,9 +63,6 @@ def min_(column: str) -> ColumnAggregate:
 
     Text and bytes are ordered by their bytes (UTF-8), false is less than true, and NaN is larger than any number.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> from eventide.common import Types
     >>> min_("day").result_type(Types.SQL_DATE())
     SQL_DATE
@@ -80,9 +72,6 @@ def min_(column: str) -> ColumnAggregate:
 
 def max_(column: str) -> ColumnAggregate:
     """Find the largest value that is not null; its type is the column's, and the order that of `min_`.
-
-    Raises:
-        ProgramError: `column` is no name.
 
     >>> max_("price").output_name
     'max(price)'
@@ -96,9 +85,6 @@ def mean(column: str) -> ColumnAggregate:
     It is a DOUBLE; of BIG_INT and BIG_DEC it is a BIG_DEC, rounded half up to its 18 digits, and a sum that does not
     fit the column's type ends the job with a `DataError`. Spark's name for it is ``avg``.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> mean("delay").output_name
     'avg(delay)'
     """
@@ -107,9 +93,6 @@ def mean(column: str) -> ColumnAggregate:
 
 def variance(column: str) -> ColumnAggregate:
     """Compute the variance of a sample, a DOUBLE: divided by one less than the number of values; of one it is null.
-
-    Raises:
-        ProgramError: `column` is no name.
 
     >>> variance("delay").output_name
     'variance(delay)'
@@ -120,9 +103,6 @@ def variance(column: str) -> ColumnAggregate:
 def stddev(column: str) -> ColumnAggregate:
     """Compute the standard deviation of a sample, a DOUBLE: the square root of `variance`.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> stddev("delay").output_name
     'stddev(delay)'
     """
@@ -132,9 +112,6 @@ def stddev(column: str) -> ColumnAggregate:
 def var_pop(column: str) -> ColumnAggregate:
     """Compute the variance of all there is, a DOUBLE: divided by the number of values; of one it is 0, of none null.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> var_pop("delay").output_name
     'var_pop(delay)'
     """
@@ -143,9 +120,6 @@ def var_pop(column: str) -> ColumnAggregate:
 
 def stddev_pop(column: str) -> ColumnAggregate:
     """Compute the standard deviation of all there is, a DOUBLE: the square root of `var_pop`.
-
-    Raises:
-        ProgramError: `column` is no name.
 
     >>> stddev_pop("delay").output_name
     'stddev_pop(delay)'
@@ -159,9 +133,6 @@ def first(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
     It is Spark's ``min_by`` on the event time: null where that row has none, unless `ignore_nulls` passes over rows
     without a value.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> first("price", ignore_nulls=True)
     first('price', ignore_nulls=True)
     """
@@ -173,9 +144,6 @@ def last(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
 
     It is Spark's ``max_by`` on the event time; `ignore_nulls` is that of `first`.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> last("price").output_name
     'last(price)'
     """
@@ -186,9 +154,6 @@ def collect_list(column: str) -> ColumnAggregate:
     """Collect the values that are not null, in the order of their arrival; an empty list where there is none.
 
     All values are kept in the state until the window is gone.
-
-    Raises:
-        ProgramError: `column` is no name.
 
     >>> from eventide.common import Types
     >>> collect_list("item").result_type(Types.STRING())
@@ -203,9 +168,6 @@ def collect_set(column: str) -> ColumnAggregate:
     The list is sorted, in the order of `min_`: Spark promises no order. NaN is one value, and -0.0 is 0.0. All
     different values are kept in the state until the window is gone.
 
-    Raises:
-        ProgramError: `column` is no name.
-
     >>> collect_set("item").output_name
     'collect_set(item)'
     """
@@ -217,9 +179,6 @@ def count_distinct(column: str) -> ColumnAggregate:
 
     NaN is one value, and -0.0 is 0.0. All different values are kept in the state until the window is gone;
     `approx_count_distinct` keeps a few hundred bytes instead.
-
-    Raises:
-        ProgramError: `column` is no name.
 
     >>> count_distinct("user").output_name
     'count(DISTINCT user)'
@@ -238,7 +197,7 @@ def approx_count_distinct(column: str, rsd: float = 0.05) -> ColumnAggregate:
             group; a tenth of it keeps a hundred times as much.
 
     Raises:
-        ProgramError: `column` is no name, `rsd` is out of its range, or the extra `sketches` is not installed.
+        ProgramError: `rsd` is out of its range, or the extra `sketches` is not installed.
 
     >>> approx_count_distinct("user")
     approx_count_distinct('user', rsd=0.05)
@@ -263,8 +222,7 @@ def approx_quantiles(column: str, probabilities: Sequence[float], rank_error: fl
             confidence; 0.0002 to 0.25. 0.005 keeps up to about 16 KB a group.
 
     Raises:
-        ProgramError: `column` is no name, another argument is out of its range, or the extra `sketches` is not
-            installed.
+        ProgramError: An argument is out of its range, or the extra `sketches` is not installed.
 
     >>> approx_quantiles("delay", [0.5, 0.99])
     approx_quantiles('delay', probabilities=(0.5, 0.99), rank_error=0.005)
@@ -293,8 +251,7 @@ def approx_top_k(column: str, k: int = 5, max_items_tracked: int = 10_000) -> Co
         max_items_tracked: How many different values are kept in the state, `k` to 1,000,000.
 
     Raises:
-        ProgramError: `column` is no name, another argument is out of its range, or the extra `sketches` is not
-            installed.
+        ProgramError: An argument is out of its range, or the extra `sketches` is not installed.
 
     >>> from eventide.common import Types
     >>> approx_top_k("item", 3).result_type(Types.STRING())

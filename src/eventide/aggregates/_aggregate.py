@@ -89,7 +89,23 @@ class ColumnAggregate:
         >>> collect_list("n").result_type(Types.INT())
         LIST(INT)
         """
-        return result_type(self.function, repr(self), self.column, input_type)
+        if self.column is None:
+            return Types.LONG()
+        if not isinstance(input_type, TypeInformation):
+            raise ProgramError(
+                f"{self!r}: expected the type of column {self.column!r} as a TypeInformation, got {input_type!r}"
+            )
+        result = _RULES[self.function](input_type)
+        if result is not None:
+            return result
+        if self.function in _NUMBERS_ONLY:
+            takes, advice = "numbers only", "convert it to a number in a map before the window"
+        else:
+            takes = "numbers, text, bytes, truth values, dates and times only"
+            advice = "take one of its fields, or make a text of it, in a map before the window"
+        raise ProgramError(
+            f"{self!r}: column {self.column!r} is of type {input_type}, but {self.function} takes {takes}; {advice}"
+        )
 
     def option(self, name: str) -> Any:
         """Return the value of one option, such as ``ignore_nulls`` of `first`."""
@@ -111,39 +127,6 @@ def column_aggregate(function: str, column: str, default_name: str, **options: A
     if not isinstance(column, str) or not column:
         raise ProgramError(f"{function}: expected the name of a column, got {column!r}")
     return ColumnAggregate(function, column, default_name, tuple(options.items()))
-
-
-def result_type(
-    function: str, aggregate: str, column: str | None, input_type: TypeInformation | None
-) -> TypeInformation:
-    """Return the type of a function's result.
-
-    Args:
-        function: Which of the functions of `eventide.aggregates`.
-        aggregate: The whole aggregate as text, for a message.
-        column: The name of its column, or None for ``count()``.
-        input_type: The type of the column; without a column, it is not looked at.
-
-    Raises:
-        ProgramError: The function does not take such a column.
-    """
-    if column is None:
-        return Types.LONG()
-    if not isinstance(input_type, TypeInformation):
-        raise ProgramError(
-            f"{aggregate}: expected the type of column {column!r} as a TypeInformation, got {input_type!r}"
-        )
-    result = _RULES[function](input_type)
-    if result is not None:
-        return result
-    if function in _NUMBERS_ONLY:
-        takes, advice = "numbers only", "convert it to a number in a map before the window"
-    else:
-        takes = "numbers, text, bytes, truth values, dates and times only"
-        advice = "take one of its fields, or make a text of it, in a map before the window"
-    raise ProgramError(
-        f"{aggregate}: column {column!r} is of type {input_type}, but {function} takes {takes}; {advice}"
-    )
 
 
 def _among(types: frozenset[TypeInformation], result: Callable[[TypeInformation], TypeInformation]) -> Rule:

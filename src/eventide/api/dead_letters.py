@@ -7,21 +7,20 @@ from typing import NamedTuple
 from eventide.common.typeinfo import RowTypeInfo, Types
 from eventide.errors import DataError
 
-DEAD_LETTER = RowTypeInfo(
-    [
-        Types.STRING(),
-        Types.STRING(),
-        Types.STRING(),
-        Types.STRING(),
-        Types.PICKLED_BYTE_ARRAY(),
-        Types.STRING(),
-        Types.PICKLED_BYTE_ARRAY(),
-        Types.LONG(),
-        Types.STRING(),
-        Types.LONG(),
-    ],
-    ["operator", "during", "error_type", "error", "element", "text", "key", "timestamp", "split", "position"],
-)
+_TEXT, _NUMBER, _OBJECT = Types.STRING(), Types.LONG(), Types.PICKLED_BYTE_ARRAY()
+_FIELDS = {
+    "operator": _TEXT,
+    "during": _TEXT,
+    "error_type": _TEXT,
+    "error": _TEXT,
+    "element": _OBJECT,
+    "text": _TEXT,
+    "key": _OBJECT,
+    "timestamp": _NUMBER,
+    "split": _TEXT,
+    "position": _NUMBER,
+}
+DEAD_LETTER = RowTypeInfo(_FIELDS.values(), _FIELDS)
 """The type of dead letters, of all operators and sources.
 
 - ``operator``: the name of the operator, or of the source.

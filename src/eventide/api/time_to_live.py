@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Self
 
 from eventide._absent import says_what_is_absent
-from eventide.common.ms import to_ms
+from eventide.common.ms import to_positive_ms
 from eventide.common.time import Duration, Time
-from eventide.errors import ProgramError
 
 
 class StateTtlConfig:
@@ -134,7 +133,7 @@ class StateTtlConfig:
         self._update_type = update_type
         self._state_visibility = state_visibility
         self._ttl_time_characteristic = ttl_time_characteristic
-        self._ttl = Time.milliseconds(_checked(ttl))
+        self._ttl = Time.milliseconds(to_positive_ms(ttl, "time to live"))
         self._cleanup_strategies = cleanup_strategies
 
     @staticmethod
@@ -177,60 +176,54 @@ class StateTtlConfig:
         """Builds a `StateTtlConfig`, step by step."""
 
         def __init__(self, ttl: Time | Duration) -> None:
-            _checked(ttl)
-            self._ttl = ttl
+            self.set_ttl(ttl)
             self._update_type = StateTtlConfig.UpdateType.OnCreateAndWrite
             self._state_visibility = StateTtlConfig.StateVisibility.NeverReturnExpired
             self._ttl_time_characteristic = StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
             self._in_background = True
             self._strategies: dict[StateTtlConfig.CleanupStrategies.Strategies, Any] = {}
 
-        def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
+        def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> Self:
             """Set what counts as use."""
             self._update_type = update_type
             return self
 
-        def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
+        def update_ttl_on_create_and_write(self) -> Self:
             """Have writing count as use: the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
-        def update_ttl_on_read_and_write(self) -> StateTtlConfig.Builder:
+        def update_ttl_on_read_and_write(self) -> Self:
             """Have reading count as use, too."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
-        def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
+        def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> Self:
             """Set whether what has expired may be seen until it is gone."""
             self._state_visibility = state_visibility
             return self
 
-        def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
+        def return_expired_if_not_cleaned_up(self) -> Self:
             """Let what has expired be seen until it is gone."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
-        def never_return_expired(self) -> StateTtlConfig.Builder:
+        def never_return_expired(self) -> Self:
             """Let nothing be seen that has expired: the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
-        def set_ttl_time_characteristic(
-            self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
-        ) -> StateTtlConfig.Builder:
+        def set_ttl_time_characteristic(self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic) -> Self:
             """Set the kind of time that counts."""
             self._ttl_time_characteristic = ttl_time_characteristic
             return self
 
-        def use_processing_time(self) -> StateTtlConfig.Builder:
+        def use_processing_time(self) -> Self:
             """Have the time by the clock count: there is no other."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
-        def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
+        def cleanup_full_snapshot(self) -> Self:
             """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
-            kinds = StateTtlConfig.CleanupStrategies.Strategies
-            self._strategies[kinds.FULL_STATE_SCAN_SNAPSHOT] = None
+            self._strategies[StateTtlConfig.CleanupStrategies.Strategies.FULL_STATE_SCAN_SNAPSHOT] = None
             return self
 
-        def cleanup_incrementally(
-            self, cleanup_size: int, run_cleanup_for_every_record: bool
-        ) -> StateTtlConfig.Builder:
+        def cleanup_incrementally(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> Self:
             """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.IncrementalCleanupStrategy(cleanup_size, run_cleanup_for_every_record)
@@ -239,7 +232,7 @@ class StateTtlConfig:
 
         def cleanup_in_rocksdb_compact_filter(
             self, query_time_after_num_entries: int, periodic_compaction_time: Duration | None = None
-        ) -> StateTtlConfig.Builder:
+        ) -> Self:
             """Accepted for compatibility with PyFlink: expired state goes with the next micro-batch."""
             strategies = StateTtlConfig.CleanupStrategies
             strategy = strategies.RocksdbCompactFilterCleanupStrategy(
@@ -248,15 +241,14 @@ class StateTtlConfig:
             self._strategies[strategies.Strategies.ROCKSDB_COMPACTION_FILTER] = strategy
             return self
 
-        def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
+        def disable_cleanup_in_background(self) -> Self:
             """Keep expired state until it is read, as Flink does then, if no other way to clean up is set."""
             self._in_background = False
             return self
 
-        def set_ttl(self, ttl: Time | Duration) -> StateTtlConfig.Builder:
+        def set_ttl(self, ttl: Time | Duration) -> Self:
             """Set how long state lives when it is not used."""
-            _checked(ttl)
-            self._ttl = ttl
+            self._ttl = Time.milliseconds(to_positive_ms(ttl, "time to live"))
             return self
 
         def build(self) -> StateTtlConfig:
@@ -268,10 +260,3 @@ class StateTtlConfig:
                 self._ttl,
                 StateTtlConfig.CleanupStrategies(dict(self._strategies), self._in_background),
             )
-
-
-def _checked(ttl: Time | Duration) -> int:
-    ms = to_ms(ttl, "time to live")
-    if ms <= 0:
-        raise ProgramError(f"state needs a time to live of at least a millisecond, not {ttl!r}")
-    return ms

@@ -8,46 +8,23 @@ from typing import TYPE_CHECKING
 from eventide._absent import hand_out_names, homes_of
 
 if TYPE_CHECKING:
-    from eventide.common.completable_future import CompletableFuture
-    from eventide.common.config_options import ConfigOption, ConfigOptions
-    from eventide.common.configuration import Configuration
-    from eventide.common.execution_config import ExecutionConfig
-    from eventide.common.input_dependency_constraint import InputDependencyConstraint
-    from eventide.common.job import JobClient, JobExecutionResult, JobID, JobStatus
-    from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
-    from eventide.common.serialization import (
-        ByteArraySchema,
-        DeserializationSchema,
-        Encoder,
-        SerializationSchema,
-        SimpleStringSchema,
-    )
-    from eventide.common.serializer import TypeSerializer
-    from eventide.common.time import Duration, Instant, Time
-    from eventide.common.timestamp_assigner import (
-        RecordTimestampAssigner,
-        TimestampAssigner,
-        VectorizedTimestampAssigner,
-    )
-    from eventide.common.typeinfo import TypeInformation, Types
-    from eventide.common.types import Row, RowKind
-    from eventide.common.watermark import MAX_WATERMARK, UNINITIALIZED, Watermark
-    from eventide.common.watermark_generator import (
-        BatchWatermarkOutput,
-        VectorizedWatermarkGenerator,
-        WatermarkGenerator,
-        WatermarkGeneratorContext,
-        WatermarkOutput,
-    )
-    from eventide.common.watermark_generators import (
-        AscendingTimestampsWatermarks,
-        BoundedOutOfOrdernessWatermarks,
-        NoWatermarksGenerator,
-        PunctuatedWatermarks,
-        TimeLagWatermarks,
-        WatermarksWithIdleness,
-    )
-    from eventide.common.watermark_strategy import NullTimestamps, WatermarkStrategy
+    from eventide.common.completable_future import *
+    from eventide.common.config_options import *
+    from eventide.common.configuration import *
+    from eventide.common.execution_config import *
+    from eventide.common.input_dependency_constraint import *
+    from eventide.common.job import *
+    from eventide.common.restart_strategy import *
+    from eventide.common.serialization import *
+    from eventide.common.serializer import *
+    from eventide.common.time import *
+    from eventide.common.timestamp_assigner import *
+    from eventide.common.typeinfo import *
+    from eventide.common.types import *
+    from eventide.common.watermark import *
+    from eventide.common.watermark_generator import *
+    from eventide.common.watermark_generators import *
+    from eventide.common.watermark_strategy import *
 
 __all__ = [
     "Duration",

@@ -1,15 +1,34 @@
-"""Settings of Flink that have no meaning on Spark: a program may set them and ask for them, and is told that, once."""
+"""Settings of Flink that have no meaning on Spark: a program may set them and ask for them, and is told that, once.
+
+A class has a table of them. Each row gives name, value and reason, and makes the methods under PyFlink's names, with
+their signatures, their docstrings and the warning; the page on parity takes its words from there too.
+"""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Any, Protocol, TypeVar
 
 _T = TypeVar("_T")
-_M = TypeVar("_M", bound=Callable[..., Any])
+_V = TypeVar("_V")
+_V_co = TypeVar("_V_co", covariant=True)
+
+
+class Sets(Protocol):
+    """A method that keeps a setting, and returns its object."""
+
+    def __get__(self, owner: _T, kind: type[_T] | None = None) -> Callable[..., _T]:
+        """Return the method of an object."""
+
+
+class Gives(Protocol[_V_co]):
+    """A method that returns a setting."""
+
+    def __get__(self, owner: object, kind: type | None = None) -> Callable[[], _V_co]:
+        """Return the method of an object."""
 
 
 def has_no_effect(what: str, why: str, *, how_many: int = 1) -> None:
@@ -19,17 +38,18 @@ def has_no_effect(what: str, why: str, *, how_many: int = 1) -> None:
         warnings.warn(f"{what} {has} no effect: {why}", UserWarning, stacklevel=level_of_the_program())
 
 
-def accept(owner: _T, setting: str, value: object, why: str = "") -> _T:
+def accept(owner: _T, setting: str, value: object, why: str = "", default: object = None) -> _T:
     """Keep a setting that makes no difference, and return its owner.
 
     Args:
         owner: The object that the program sets something in.
         setting: The name of the setting, for the warning and for `accepted`.
         value: What the program sets.
-        why: Why this has no effect, for a warning when it is first set; empty if it says what is so in any case.
+        why: Why this has no effect, for a warning when something else than the default is first set; empty for none.
+        default: What Flink has by default.
     """
     kept = vars(owner).setdefault("_accepted", {})
-    if why and setting not in kept:
+    if why and kept.get(setting, default) == default != value:
         has_no_effect(setting, why)
     kept[setting] = value
     return owner
@@ -40,39 +60,64 @@ def accepted(owner: object, setting: str, default: object) -> Any:
     return vars(owner).get("_accepted", {}).get(setting, default)
 
 
-def without_effect(setting: str, why: str = "", *, value: object = True) -> Callable[[_M], _M]:
-    """Make a method that keeps its argument as a setting; a method without an argument keeps a value.
+def setting(
+    name: str, parameter: str, default: _V, why: str = "", *, value: object = Parameter.empty
+) -> tuple[Sets, Gives[_V]]:
+    """Make the two methods of a setting, of which one sets what the other gives back; see `sets`.
 
     >>> class Settings:
-    ...     @without_effect("object_reuse", "each branch has its own copy")
-    ...     def enable_object_reuse(self): ...
-    ...     @what_was_set("object_reuse", False)
-    ...     def is_object_reuse_enabled(self): ...
-    >>> settings = Settings()
+    ...     set_timeout, get_timeout = setting("timeout", "timeout_ms", 100, "nothing waits")
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     settings.enable_object_reuse() is settings.enable_object_reuse() is settings
-    True
-    >>> [str(warning.message) for warning in caught], settings.is_object_reuse_enabled()
-    (['object_reuse has no effect: each branch has its own copy'], True)
+    ...     Settings().set_timeout(5).set_timeout(6).get_timeout(), Settings().get_timeout()
+    (6, 100)
+    >>> [str(warning.message) for warning in caught]
+    ['timeout has no effect: nothing waits']
     """
-
-    def set_it(signature: _M, owner: object, *args: object, **kwargs: object) -> object:
-        signature(owner, *args, **kwargs)  # raises TypeError for arguments that do not fit
-        arguments = (*args, *kwargs.values())
-        return accept(owner, setting, arguments[0] if arguments else value, why)
-
-    return _method(set_it, f"without effect: {why}" if why else "says what is so in any case")
+    return sets(name, why, parameter, value=value, default=default), gives(name, default)
 
 
-def what_was_set(setting: str, default: object) -> Callable[[_M], _M]:
+def switch(name: str, default: bool, why: str) -> tuple[Sets, Sets, Gives[bool]]:
+    """Make the three methods of a setting that is true or false: one sets it, one unsets it, one says which it is.
+
+    >>> class Settings:
+    ...     enable_reuse, disable_reuse, is_reuse_enabled = switch("reuse", False, "nothing is shared")
+    >>> Settings().disable_reuse().is_reuse_enabled()
+    False
+    """
+    turned_on, turned_off = (sets(name, why, value=value, default=default) for value in (True, False))
+    return turned_on, turned_off, gives(name, default)
+
+
+def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.empty, default: object = None) -> Sets:
+    """Make a method that keeps a setting, and warns once, unless what is set is so in any case.
+
+    Args:
+        name: The name of the setting, for the warning.
+        why: Why it has no effect; empty if there is nothing to warn of.
+        parameter: PyFlink's name of the parameter; empty for a method without one, which keeps ``value``, or True.
+        value: The default of the parameter, if it has one.
+        default: What Flink has by default.
+    """
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [Parameter(parameter, kind, default=value)] if parameter else []
+    of_itself = True if value is Parameter.empty else value
+    is_so = not why or (not parameter and of_itself == default)
+    return _method(
+        lambda owner, given=of_itself: accept(owner, name, given, why, default),
+        parameters,
+        "says what is so in any case" if is_so else f"without effect: {why}",
+    )
+
+
+def gives(name: str, default: _V) -> Gives[_V]:
     """Make a method that returns a setting, or what Flink has by default."""
-    return _method(lambda _, owner: accepted(owner, setting, default), "gives back what was set; it has no effect")
+    return _method(lambda owner: accepted(owner, name, default), [], "gives back what was set; it has no effect")
 
 
-def always(value: object, why: str) -> Callable[[_M], _M]:
+def always(value: _V, why: str) -> Gives[_V]:
     """Make a method that returns a value, whatever is set."""
-    return _method(lambda _, owner: value, f"always `{value}`: {why}")
+    return _method(lambda _: value, [], f"always `{value}`: {why}")
 
 
 def level_of_the_program() -> int:
@@ -91,16 +136,15 @@ def place_in_the_program() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _method(does: Callable[..., object], difference: str) -> Callable[[_M], _M]:
-    """Give a signature a body, and say how the method differs from Flink's."""
+def _method(does: Callable[..., object], parameters: Sequence[Parameter], difference: str) -> Any:
+    """Make a method with a signature, which says how it differs from Flink's."""
+    signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters])
 
-    def make(signature: _M) -> _M:
-        @wraps(signature)
-        def method(*args: object, **kwargs: object) -> object:
-            return does(signature, *args, **kwargs)
+    def method(*args: object, **kwargs: object) -> object:
+        given = signature.bind(*args, **kwargs)  # raises TypeError for arguments that do not fit
+        given.apply_defaults()
+        return does(*given.args)
 
-        method.__doc__ = f"{difference[0].upper()}{difference[1:]}."
-        vars(method)["difference"] = difference
-        return method  # type: ignore[return-value]
-
-    return make
+    method.__doc__ = f"{difference[0].upper()}{difference[1:]}."
+    vars(method).update(__signature__=signature, difference=difference)
+    return method

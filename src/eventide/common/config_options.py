@@ -47,20 +47,16 @@ class ConfigOptions:
             return ConfigOptions.TypedConfigOptionBuilder(self.option_key)
 
         def int_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """The option is an integer of 32 bits."""
+            """The option is an integer."""
             return ConfigOptions.TypedConfigOptionBuilder(self.option_key)
 
-        def long_type(self) -> ConfigOptions.TypedConfigOptionBuilder[int]:
-            """The option is an integer of 64 bits."""
-            return ConfigOptions.TypedConfigOptionBuilder(self.option_key)
+        long_type = int_type
 
         def float_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """The option is a number of 32 bits."""
+            """The option is a number."""
             return ConfigOptions.TypedConfigOptionBuilder(self.option_key)
 
-        def double_type(self) -> ConfigOptions.TypedConfigOptionBuilder[float]:
-            """The option is a number of 64 bits."""
-            return ConfigOptions.TypedConfigOptionBuilder(self.option_key)
+        double_type = float_type
 
         def string_type(self) -> ConfigOptions.TypedConfigOptionBuilder[str]:
             """The option is text."""

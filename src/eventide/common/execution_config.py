@@ -1,13 +1,12 @@
 """The settings of a job that PyFlink programs reach through ``env.get_config()``."""
 
-# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Self
 
 from eventide._absent import hand_out_names
-from eventide.common.accepted import what_was_set, without_effect
+from eventide.common.accepted import setting, switch
 from eventide.errors import ProgramError
 
 __all__ = ["ExecutionConfig"]
@@ -168,60 +167,27 @@ class ExecutionConfig:
         """Whether operators without a uid have an id that follows from the program."""
         return self._auto_generated_uids
 
-    @without_effect("latency_tracking_interval", "the progress of a job has the time of its batches")
-    def set_latency_tracking_interval(self, interval: int) -> Self: ...
-    @what_was_set("latency_tracking_interval", 0)
-    def get_latency_tracking_interval(self) -> int: ...
-
-    @without_effect("task_cancellation_interval", _BY_SPARK)
-    def set_task_cancellation_interval(self, interval: int) -> Self: ...
-    @what_was_set("task_cancellation_interval", 30_000)
-    def get_task_cancellation_interval(self) -> int: ...
-
-    @without_effect("task_cancellation_timeout", _BY_SPARK)
-    def set_task_cancellation_timeout(self, timeout: int) -> Self: ...
-    @what_was_set("task_cancellation_timeout", 180_000)
-    def get_task_cancellation_timeout(self) -> int: ...
-
-    @without_effect("closure_cleaner", value=True)
-    def enable_closure_cleaner(self) -> Self: ...
-    @without_effect("closure_cleaner", "it is about functions of Java", value=False)
-    def disable_closure_cleaner(self) -> Self: ...
-    @what_was_set("closure_cleaner", True)
-    def is_closure_cleaner_enabled(self) -> bool: ...
-
-    @without_effect("force_kryo", _PICKLED, value=True)
-    def enable_force_kryo(self) -> Self: ...
-    @without_effect("force_kryo", value=False)
-    def disable_force_kryo(self) -> Self: ...
-    @what_was_set("force_kryo", False)
-    def is_force_kryo_enabled(self) -> bool: ...
-
-    @without_effect("force_avro", _PICKLED, value=True)
-    def enable_force_avro(self) -> Self: ...
-    @without_effect("force_avro", value=False)
-    def disable_force_avro(self) -> Self: ...
-    @what_was_set("force_avro", False)
-    def is_force_avro_enabled(self) -> bool: ...
-
-    @without_effect("generic_types_disabled", value=False)
-    def enable_generic_types(self) -> Self: ...
-    @without_effect("generic_types_disabled", _PICKLED, value=True)
-    def disable_generic_types(self) -> Self: ...
-    @what_was_set("generic_types_disabled", False)
-    def has_generic_types_disabled(self) -> bool: ...
-
-    @without_effect("object_reuse", _COPIED, value=True)
-    def enable_object_reuse(self) -> Self: ...
-    @without_effect("object_reuse", value=False)
-    def disable_object_reuse(self) -> Self: ...
-    @what_was_set("object_reuse", False)
-    def is_object_reuse_enabled(self) -> bool: ...
-
-    @without_effect("use_snapshot_compression", "state is compressed in any case")
-    def set_use_snapshot_compression(self, use_snapshot_compression: bool) -> Self: ...
-    @what_was_set("use_snapshot_compression", False)
-    def is_use_snapshot_compression(self) -> bool: ...
+    set_latency_tracking_interval, get_latency_tracking_interval = setting(
+        "latency_tracking_interval", "interval", 0, "the progress of a job has the time of its batches"
+    )
+    set_task_cancellation_interval, get_task_cancellation_interval = setting(
+        "task_cancellation_interval", "interval", 30_000, _BY_SPARK
+    )
+    set_task_cancellation_timeout, get_task_cancellation_timeout = setting(
+        "task_cancellation_timeout", "timeout", 180_000, _BY_SPARK
+    )
+    set_use_snapshot_compression, is_use_snapshot_compression = setting(
+        "use_snapshot_compression", "use_snapshot_compression", False, "state is compressed in any case"
+    )
+    enable_closure_cleaner, disable_closure_cleaner, is_closure_cleaner_enabled = switch(
+        "closure_cleaner", True, "it is about functions of Java"
+    )
+    enable_force_kryo, disable_force_kryo, is_force_kryo_enabled = switch("force_kryo", False, _PICKLED)
+    enable_force_avro, disable_force_avro, is_force_avro_enabled = switch("force_avro", False, _PICKLED)
+    disable_generic_types, enable_generic_types, has_generic_types_disabled = switch(
+        "generic_types_disabled", False, _PICKLED
+    )
+    enable_object_reuse, disable_object_reuse, is_object_reuse_enabled = switch("object_reuse", False, _COPIED)
 
     def register_type(self, kind: Callable[..., object]) -> Self:
         """Say that elements or state have objects of a class that the program's own functions do not name.
@@ -254,12 +220,10 @@ class ExecutionConfig:
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """None: there is no Kryo."""
+        """None: there is neither Kryo nor a class of Java."""
         return []
 
-    def get_registered_pojo_types(self) -> list[str]:
-        """None: there are no classes of Java."""
-        return []
+    get_registered_pojo_types = get_registered_kryo_types
 
 
 def checked_parallelism(parallelism: int) -> int:

@@ -89,15 +89,16 @@ def window_bounds(timestamp_ms: int, offset_ms: int, size_ms: int, slide_ms: int
     return [(clamp_ms(start), clamp_ms(start + size_ms)) for start in starts]
 
 
-def to_ms(value: object, what: str) -> int:
+def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
     """Convert a `Duration`, a `Time` or an integer of milliseconds to milliseconds.
 
     Args:
         value: The length of time that the user gave.
         what: What the value is for, as it should read in the error, such as ``"window size"``.
+        least: The least that it may be, in milliseconds.
 
     Raises:
-        ProgramError: `value` is no length of time, or does not fit into 64 bits.
+        ProgramError: `value` is no length of time, is less than `least`, or does not fit into 64 bits.
 
     >>> to_ms(Duration.of_seconds(2), "gap"), to_ms(Time.minutes(1), "gap"), to_ms(5, "gap")
     (2000, 60000, 5)
@@ -115,6 +116,8 @@ def to_ms(value: object, what: str) -> int:
         raise ProgramError(f"{what}: expected a Duration, a Time or an int of milliseconds, got {value!r}")
     if clamp_ms(ms) != ms:
         raise ProgramError(f"{what}: {value!r} does not fit into 64 bits of milliseconds")
+    if ms < least:
+        raise ProgramError(f"{what}: expected at least {least} ms, got {value!r}")
     return ms
 
 

@@ -8,7 +8,7 @@ object of its own for each split; the checkpoint keeps what it has learnt.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from eventide.common.generator_code import class_of, emits_at_the_end_only, ignores_elements
 from eventide.common.learnt import Learnt
@@ -29,7 +29,6 @@ __all__ = [
     "AscendingTimestampsWatermarks",
     "BoundedOutOfOrderness",
     "BoundedOutOfOrdernessWatermarks",
-    "MaximumBasedGenerator",
     "NoWatermarks",
     "NoWatermarksGenerator",
     "PunctuatedWatermarks",
@@ -65,7 +64,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
             cls.is_periodic = False
 
     def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
-        self._bound_ms = BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")).bound_ms
+        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)
         self._highest_ms = add_ms(MIN_MS, self._bound_ms + 1)
 
     def on_event(self, event: object, event_timestamp: int, output: WatermarkOutput) -> None:
@@ -216,19 +215,6 @@ class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
         """Do nothing: elements decide."""
 
 
-class MaximumBasedGenerator(Protocol):
-    """A description of watermarks that follow from the largest timestamp of a split and from nothing else."""
-
-    def watermark_for(self, max_timestamp_ms: int) -> int | None:
-        """Return the watermark after elements up to `max_timestamp_ms`, or None when there is none to emit."""
-
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
-        """Return a generator that gives these watermarks, for programs that call one by hand."""
-
-    def describe(self) -> str:
-        """Return a few words for plans and logs."""
-
-
 @dataclass(frozen=True, slots=True)
 class BoundedOutOfOrderness:
     """Watermarks that trail the largest timestamp by a bound and one millisecond more.
@@ -237,20 +223,14 @@ class BoundedOutOfOrderness:
     is there because a watermark t also rules out elements at t itself. A bound of 0 is for timestamps that never
     go back. The subtraction saturates.
 
-    Flink: ``BoundedOutOfOrdernessWatermarks``, and with 0 ``AscendingTimestampsWatermarks``.
-
-    Raises:
-        ProgramError: The bound is negative or no length of time.
+    Flink: ``BoundedOutOfOrdernessWatermarks``, and with 0 ``AscendingTimestampsWatermarks``; a
+    ``BoundedOutOfOrdernessTimestampExtractor`` has a bound one millisecond smaller, -1 at the least.
 
     >>> BoundedOutOfOrderness(100).watermark_for(1_000)
     899
     """
 
     bound_ms: int
-
-    def __post_init__(self) -> None:
-        if to_ms(self.bound_ms, "out-of-orderness bound") < 0:
-            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {self.bound_ms!r}")
 
     def watermark_for(self, max_timestamp_ms: int) -> int:
         """Return ``max_timestamp_ms - bound_ms - 1``, not below the smallest time."""
@@ -332,10 +312,11 @@ class SuppliedGenerator:
                 "watermark generator: expected a class or a function that makes a WatermarkGenerator, one for each "
                 f"split, got {self.supplier!r}"
             )
-        if len(self._required()) > 1 or self._keywords():
-            needed = ", ".join([*self._required(), *self._keywords()])
+        needed = _needed(self.supplier)
+        if len(needed) > 1 or any(parameter.kind is parameter.KEYWORD_ONLY for parameter in needed):
+            names = ", ".join(parameter.name for parameter in needed)
             raise ProgramError(
-                f"watermark generator: {self._name()} needs the arguments {needed}; a supplier takes one, the context, "
+                f"watermark generator: {self._name()} needs the arguments {names}; a supplier takes one, the context, "
                 "or none: wrap it in a lambda"
             )
         kind = class_of(self.supplier)
@@ -344,7 +325,7 @@ class SuppliedGenerator:
         if isinstance(named, str):
             raise ProgramError(f"watermark generator: the columns of {self._name()} are a list of names, not {named!r}")
         shown = {
-            "_takes_context": bool(self._required()),
+            "_takes_context": bool(needed),
             "is_periodic": kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind)),
             "columns": tuple(named) if named is not None else () if ignores else None,
             "ignores_elements": ignores,
@@ -370,18 +351,14 @@ class SuppliedGenerator:
         """Return a few words for plans and logs."""
         return f"watermarks of {self._name()}"
 
-    def _required(self) -> list[str]:
-        return self._without_default(inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-
-    def _keywords(self) -> list[str]:
-        return self._without_default(inspect.Parameter.KEYWORD_ONLY)
-
-    def _without_default(self, *kinds: inspect._ParameterKind) -> list[str]:
-        try:
-            parameters = inspect.signature(self.supplier).parameters.values()
-        except ValueError:  # a class written in C, which has none to tell
-            return []
-        return [p.name for p in parameters if p.kind in kinds and p.default is inspect.Parameter.empty]
-
     def _name(self) -> str:
         return self.name or getattr(self.supplier, "__qualname__", type(self.supplier).__name__)
+
+
+def _needed(supplier: Callable[..., object]) -> list[inspect.Parameter]:
+    """The parameters of a supplier that have no default."""
+    try:
+        parameters = inspect.signature(supplier).parameters.values()
+    except ValueError:  # a class written in C, which has none to tell
+        return []
+    return [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]

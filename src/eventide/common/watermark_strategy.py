@@ -24,7 +24,6 @@ from eventide.common.type_variables import T, T_contra
 from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext
 from eventide.common.watermark_generators import (
     BoundedOutOfOrderness,
-    MaximumBasedGenerator,
     NoWatermarks,
     SuppliedGenerator,
     WatermarksWithIdleness,
@@ -40,8 +39,6 @@ __all__ = [
     "WatermarkStrategy",
     "spec_of",
 ]
-
-_EVERY_SECOND = 1_000
 
 
 class NullTimestamps(Enum):
@@ -62,33 +59,10 @@ class WatermarkAlignment:
     Attributes:
         group: The name that all sources have in common that wait for each other.
         drift_ms: How far a split of the source may be ahead of the lowest watermark of the group, in milliseconds.
-        update_interval_ms: How often a program for Flink wants watermarks compared.
     """
 
     group: str
     drift_ms: int
-    update_interval_ms: int = _EVERY_SECOND
-
-    @staticmethod
-    def of(
-        group: str, drift: Duration | Time | int, update_interval: Duration | Time | int | None = None
-    ) -> WatermarkAlignment:
-        """Check what a program says, and bring it to milliseconds.
-
-        Raises:
-            ProgramError: The group is not a name, the drift is negative, or the interval is not positive.
-
-        >>> WatermarkAlignment.of("trips", 20_000).describe()
-        "aligned in 'trips' within 20000 ms"
-        """
-        if not isinstance(group, str) or not group:
-            raise ProgramError(f"watermark alignment needs the name of a group, such as 'orders', not {group!r}")
-        drift_ms = to_ms(drift, "max allowed watermark drift")
-        if drift_ms < 0:
-            raise ProgramError(f"the max allowed watermark drift must be 0 or more, not {drift_ms} ms")
-        if update_interval is None:
-            return WatermarkAlignment(group, drift_ms)
-        return WatermarkAlignment(group, drift_ms, to_positive_ms(update_interval, "update interval"))
 
     def describe(self) -> str:
         """Return a few words for plans and logs."""
@@ -165,7 +139,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         Raises:
             ProgramError: The bound is negative or no length of time.
         """
-        return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound")))
+        return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)))
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkSpec[object]:
@@ -235,11 +209,17 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
             ProgramError: The group is not a name, the drift is negative, or the interval is not positive.
 
         >>> strategy = WatermarkStrategy.for_monotonous_timestamps()
-        >>> strategy.with_watermark_alignment("orders", Duration.of_minutes(5)).alignment.drift_ms
-        300000
+        >>> strategy.with_watermark_alignment("orders", Duration.of_minutes(5)).alignment.describe()
+        "aligned in 'orders' within 300000 ms"
         """
-        alignment = WatermarkAlignment.of(watermark_group, max_allowed_watermark_drift, update_interval)
-        return replace(spec_of(self), alignment=alignment)
+        if not isinstance(watermark_group, str) or not watermark_group:
+            raise ProgramError(
+                f"watermark alignment needs the name of a group, such as 'orders', not {watermark_group!r}"
+            )
+        drift_ms = to_ms(max_allowed_watermark_drift, "max allowed watermark drift", least=0)
+        if update_interval is not None:
+            to_positive_ms(update_interval, "update interval")
+        return replace(spec_of(self), alignment=WatermarkAlignment(watermark_group, drift_ms))
 
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner[T] | Callable[[T, int], int] | str | SparkColumn
@@ -255,21 +235,22 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         Raises:
             ProgramError: The argument is none of these.
         """
+        assigner: TimestampAssigner[Any] | None = None
+        column: str | SparkColumn | None = None
         if isinstance(timestamp_assigner, TimestampAssigner):
-            return replace(spec_of(self), timestamp_assigner=timestamp_assigner, timestamp_column=None)
-        if is_expression(timestamp_assigner):
+            assigner = timestamp_assigner
+        elif is_expression(timestamp_assigner):
             assigner = ExpressionAssigner(timestamp_assigner)
-            return replace(spec_of(self), timestamp_assigner=assigner, timestamp_column=None)
-        if isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
-            return replace(spec_of(self), timestamp_assigner=None, timestamp_column=timestamp_assigner)
-        if callable(timestamp_assigner):
-            return replace(
-                spec_of(self), timestamp_assigner=FunctionAssigner(timestamp_assigner), timestamp_column=None
+        elif isinstance(timestamp_assigner, str) or _is_spark_column(timestamp_assigner):
+            column = timestamp_assigner
+        elif callable(timestamp_assigner):
+            assigner = FunctionAssigner(timestamp_assigner)
+        else:
+            raise ProgramError(
+                "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
+                f"a column name, an expression of pyarrow.compute or a Column, got {timestamp_assigner!r}"
             )
-        raise ProgramError(
-            "timestamp assigner: expected a TimestampAssigner, a function (element, record_timestamp) -> int, "
-            f"a column name, an expression of pyarrow.compute or a Column, got {timestamp_assigner!r}"
-        )
+        return replace(spec_of(self), timestamp_assigner=assigner, timestamp_column=column)
 
     def with_null_timestamps(self, null_timestamps: NullTimestamps | _Tag) -> WatermarkSpec[T_contra]:
         """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
@@ -314,7 +295,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
     "bounded out-of-orderness 5000 ms, timestamps from column 'event_time'"
     """
 
-    generator: MaximumBasedGenerator | SuppliedGenerator
+    generator: BoundedOutOfOrderness | NoWatermarks | SuppliedGenerator
     timestamp_assigner: TimestampAssigner[T_contra] | SuppliedAssigner | None = None
     timestamp_column: Any = None
     idle_timeout_ms: int | None = None
@@ -353,6 +334,11 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
     def is_periodic(self) -> bool:
         """Whether watermarks come at the end of micro-batches only, and never between two elements."""
         return not isinstance(self.generator, SuppliedGenerator) or self.generator.is_periodic
+
+    @property
+    def assigns_timestamps(self) -> bool:
+        """Whether it gives elements timestamps, in place of those of their source."""
+        return self.timestamp_assigner is not None or self.timestamp_column is not None
 
     @property
     def is_columnar(self) -> bool:

@@ -8,96 +8,22 @@ from typing import TYPE_CHECKING
 from eventide._absent import hand_out_names, homes_of
 
 if TYPE_CHECKING:
-    from eventide.api.functions import (
-        AggregateFunction,
-        AllWindowFunction,
-        AscendingTimestampExtractor,
-        AssignerWithPeriodicWatermarks,
-        AssignerWithPunctuatedWatermarks,
-        AsyncFunction,
-        AsyncRetryPredicate,
-        AsyncRetryStrategy,
-        BoundedOutOfOrdernessTimestampExtractor,
-        BroadcastProcessFunction,
-        CoFlatMapFunction,
-        CoMapFunction,
-        CoProcessFunction,
-        FilterFunction,
-        FlatMapFunction,
-        Function,
-        KeyedBroadcastProcessFunction,
-        KeyedCoProcessFunction,
-        KeyedProcessFunction,
-        KeyedStateStore,
-        KeySelector,
-        MapFunction,
-        Partitioner,
-        ProcessAllWindowFunction,
-        ProcessFunction,
-        ProcessWindowFunction,
-        ReduceFunction,
-        RichAggregateFunction,
-        RichAllWindowFunction,
-        RichAsyncFunction,
-        RichCoFlatMapFunction,
-        RichCoGroupFunction,
-        RichCoMapFunction,
-        RichFilterFunction,
-        RichFlatJoinFunction,
-        RichFlatMapFunction,
-        RichFunction,
-        RichJoinFunction,
-        RichMapFunction,
-        RichReduceFunction,
-        RichSourceFunction,
-        RichWindowFunction,
-        RuntimeContext,
-        SourceContext,
-        SourceFunction,
-        WindowFunction,
-    )
-    from eventide.api.functions.output_tag import OutputTag
-    from eventide.api.functions.timers import TimeDomain, TimerService
-    from eventide.api.windows import (
-        CountWindow,
-        GlobalWindow,
-        MergingWindowAssigner,
-        TimeWindow,
-        Trigger,
-        TriggerResult,
-        Window,
-        WindowAssigner,
-    )
-    from eventide.connectors.file_system import FilePathFilter, FileProcessingMode
-    from eventide.datastream.async_data_stream import AsyncDataStream
+    from eventide.api.functions import *
+    from eventide.api.functions.output_tag import *
+    from eventide.api.functions.timers import *
+    from eventide.api.windows import *
+    from eventide.connectors.file_system import *
+    from eventide.datastream.async_data_stream import *
     from eventide.datastream.checkpoint_config import CheckpointConfig
-    from eventide.datastream.checkpoint_storage import (
-        CheckpointStorage,
-        FileSystemCheckpointStorage,
-        JobManagerCheckpointStorage,
-    )
-    from eventide.datastream.checkpointing_mode import CheckpointingMode
-    from eventide.datastream.data_stream import (
-        AllWindowedStream,
-        BroadcastConnectedStream,
-        BroadcastStream,
-        ConnectedStreams,
-        DataStream,
-        DataStreamSink,
-        KeyedStream,
-        WindowedStream,
-    )
-    from eventide.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
-    from eventide.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
-    from eventide.datastream.state_backend import (
-        EmbeddedRocksDBStateBackend,
-        HashMapStateBackend,
-        PredefinedOptions,
-        StateBackend,
-    )
+    from eventide.datastream.checkpoint_storage import *
+    from eventide.datastream.checkpointing_mode import *
+    from eventide.datastream.data_stream import *
+    from eventide.datastream.execution_mode import *
+    from eventide.datastream.externalized_checkpoint_retention import *
+    from eventide.datastream.slot_sharing_group import *
+    from eventide.datastream.state_backend import *
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
-    from eventide.datastream.time_characteristic import TimeCharacteristic
-    from eventide.plan.job import RuntimeExecutionMode
+    from eventide.datastream.time_characteristic import *
 
 __all__ = [
     "StreamExecutionEnvironment",

@@ -3,15 +3,13 @@
 State backends of Flink 1 are here too: they also name the place of checkpoints, which `set_state_backend` takes over.
 """
 
-# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from typing import Self
 
-from eventide.common.accepted import accept, always, what_was_set, without_effect
+from eventide.common.accepted import Gives, accept, always, gives, sets, setting
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
-from eventide.datastream.slot_sharing_group import SlotSharingGroup
 from eventide.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 
 _CHAINED = "a function runs in the tasks of what it follows, up to the next shuffle"
@@ -43,22 +41,16 @@ class EnvironmentHints:
         """Return what was set in the checkpoint's settings; it makes no difference."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
-    @without_effect("set_buffer_timeout", _NO_BUFFERS)
-    def set_buffer_timeout(self, timeout_millis: int) -> Self: ...
-    @what_was_set("set_buffer_timeout", 100)
-    def get_buffer_timeout(self) -> int: ...
-
-    @without_effect("disable_operator_chaining", _CHAINED)
-    def disable_operator_chaining(self) -> Self: ...
-    @always(True, _CHAINED)
-    def is_chaining_enabled(self) -> bool: ...
-    @always(True, "the number of key groups is one for the whole job")
-    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool: ...
-
-    @without_effect("enable_changelog_state_backend", _CHANGES)
-    def enable_changelog_state_backend(self, enabled: bool) -> Self: ...
-    @always(True, _CHANGES)
-    def is_changelog_state_backend_enabled(self) -> bool: ...
+    set_buffer_timeout, get_buffer_timeout = setting("set_buffer_timeout", "timeout_millis", 100, _NO_BUFFERS)
+    disable_operator_chaining = sets("disable_operator_chaining", _CHAINED)
+    is_chaining_enabled = always(True, _CHAINED)
+    is_chaining_of_operators_with_different_max_parallelism_enabled = always(
+        True, "the number of key groups is one for the whole job"
+    )
+    enable_changelog_state_backend = sets("enable_changelog_state_backend", _CHANGES, "enabled")
+    is_changelog_state_backend_enabled = always(True, _CHANGES)
+    get_state_backend: Gives[StateBackend | None] = gives("set_state_backend", None)
+    register_slot_sharing_group = sets("register_slot_sharing_group", _NO_SLOTS, "slot_sharing_group")
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Taken without effect, for older programs: state lies in the state store of the Spark session.
@@ -69,12 +61,6 @@ class EnvironmentHints:
             self._checkpoint_config.set_checkpoint_storage_dir(directory)
         return accept(self, "set_state_backend", state_backend, "state lies in the state store of the Spark session")
 
-    @what_was_set("set_state_backend", None)
-    def get_state_backend(self) -> StateBackend | None: ...
-
-    @without_effect("register_slot_sharing_group", _NO_SLOTS)
-    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self: ...
-
     def close(self) -> None:
         """Do nothing: the session stays, because others may use it."""
 
@@ -82,12 +68,9 @@ class EnvironmentHints:
 class Hints:
     """Hints that streams and sinks have."""
 
-    @without_effect("disable_chaining", _CHAINED)
-    def disable_chaining(self) -> Self: ...
-    @without_effect("slot_sharing_group", _NO_SLOTS)
-    def slot_sharing_group(self, slot_sharing_group: str | SlotSharingGroup) -> Self: ...
-    @without_effect("set_uid_hash", "it is about Flink's checkpoints; call uid(...)")
-    def set_uid_hash(self, uid_hash: str) -> Self: ...
+    disable_chaining = sets("disable_chaining", _CHAINED)
+    slot_sharing_group = sets("slot_sharing_group", _NO_SLOTS, "slot_sharing_group")
+    set_uid_hash = sets("set_uid_hash", "it is about Flink's checkpoints; call uid(...)", "uid_hash")
 
     def set_description(self, description: str) -> Self:
         """Taken without effect: `name` is what is shown."""
@@ -97,19 +80,19 @@ class Hints:
 class StreamHints(Hints):
     """Hints that streams alone have."""
 
-    @without_effect("start_new_chain", _CHAINED)
-    def start_new_chain(self) -> Self: ...
-    @without_effect("set_buffer_timeout", _NO_BUFFERS)
-    def set_buffer_timeout(self, timeout_millis: int) -> Self: ...
-    @without_effect("set_max_parallelism of one operator", "call env.set_max_parallelism(...)")
-    def set_max_parallelism(self, max_parallelism: int) -> Self: ...
+    start_new_chain = sets("start_new_chain", _CHAINED)
+    set_buffer_timeout = sets("set_buffer_timeout", _NO_BUFFERS, "timeout_millis")
+    set_max_parallelism = sets(
+        "set_max_parallelism of one operator", "call env.set_max_parallelism(...)", "max_parallelism"
+    )
 
 
 class SinkHints(Hints):
     """Hints that sinks alone have."""
 
-    @without_effect("set_parallelism of a sink", "elements are written in the tasks that made them")
-    def set_parallelism(self, parallelism: int) -> Self: ...
+    set_parallelism = sets(
+        "set_parallelism of a sink", "elements are written in the tasks that made them", "parallelism"
+    )
 
 
 class MemoryStateBackend(HashMapStateBackend):

@@ -19,7 +19,14 @@ _QUOTED = """'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""""
 _ENTRY = re.compile(
     rf"\s*(?:(?P<whole>{_QUOTED})|(?P<name>{_QUOTED}|[^,:]*[^,:\s])\s*:\s*(?P<value>{_QUOTED}|[^,]*?))\s*(?:,|\Z)"
 )
-_MS = {"": 1, "ms": 1, "s": 1_000, "sec": 1_000, "min": 60_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS = {
+    "ms milli millis millisecond milliseconds": 1,
+    "s sec secs second seconds": 1_000,
+    "m min minute minutes": 60_000,
+    "h hour hours": 3_600_000,
+    "d day days": 86_400_000,
+}
+_MS = {"": 1} | {unit: ms for units, ms in _UNITS.items() for unit in units.split()}
 _STRATEGIES: dict[str, tuple[Callable[..., RestartStrategyConfiguration], dict[str, str | float | None]]] = {
     "none": (RestartStrategies.no_restart, {}),
     "fixed-delay": (RestartStrategies.fixed_delay_restart, {"attempts": 1, "delay": "1 s"}),
@@ -137,10 +144,10 @@ def mapping(text: str) -> dict[str, str]:
 def _milliseconds(text: str) -> int:
     """The milliseconds of a length of time as Flink writes it; raises ValueError where it is none.
 
-    >>> _milliseconds("200 ms"), _milliseconds("3s"), _milliseconds("500")
-    (200, 3000, 500)
+    >>> _milliseconds("200 ms"), _milliseconds("3s"), _milliseconds("500"), _milliseconds("2 Minutes")
+    (200, 3000, 500, 120000)
     """
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip())
+    match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in _MS:
         raise ValueError(text)
     return int(match[1]) * _MS[match[2]]
@@ -185,20 +192,15 @@ def _unquoted(text: str) -> str:
     return text[1:-1].replace(quote * 2, quote) if is_quoted else text
 
 
-def _truth(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
-def _auto_generate_uids(env: Configurable, value: str) -> None:
-    config = env.get_config()
-    _ = config.enable_auto_generated_uids() if _truth(value) else config.disable_auto_generated_uids()
-
-
+_AUTO_UIDS = {
+    "true": ExecutionConfig.enable_auto_generated_uids,
+    "false": ExecutionConfig.disable_auto_generated_uids,
+}
 OPTIONS: dict[str, Callable[[Configurable, str], object]] = {
     "parallelism.default": lambda env, value: env.get_config().set_parallelism(int(value)),
     "pipeline.max-parallelism": lambda env, value: env.get_config().set_max_parallelism(int(value)),
     "pipeline.auto-watermark-interval": lambda env, v: env.get_config().set_auto_watermark_interval(_milliseconds(v)),
-    "pipeline.auto-generate-uids": _auto_generate_uids,
+    "pipeline.auto-generate-uids": lambda env, value: _AUTO_UIDS[value.lower()](env.get_config()),
     "pipeline.global-job-parameters": lambda env, value: env.get_config().set_global_job_parameters(mapping(value)),
     "execution.runtime-mode": lambda env, value: env.set_runtime_mode(RuntimeExecutionMode[value.upper()]),
     "execution.checkpointing.dir": lambda env, value: env.get_checkpoint_config().set_checkpoint_storage_dir(value),

@@ -6,7 +6,7 @@ from functools import partial
 
 from eventide._absent import hand_out_names
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
-from eventide.common.ms import to_ms
+from eventide.common.ms import to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
@@ -55,9 +55,7 @@ class AsyncDataStream:
         """Wait for each element, with further attempts as a strategy says."""
         check_is(async_function, AsyncFunction, "waiting for elements needs an AsyncFunction")
         check_is(async_retry_strategy, AsyncRetryStrategy, "further attempts need an AsyncRetryStrategy")
-        timeout_ms = to_ms(timeout, "timeout")
-        if timeout_ms <= 0:
-            raise ProgramError(f"the timeout of an element must be above zero, and is {timeout!r}")
+        timeout_ms = to_positive_ms(timeout, "timeout of an element")
         if not isinstance(capacity, int) or capacity < 1:
             raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
         kind = partial(

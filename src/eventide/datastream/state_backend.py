@@ -1,14 +1,12 @@
 """State backends: where Flink keeps state. On Spark it is the session's state store: descriptions, without effect."""
 
-# mypy: disable-error-code="empty-body"
 from __future__ import annotations
 
 from abc import ABC
 from enum import Enum
-from typing import Self
 
 from eventide._absent import hand_out_names
-from eventide.common.accepted import what_was_set, without_effect
+from eventide.common.accepted import Gives, gives, sets, setting
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 
@@ -58,20 +56,14 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Return the local directories that were set."""
         return list(self._paths)
 
-    @without_effect("predefined_options")
-    def set_predefined_options(self, options: PredefinedOptions) -> Self: ...
-    @what_was_set("predefined_options", PredefinedOptions.DEFAULT)
-    def get_predefined_options(self) -> PredefinedOptions: ...
-
-    @without_effect("options")
-    def set_options(self, options_factory_class_name: str) -> Self: ...
-    @what_was_set("options", None)
-    def get_options(self) -> str | None: ...
-
-    @without_effect("number_of_transfer_threads")
-    def set_number_of_transfer_threads(self, number_of_transfering_threads: int) -> Self: ...
-    @what_was_set("number_of_transfer_threads", 4)
-    def get_number_of_transfer_threads(self) -> int: ...
+    set_predefined_options, get_predefined_options = setting(
+        "predefined_options", "options", PredefinedOptions.DEFAULT
+    )
+    set_options = sets("options", "", "options_factory_class_name")
+    get_options: Gives[str | None] = gives("options", None)
+    set_number_of_transfer_threads, get_number_of_transfer_threads = setting(
+        "number_of_transfer_threads", "number_of_transfering_threads", 4
+    )
 
 
 hand_out_names(__name__)

@@ -197,7 +197,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         Raises:
             ProgramError: if it is not a positive number.
         """
-        if max_rows is not None and (not isinstance(max_rows, int) or isinstance(max_rows, bool) or max_rows < 1):
+        if max_rows is not None and (type(max_rows) is not int or max_rows < 1):
             raise ProgramError(f"the limit of rows per micro-batch must be 1 or more, not {max_rows!r}")
         self._max_rows_per_batch = max_rows
         return self
@@ -451,7 +451,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         check_is(source, Source, "from_source needs a Source of eventide.datastream.connectors")
         strategy = _strategy_of_source(watermark_strategy, source, source_name)
         produced_type = type_info or source.get_produced_type()
-        if not _has_timestamps(strategy) and isinstance(strategy.generator, NoWatermarks):
+        if not strategy.assigns_timestamps and isinstance(strategy.generator, NoWatermarks):
             timeout_ms, alignment = strategy.idle_timeout_ms, strategy.alignment
             return self._of_source(SourceTransformation(source_name, source, produced_type, timeout_ms, alignment))
         node = SourceTransformation(source_name, source, produced_type)
@@ -559,15 +559,14 @@ class StreamExecutionEnvironment(EnvironmentHints):
             ProgramError: An argument is of another kind, the interval is below 1, or there is nothing at the path.
         """
         check_is(watch_type, FileProcessingMode, "read_file needs a FileProcessingMode")
-        if path_filter is not None and not isinstance(path_filter, FilePathFilter):
-            raise ProgramError(f"read_file needs a FilePathFilter, not {path_filter!r}")
+        check_is(path_filter, FilePathFilter | None, "read_file needs a FilePathFilter")
         if isinstance(file_format, BulkFormat):
             builder = FileSource.for_bulk_file_format(file_format, file_path)
         else:
             builder = FileSource.for_record_stream_format(file_format, file_path)
         builder = replace(builder, path_filter=path_filter, nested=False)
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
-            if isinstance(interval, bool) or not isinstance(interval, int) or interval < 1:
+            if type(interval) is not int or interval < 1:
                 raise ProgramError(f"read_file looks for new files after 1 ms or more, not {interval!r}")
             builder.monitor_continuously(Duration.of_millis(interval))
         return self.from_source(builder.build(), WatermarkStrategy.no_watermarks(), "file source", type_info)
@@ -724,11 +723,6 @@ class _Watcher(Protocol):
         """Follow a job."""
 
 
-def _has_timestamps(strategy: WatermarkSpec) -> bool:
-    """Say whether a strategy assigns timestamps."""
-    return strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
-
-
 def _strategy_of_source(given: object, source: Source, source_name: str) -> WatermarkSpec:
     """Return the strategy that a source runs with: the given one, without watermarks if nothing gives timestamps.
 
@@ -738,7 +732,7 @@ def _strategy_of_source(given: object, source: Source, source_name: str) -> Wate
         ProgramError: The strategy is not a ``WatermarkStrategy``.
     """
     strategy = spec_of(given, f"the source {source_name!r}")
-    has_times = _has_timestamps(strategy) or source.gives_timestamps()
+    has_times = strategy.assigns_timestamps or source.gives_timestamps()
     if has_times or not isinstance(strategy.generator, BoundedOutOfOrderness):
         return strategy
     why = "the elements have no timestamps; event time needs with_timestamp_assigner(...)"

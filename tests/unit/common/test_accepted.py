@@ -1,32 +1,21 @@
-"""Settings that make no difference are methods made of signatures: they keep what they are given, and say so once."""
+"""Settings that make no difference are rows of a table: its methods keep what they are given, and say so once."""
 
 import inspect
 import warnings
-from typing import Self
 
 import pytest
 
-from eventide.common.accepted import accept, accepted, always, what_was_set, without_effect
+from eventide.common.accepted import accept, accepted, always, sets, setting, switch
 
 
 class Settings:
-    @without_effect("timeout", "nothing waits")
-    def set_timeout(self, timeout_ms: int) -> Self: ...  # type: ignore[empty-body]
-
-    @what_was_set("timeout", 100)
-    def get_timeout(self) -> int: ...  # type: ignore[empty-body]
-
-    @without_effect("reuse", "nothing is shared")
-    def enable_reuse(self, enabled: bool = True) -> Self: ...  # type: ignore[empty-body]
-
-    @without_effect("reuse", value=False)
-    def disable_reuse(self) -> Self: ...  # type: ignore[empty-body]
-
-    @what_was_set("reuse", False)
-    def is_reuse_enabled(self) -> bool: ...  # type: ignore[empty-body]
-
-    @always(True, "each batch is one")
-    def is_enabled(self) -> bool: ...  # type: ignore[empty-body]
+    set_timeout, get_timeout = setting("timeout", "timeout_ms", 100, "nothing waits")
+    set_limit, get_limit = setting("limit", "limit", 3)
+    enable_checks, are_checks_enabled = setting("checks", "enabled", False, "nothing is checked", value=True)
+    enable_reuse, disable_reuse, is_reuse_enabled = switch("reuse", False, "nothing is shared")
+    enable_cleaning, disable_cleaning, is_cleaning_enabled = switch("cleaning", True, "nothing is clean")
+    start_chain = sets("start_chain", "chains start by themselves")
+    is_enabled = always(True, "each batch is one")
 
 
 @pytest.mark.filterwarnings("ignore:.* has no effect")
@@ -36,18 +25,22 @@ def test_an_argument_is_kept_by_its_place_or_its_name() -> None:
     assert settings.set_timeout(5) is settings
     assert settings.get_timeout() == 5
     assert settings.set_timeout(timeout_ms=6).get_timeout() == 6
+    assert settings.enable_checks().are_checks_enabled()
+    assert not settings.enable_checks(enabled=False).are_checks_enabled()
     assert settings.enable_reuse().is_reuse_enabled()
-    assert not settings.enable_reuse(enabled=False).is_reuse_enabled()
     assert not settings.enable_reuse().disable_reuse().is_reuse_enabled()
+    assert settings.is_cleaning_enabled()
+    assert not settings.disable_cleaning().is_cleaning_enabled()
+    assert accepted(settings.start_chain(), "start_chain", False)
     assert Settings().get_timeout() == 100
 
 
 def test_arguments_that_do_not_fit_are_refused_as_by_any_method() -> None:
-    with pytest.raises(TypeError, match="missing 1 required positional argument: 'timeout_ms'"):
-        Settings().set_timeout()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="missing a required argument: 'timeout_ms'"):
+        Settings().set_timeout()
     with pytest.raises(TypeError, match="unexpected keyword argument 'timeout'"):
-        Settings().set_timeout(timeout=5)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="positional argument"):
+        Settings().set_timeout(timeout=5)
+    with pytest.raises(TypeError, match="too many positional arguments"):
         Settings().get_timeout(5)  # type: ignore[call-arg]
 
 
@@ -58,16 +51,22 @@ def test_each_object_warns_once_of_a_setting_and_never_of_what_is_so_anyway() ->
     assert [warning.filename for warning in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        settings.disable_reuse()
+        settings.disable_reuse().enable_cleaning().enable_checks(False).set_limit(7)
         settings.set_timeout(7)
-    with pytest.warns(UserWarning, match="timeout has no effect"):
-        Settings().set_timeout(5)
+        Settings().set_timeout(100)
+    for sets_another in (lambda: Settings().set_timeout(5), settings.enable_reuse, settings.start_chain):
+        with pytest.warns(UserWarning, match="has no effect"):
+            sets_another()
 
 
 def test_a_method_has_its_signature_and_says_how_it_differs() -> None:
-    assert str(inspect.signature(Settings.set_timeout)) == "(self, timeout_ms: int) -> Self"
+    assert str(inspect.signature(Settings.set_timeout)) == "(self, timeout_ms)"
+    assert str(inspect.signature(Settings.enable_checks)) == "(self, enabled=True)"
+    assert str(inspect.signature(Settings().is_enabled)) == "()"
     assert Settings.set_timeout.__doc__ == "Without effect: nothing waits."
+    assert Settings.get_timeout.__doc__ == "Gives back what was set; it has no effect."
     assert Settings.disable_reuse.__doc__ == "Says what is so in any case."
+    assert Settings.enable_cleaning.__doc__ == "Says what is so in any case."
     assert Settings.is_enabled.__doc__ == "Always `True`: each batch is one."
     assert Settings().is_enabled()
 

@@ -110,6 +110,7 @@ def test_values_as_declared_are_those_that_come_back(data):
         (Types.SQL_TIMESTAMP(), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), False),
         (Types.BIG_DEC(4, 2), Decimal("1.50"), True),
         (Types.BIG_DEC(4, 2), Decimal("1.5"), False),
+        (Types.BIG_DEC(4, 2), Decimal("-0.00"), False),
         (Types.TUPLE([Types.INT(), Types.STRING()]), (1, None), True),
         (Types.TUPLE([Types.INT(), Types.STRING()]), [1, "a"], False),
         (Types.TUPLE([Types.FLOAT()]), (1.5,), False),
@@ -170,6 +171,12 @@ def test_a_type_read_from_arrow_has_the_same_columns(kind_and_values):
 
 class Colour(enum.IntEnum):
     RED = 1
+
+
+def test_a_decimal_of_a_fixed_size_has_no_negative_zero():
+    kind = Types.BIG_DEC(4, 2)
+    (declared,), (back,) = kind.as_declared([Decimal("-0.00")]), kind.from_arrow(kind.to_arrow([Decimal("-0.00")]))
+    assert str(declared) == str(back) == "0.00"
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
 import pytest
 
-from eventide.common import Time, Types, WatermarkStrategy
+from eventide.common import SimpleStringSchema, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.connectors import CollectionSource
-from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction
+from eventide.datastream.functions import FilterFunction, FlatMapFunction, KeySelector, MapFunction, in_python
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
@@ -22,6 +23,12 @@ class Double(MapFunction):
         return 2 * value
 
 
+@in_python
+class Stripped(MapFunction):
+    def map(self, value):
+        return value.strip()
+
+
 class Odd(FilterFunction):
     def filter(self, value):
         return value % 2
@@ -31,6 +38,11 @@ class Twice(FlatMapFunction):
     def flat_map(self, value):
         yield value
         yield value
+
+
+@dataclass
+class Word:
+    text: str
 
 
 class First(KeySelector):
@@ -47,6 +59,22 @@ def test_functions_may_be_objects_or_plain():
     assert collect(numbers.map(Double()).filter(Odd())) == []
     assert collect(numbers.filter(Odd()).flat_map(Twice()).map(Double())) == [2, 2, 6, 6]
     assert collect(numbers.map(lambda x: -x).filter(lambda x: x < -1).flat_map(lambda x: range(-x))) == [0, 1, 0, 1, 2]
+
+
+def test_functions_of_any_kind_may_be_called_with_each_element():
+    env = local_environment()
+    env.get_config().set_functions_in_python()
+    texts = env.from_collection([" 1", "2 "])
+    assert collect(texts.map(int).map(Double())) == [2, 4]
+    assert collect(texts.map(str.strip).map(SimpleStringSchema().serialize)) == [b"1", b"2"]
+    assert [word.text for word in collect(texts.map(Word))] == [" 1", "2 "]
+    assert not hasattr(Word, "runs_in_python")
+    assert collect(texts.map(Stripped())) == ["1", "2"]
+    pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)], PAIR)
+    by_expression = pairs.key_by(pc.utf8_upper(pc.field("f0")))
+    assert collect(by_expression.reduce(lambda x, y: (x[0], x[1] + y[1]))) == [("a", 1), ("b", 2), ("a", 4)]
+    with pytest.raises(ProgramError, match="map needs a function"):
+        texts.map(5)
 
 
 def test_a_key_selector_may_be_an_object():

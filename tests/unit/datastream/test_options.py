@@ -39,6 +39,15 @@ def test_known_options_set_what_they_name(env):
     assert env.get_checkpoint_config().get_checkpoint_storage_dir() == "s3a://checkpoints"
 
 
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("7", 7), ("7 millis", 7), ("2 secs", 2_000), ("2SECONDS", 2_000), ("3 minutes", 180_000), ("1 hour", 3_600_000)],
+)
+def test_a_length_of_time_has_any_of_flinks_units(env, text, ms):
+    env.configure(Configuration().set_string("pipeline.auto-watermark-interval", text))
+    assert env.get_config().get_auto_watermark_interval() == ms
+
+
 def test_what_is_not_named_stays_as_it_was(env):
     env.set_parallelism(7).configure(Configuration().set_string("pipeline.auto-watermark-interval", "100"))
     assert env.get_parallelism() == 7

@@ -129,7 +129,7 @@ REFUSED = {
     "a negative slide": (lambda: keyed().count_window(5, -1), "count window slide: expected a positive int, got -1"),
     "a negative lateness": (
         lambda: keyed().window(TENS).allowed_lateness(-1),
-        "allowed lateness must not be negative, and is -1",
+        "allowed lateness: expected at least 0 ms, got -1",
     ),
     "a lateness that is none": (
         lambda: keyed().window(TENS).allowed_lateness("5"),

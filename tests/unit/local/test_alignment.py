@@ -423,7 +423,7 @@ def test_what_cannot_wait_is_refused_or_said():
     [
         ("", 1, None, "needs the name of a group"),
         (None, 1, None, "needs the name of a group"),
-        ("g", -1, None, "must be 0 or more, not -1 ms"),
+        ("g", -1, None, "max allowed watermark drift: expected at least 0 ms, got -1"),
         ("g", "1 s", None, "max allowed watermark drift: expected a Duration"),
         ("g", 1, 0, "update interval: expected more than 0 ms"),
     ],

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, update_wrapper
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from eventide.api.keyed_state import (
@@ -230,7 +230,7 @@ def in_python(function: _F) -> _F:
     functions of a program.
 
     Args:
-        function: a function, or an object with the method that eventide calls.
+        function: a function, or an object with the method that eventide calls, or a class of such objects.
 
     >>> half = in_python(lambda event: event["value"] / 2)
     >>> half({"value": 3})
@@ -247,8 +247,14 @@ def in_python(function: _F) -> _F:
     elif isinstance(function, _CallableReduce):
         marked, inner = copy.copy(function), in_python(function.__dict__["reduce"])
         marked.__dict__.update(reduce=inner, __wrapped__=inner)
+    elif isinstance(function, type) and issubclass(function, Function):
+        marked = function
+    elif hasattr(function, "__dict__") and not isinstance(function, type | MethodType):
+        marked = copy.copy(function)
+    elif callable(function):  # and cannot be marked
+        marked = partial(function)
     else:
-        marked = copy.copy(function) if hasattr(function, "__dict__") else partial(cast("Callable[..., Any]", function))
+        return function  # an expression, or something that the method which is given it refuses
     marked.runs_in_python = True
     return cast("_F", marked)
 

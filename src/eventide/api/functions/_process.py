@@ -228,23 +228,11 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
             It reads the state of all keys. PyFlink has no such method; Flink: ``applyToKeyedState``.
             """
 
-    class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, Generic[KEY_co]):
+    class ReadOnlyContext(_KeyedContext[KEY_co], BaseBroadcastProcessFunction.ReadOnlyContext):
         """The context of a function that handles an element of the keyed stream."""
 
-        @abstractmethod
-        def timer_service(self) -> TimerService:
-            """Return the times that the operator knows, and the timers of the key."""
-
-        @abstractmethod
-        def get_current_key(self) -> KEY_co:
-            """Return the key of the element, or of the timer."""
-
-    class OnTimerContext(ReadOnlyContext[KEY_co]):
+    class OnTimerContext(ReadOnlyContext[KEY_co], _TimerContext[KEY_co]):
         """The context of a function whose timer fires."""
-
-        @abstractmethod
-        def time_domain(self) -> TimeDomain:
-            """Return which kind of time has reached the timer."""
 
     @abstractmethod
     def process_element(

@@ -177,7 +177,10 @@ class ExponentialBackoffDelayRetryStrategy(FixedDelayRetryStrategy):
         self._multiplier = multiplier
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        delay = self._backoff_time_millis * self._multiplier ** max(0, current_attempts - 1)
+        try:
+            delay = self._backoff_time_millis * self._multiplier ** max(0, current_attempts - 1)
+        except OverflowError:  # 2.0 ** 1024 is no float
+            return self._max_retry_delay
         return int(min(delay, self._max_retry_delay))
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import copy
 import logging
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Generic, Self, TypeAlias
 
 from eventide.common.learnt import Learnt, Snapshot
-from eventide.common.ms import MIN_MS, add_ms, to_ms
+from eventide.common.ms import MIN_MS, to_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import T, T_contra
 from eventide.common.watermark import Watermark
-from eventide.common.watermark_generator import WatermarkGenerator, WatermarkGeneratorContext, WatermarkOutput
-from eventide.common.watermark_generators import BoundedOutOfOrdernessWatermarks, SuppliedGenerator
+from eventide.common.watermark_generator import WatermarkGenerator, WatermarkOutput
+from eventide.common.watermark_generators import BoundedOutOfOrderness, SuppliedGenerator
 from eventide.common.watermark_strategy import TimestampAssigner, WatermarkSpec
 from eventide.errors import DataError, ProgramError
 
@@ -151,9 +150,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
     """
 
     def __init__(self, max_out_of_orderness: Duration | Time | int) -> None:
-        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound")
-        if self._bound_ms < 0:
-            raise ProgramError(f"out-of-orderness bound: expected at least 0 ms, got {max_out_of_orderness!r}")
+        self._bound_ms = to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)
 
     def get_max_out_of_orderness_in_millis(self) -> int:
         """Return the bound, in milliseconds."""
@@ -164,32 +161,6 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
         """Return the event time of an element, in milliseconds since the epoch (UTC)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _BoundReached:
-    """Watermarks at the highest timestamp less a bound."""
-
-    bound_ms: int
-
-    def watermark_for(self, max_timestamp_ms: int) -> int:
-        """Return ``max_timestamp_ms - bound_ms``, not below the smallest time."""
-        return add_ms(max_timestamp_ms, -self.bound_ms)
-
-    def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
-        """Return a generator that gives these watermarks."""
-        return _BoundReachedWatermarks(self.bound_ms)
-
-    def describe(self) -> str:
-        """Return a few words for plans and logs."""
-        return f"bounded out-of-orderness {self.bound_ms} ms, the bound itself reached"
-
-
-class _BoundReachedWatermarks(BoundedOutOfOrdernessWatermarks):
-    """Emits the highest timestamp less a bound."""
-
-    def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        output.emit_watermark(Watermark(add_ms(self._highest_ms, -self._bound_ms)))
-
-
 class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
     """An older assigner as a generator; there is one copy of it for each split."""
 
@@ -198,11 +169,9 @@ class _OneForBoth(WatermarkGenerator[object], TimestampAssigner[object]):
         self._learnt = Learnt(self._assigner)
 
     def snapshot_state(self) -> Snapshot:
-        """Return the highest timestamp that the assigner has seen."""
         return self._learnt.snapshot()
 
     def restore_state(self, state: Snapshot) -> None:
-        """Give the assigner what it had learnt."""
         self._learnt.restore(state)
 
     def extract_timestamp(self, value: object, record_timestamp: int) -> int:
@@ -236,7 +205,7 @@ def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:
     True
     """
     if isinstance(assigner, BoundedOutOfOrdernessTimestampExtractor):
-        strategy = WatermarkSpec(_BoundReached(assigner.get_max_out_of_orderness_in_millis()))
+        strategy = WatermarkSpec(BoundedOutOfOrderness(assigner.get_max_out_of_orderness_in_millis() - 1))
         extract = assigner.extract_timestamp
         by = "WatermarkStrategy.for_bounded_out_of_orderness(...).with_timestamp_assigner(...)"
         return strategy.with_timestamp_assigner(lambda element, _: extract(element)), by

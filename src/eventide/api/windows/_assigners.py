@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.api.state import ValueStateDescriptor
@@ -116,8 +116,21 @@ class MergingWindowAssigner(WindowAssigner[T_contra, W]):
         """Find the windows that should be one, and tell `callback`, once for each window that results."""
 
 
+class _OneWindow(WindowAssigner[object, GlobalWindow]):
+    """Puts all elements of a key into the one global window; they need no timestamps."""
+
+    def assign_windows(
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
+    ) -> list[GlobalWindow]:
+        """Return the global window; the element needs no timestamp."""
+        return [GlobalWindow.get()]
+
+    def is_event_time(self) -> bool:
+        return False
+
+
 @dataclass(frozen=True)
-class GlobalWindows(WindowAssigner[object, GlobalWindow]):
+class GlobalWindows(_OneWindow):
     """One window for everything. It never fires by itself: give it a trigger.
 
     >>> GlobalWindows.create().assign_windows("element", 0, None)
@@ -129,69 +142,14 @@ class GlobalWindows(WindowAssigner[object, GlobalWindow]):
         """Return the assigner."""
         return GlobalWindows()
 
-    def assign_windows(
-        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext | None
-    ) -> list[GlobalWindow]:
-        """Return the global window; the element needs no timestamp."""
-        return [GlobalWindow.get()]
-
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
         return NeverTrigger()
 
-    def is_event_time(self) -> bool:
-        return False
 
+class _InTime(WindowAssigner[T_contra, TimeWindow]):
+    """Windows of event time, or of processing time: the time of the micro-batch in which an element is handled."""
 
-class KindOfTime(Protocol):
-    """Kind of time that windows follow."""
-
-    @property
-    def is_event_time(self) -> bool:
-        """Whether watermarks close the windows."""
-
-    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        """The time at which an element is, in milliseconds since the epoch (UTC)."""
-
-    def default_trigger(self) -> Trigger[object, Window]:
-        """The trigger that fires a window when the time has reached its last millisecond."""
-
-
-class _EventTime:
-    is_event_time = True
-
-    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        if timestamp is None or timestamp == MIN_MS:
-            raise DataError(
-                f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
-                "stream a WatermarkStrategy with a timestamp assigner"
-            )
-        return timestamp
-
-    def default_trigger(self) -> Trigger[object, Window]:
-        return EventTimeTrigger()
-
-
-class _ProcessingTime:
-    is_event_time = False
-
-    def time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        return context.get_current_processing_time()
-
-    def default_trigger(self) -> Trigger[object, Window]:
-        return ProcessingTimeTrigger()
-
-
-EVENT_TIME: KindOfTime = _EventTime()
-"""The time that elements carry."""
-
-PROCESSING_TIME: KindOfTime = _ProcessingTime()
-"""The time at which elements are handled: that of their micro-batch."""
-
-
-class InTime(WindowAssigner[T_contra, TimeWindow]):
-    """Windows of time, of the kind that the class names."""
-
-    _TIME: ClassVar[KindOfTime]
+    _IS_EVENT_TIME: ClassVar[bool] = True
 
     @property
     def has_time_windows(self) -> bool:
@@ -199,14 +157,25 @@ class InTime(WindowAssigner[T_contra, TimeWindow]):
 
     def get_default_trigger(self, env: object = None) -> Trigger[T_contra, TimeWindow]:
         """Return an `EventTimeTrigger` or a `ProcessingTimeTrigger`, as the windows are."""
-        return self._TIME.default_trigger()
+        return EventTimeTrigger() if self._IS_EVENT_TIME else ProcessingTimeTrigger()
 
     def is_event_time(self) -> bool:
-        return self._TIME.is_event_time
+        return self._IS_EVENT_TIME
+
+    def _time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+        """The time at which an element is, in milliseconds since the epoch (UTC)."""
+        if not self._IS_EVENT_TIME:
+            return context.get_current_processing_time()
+        if timestamp is None or timestamp == MIN_MS:
+            raise DataError(
+                f"element {element!r} has no timestamp, but its windows follow event time: give the source or the "
+                "stream a WatermarkStrategy with a timestamp assigner"
+            )
+        return timestamp
 
 
 @dataclass(frozen=True)
-class _TumblingWindows(InTime[object]):
+class _TumblingWindows(_InTime[object]):
     """The shared part of tumbling windows of both kinds of time."""
 
     size: int
@@ -224,7 +193,7 @@ class _TumblingWindows(InTime[object]):
         self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the one window of the element; in event time, a `DataError` says that it has no timestamp."""
-        time = self._TIME.time_of(element, timestamp, context)
+        time = self._time_of(element, timestamp, context)
         return [TimeWindow(start, end) for start, end in window_bounds(time, self.offset, self.size, self.size)]
 
 
@@ -242,8 +211,6 @@ class TumblingEventTimeWindows(_TumblingWindows):
     [TimeWindow(start=3600000, end=7200000)]
     """
 
-    _TIME: ClassVar[KindOfTime] = EVENT_TIME
-
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
     """Windows of one size, end to end, by the clock: an element is in that of the time at which it is handled.
@@ -259,11 +226,11 @@ class TumblingProcessingTimeWindows(_TumblingWindows):
     TumblingProcessingTimeWindows(size=3600000, offset=900000)
     """
 
-    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME
+    _IS_EVENT_TIME = False
 
 
 @dataclass(frozen=True)
-class _SlidingWindows(InTime[object]):
+class _SlidingWindows(_InTime[object]):
     """The shared part of sliding windows of both kinds of time."""
 
     size: int
@@ -285,7 +252,7 @@ class _SlidingWindows(InTime[object]):
         self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the windows of the element, latest first; in event time, a `DataError` says it has no timestamp."""
-        time = self._TIME.time_of(element, timestamp, context)
+        time = self._time_of(element, timestamp, context)
         return [TimeWindow(start, end) for start, end in window_bounds(time, self.offset, self.size, self.slide)]
 
 
@@ -303,8 +270,6 @@ class SlidingEventTimeWindows(_SlidingWindows):
     [TimeWindow(start=10000, end=20000), TimeWindow(start=5000, end=15000)]
     """
 
-    _TIME: ClassVar[KindOfTime] = EVENT_TIME
-
 
 class SlidingProcessingTimeWindows(_SlidingWindows):
     """Windows of one size by the clock, which start at every multiple of `slide`, plus `offset`.
@@ -319,7 +284,7 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
     SlidingProcessingTimeWindows(size=10000, slide=5000, offset=0)
     """
 
-    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME
+    _IS_EVENT_TIME = False
 
 
 def _offset_ms(offset: Duration | Time | int | None) -> int:
@@ -339,7 +304,7 @@ class SessionWindowTimeGapExtractor(ABC, Generic[T_contra]):
         """Return the gap after this element, in milliseconds, more than 0."""
 
 
-class _SessionWindows(InTime[T_contra], MergingWindowAssigner[T_contra, TimeWindow]):
+class _SessionWindows(_InTime[T_contra], MergingWindowAssigner[T_contra, TimeWindow]):
     """The shared part of all kinds of sessions."""
 
     @property
@@ -372,7 +337,7 @@ class _GapSessions(_SessionWindows[object]):
         self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[TimeWindow]:
         """Return the window that the element opens; in event time, a `DataError` says that it has no timestamp."""
-        time = self._TIME.time_of(element, timestamp, context)
+        time = self._time_of(element, timestamp, context)
         return [TimeWindow(time, add_ms(time, self.session_gap))]
 
 
@@ -402,7 +367,7 @@ class _DynamicSessions(_SessionWindows[T_contra]):
         Raises:
             DataError: The element has no timestamp in event time, or its gap is not a positive integer.
         """
-        time = self._TIME.time_of(element, timestamp, context)
+        time = self._time_of(element, timestamp, context)
         return [TimeWindow(time, add_ms(time, self.gap_of(element)))]
 
     def gap_of(self, element: T_contra) -> int:
@@ -431,8 +396,6 @@ class EventTimeSessionWindows(_GapSessions):
     [TimeWindow(start=5000, end=65000)]
     """
 
-    _TIME: ClassVar[KindOfTime] = EVENT_TIME
-
     @staticmethod
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor[T] | Callable[[T], int],
@@ -454,8 +417,6 @@ class DynamicEventTimeSessionWindows(_DynamicSessions[T_contra]):
     [TimeWindow(start=5, end=25)]
     """
 
-    _TIME: ClassVar[KindOfTime] = EVENT_TIME
-
 
 class ProcessingTimeSessionWindows(_GapSessions):
     """Sessions by the clock, with one gap for all elements.
@@ -470,7 +431,7 @@ class ProcessingTimeSessionWindows(_GapSessions):
     ProcessingTimeSessionWindows(session_gap=60000)
     """
 
-    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME
+    _IS_EVENT_TIME = False
 
     @staticmethod
     def with_dynamic_gap(
@@ -493,7 +454,7 @@ class DynamicProcessingTimeSessionWindows(_DynamicSessions[T_contra]):
     (False, ProcessingTimeTrigger())
     """
 
-    _TIME: ClassVar[KindOfTime] = PROCESSING_TIME
+    _IS_EVENT_TIME = False
 
 
 _SEEN = ValueStateDescriptor("count", Types.LONG())
@@ -501,7 +462,7 @@ _SEEN = ValueStateDescriptor("count", Types.LONG())
 
 
 @dataclass(frozen=True)
-class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
+class CountTumblingWindowAssigner(_OneWindow):
     """Fires with every `window_size` elements of a key and starts over; a rest never comes out.
 
     As in Flink's Java API this is the global window under ``PurgingTrigger(CountTrigger(n))``. (PyFlink gives each
@@ -524,21 +485,9 @@ class CountTumblingWindowAssigner(WindowAssigner[object, GlobalWindow]):
         """Return windows of `window_size` elements."""
         return CountTumblingWindowAssigner(window_size)
 
-    def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext | None,
-    ) -> list[GlobalWindow]:
-        """Return the global window; the element needs no timestamp."""
-        return [GlobalWindow.get()]
-
     def get_default_trigger(self, env: object = None) -> Trigger[object, GlobalWindow]:
         """Return the trigger that fires with every `window_size` elements and clears the window."""
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
-
-    def is_event_time(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True)
@@ -569,10 +518,7 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
         return CountSlidingWindowAssigner(window_size, window_slide)
 
     def assign_windows(
-        self,
-        element: object,
-        timestamp: int,
-        context: WindowAssigner.WindowAssignerContext,
+        self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> list[CountWindow]:
         """Return the windows of the key's next element, the latest first; the element needs no timestamp."""
         seen = context.get_runtime_context().get_state(_SEEN)

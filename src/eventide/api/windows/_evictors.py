@@ -140,8 +140,7 @@ class TimeEvictor(_OneSidedEvictor):
     do_evict_after: bool = False
 
     def __post_init__(self) -> None:
-        if to_ms(self.window_size, "time evictor") < 0:
-            raise ProgramError(f"time evictor: expected at least 0 ms, got {self.window_size!r}")
+        to_ms(self.window_size, "time evictor", least=0)
 
     @staticmethod
     def of(window_size: Duration | Time | int, do_evict_after: bool = False) -> TimeEvictor:

@@ -113,8 +113,8 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
         """Delete all state and timers of `window`, which is gone: it was closed, or merged into another."""
 
 
-class _ElementTrigger(Trigger[object, Window]):
-    """A trigger that only elements can fire, not time."""
+class _BuiltInTrigger(Trigger[object, Window]):
+    """A trigger for any elements and windows, which does not fire by itself."""
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
@@ -124,7 +124,7 @@ class _ElementTrigger(Trigger[object, Window]):
 
 
 @dataclass(frozen=True)
-class EventTimeTrigger(Trigger[object, Window]):
+class EventTimeTrigger(_BuiltInTrigger):
     """Fires when the watermark reaches the window's last millisecond, and then with each late element.
 
     The default of event-time windows.
@@ -140,9 +140,6 @@ class EventTimeTrigger(Trigger[object, Window]):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -162,7 +159,7 @@ class EventTimeTrigger(Trigger[object, Window]):
 
 
 @dataclass(frozen=True)
-class ProcessingTimeTrigger(Trigger[object, Window]):
+class ProcessingTimeTrigger(_BuiltInTrigger):
     """Fires when the clock, which is the time of the micro-batch, reaches the window's last millisecond.
 
     The default of processing-time windows.
@@ -181,9 +178,6 @@ class ProcessingTimeTrigger(Trigger[object, Window]):
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.FIRE
 
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        return TriggerResult.CONTINUE
-
     def can_merge(self) -> bool:
         return True
 
@@ -197,7 +191,7 @@ class ProcessingTimeTrigger(Trigger[object, Window]):
 
 
 @dataclass(frozen=True)
-class CountTrigger(_ElementTrigger):
+class CountTrigger(_BuiltInTrigger):
     """Fires each time a number of elements has come. The elements stay: see `PurgingTrigger`.
 
     Raises:
@@ -292,7 +286,7 @@ def unpurged(trigger: Trigger[T_contra, W_contra]) -> Trigger[T_contra, W_contra
 
 
 @dataclass(frozen=True)
-class NeverTrigger(_ElementTrigger):
+class NeverTrigger(_BuiltInTrigger):
     """Never fires. The default of `GlobalWindows`."""
 
     def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -313,7 +307,7 @@ def _purging(result: TriggerResult) -> TriggerResult:
 
 
 @dataclass(frozen=True)
-class _ContinuousTrigger(Trigger[object, Window]):
+class _ContinuousTrigger(_BuiltInTrigger):
     """The shared part of triggers of both kinds of time: the multiple of the interval that a window waits for."""
 
     interval: int
@@ -346,7 +340,7 @@ class _ContinuousTrigger(Trigger[object, Window]):
             self._delete(pending, ctx)
             fire_time.clear()
 
-    def _wait_behind(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
+    def _wait_for_next(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> None:
         """Wait for the next multiple after a time, unless a multiple is waited for already."""
         if self._fire_time(ctx).get() is None:
             # The remainder is that of Java's %, which has the sign of the time.
@@ -401,11 +395,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         if window.max_timestamp() <= ctx.get_current_watermark():
             return TriggerResult.FIRE
         ctx.register_event_time_timer(window.max_timestamp())
-        self._wait_behind(timestamp, window, ctx)
-        return TriggerResult.CONTINUE
-
-    def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
+        self._wait_for_next(timestamp, window, ctx)
         return TriggerResult.CONTINUE
 
     def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -443,16 +433,12 @@ class ContinuousProcessingTimeTrigger(_ContinuousTrigger):
 
     def on_element(self, element: object, timestamp: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Wait for the next multiple, unless one is waited for already."""
-        self._wait_behind(ctx.get_current_processing_time(), window, ctx)
+        self._wait_for_next(ctx.get_current_processing_time(), window, ctx)
         return TriggerResult.CONTINUE
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         """Fire at the multiple that was waited for."""
         return self._on_time(time, window, ctx)
-
-    def on_event_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
-        """Do nothing."""
-        return TriggerResult.CONTINUE
 
     def _register(self, time: int, ctx: Trigger.TriggerContext) -> None:
         ctx.register_processing_time_timer(time)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from eventide.common.type_variables import K, T, T_co, V
-from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, instance_of, one_array, types_of
 from eventide.common.types import Row, RowKind, rows_of, values_of
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
@@ -21,19 +21,34 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
+@dataclass(frozen=True, init=False)
 class CompositeTypeInfo(TypeInformation[T_co]):
     """Base class of tuples and rows: fields of different types, and the way through columns.
 
     Attributes:
         types: The types of the fields.
+        names: The names of the fields, where they were given some.
     """
 
+    _KIND: ClassVar[str]
+
     types: tuple[TypeInformation, ...]
+    names: tuple[str, ...] | None = None
+
+    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
+        types = _checked_fields(self._KIND, field_types)
+        names = None if field_names is None else tuple(field_names)
+        if names is not None and len(names) != len(types):
+            raise ProgramError(f"{self._KIND}_NAMED: {len(names)} names for {len(types)} types")
+        if names is not None and len(set(names)) != len(names):
+            raise ProgramError(f"{self._KIND}_NAMED: the names are not all different: {', '.join(names)}")
+        object.__setattr__(self, "types", types)
+        object.__setattr__(self, "names", names)
 
     @property
-    @abstractmethod
     def field_names(self) -> list[str]:
         """The names of the fields; f0, f1, ... where they have none."""
+        return list(self._names())
 
     @property
     def field_types(self) -> list[TypeInformation]:
@@ -103,6 +118,15 @@ class CompositeTypeInfo(TypeInformation[T_co]):
     def has_exponents(self) -> bool:
         return any(kind.has_exponents for kind in self.types)
 
+    def __repr__(self) -> str:
+        parts = [repr(kind) for kind in self.types]
+        if self.names is not None:
+            parts = [f"{name}: {part}" for name, part in zip(self.names, parts, strict=True)]
+        return f"{self._KIND}({', '.join(parts)})"
+
+    def _names(self) -> tuple[str, ...]:
+        return _numbered(len(self.types)) if self.names is None else self.names
+
     def _converted_rows(self, values: Sequence[Any]) -> tuple[Sequence[Sequence[Any]], list[bool] | None]:
         """Return the fields of any values that fit, and which of these are None; None where none is."""
         rows = convert_each(values, repr(self), self._fields_of)
@@ -146,18 +170,13 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         """Return the Python values that have these fields."""
 
 
-@dataclass(frozen=True, init=False)
 class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
     """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
 
-    types: tuple[TypeInformation, ...]
+    _KIND = "TUPLE"
 
     def __init__(self, field_types: Iterable[TypeInformation]) -> None:
-        object.__setattr__(self, "types", _checked_fields("TUPLE", field_types))
-
-    @property
-    def field_names(self) -> list[str]:
-        return [f"f{i}" for i in range(len(self.types))]
+        super().__init__(field_types)
 
     def _fields_of(self, value: Any) -> Sequence[Any]:
         if not isinstance(value, (tuple, list)):
@@ -170,11 +189,7 @@ class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         return list(rows)
 
-    def __repr__(self) -> str:
-        return f"TUPLE({', '.join(map(repr, self.types))})"
 
-
-@dataclass(frozen=True, init=False)
 class RowTypeInfo(CompositeTypeInfo[Row]):
     """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
 
@@ -183,25 +198,7 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
     INSERT travel: there is no column for the kind. Where no type is declared, rows keep theirs.
     """
 
-    types: tuple[TypeInformation, ...]
-    names: tuple[str, ...] | None = None
-
-    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str] | None = None) -> None:
-        types = _checked_fields("ROW", field_types)
-        names = None if field_names is None else tuple(field_names)
-        if names is not None and len(names) != len(types):
-            raise ProgramError(f"ROW_NAMED: {len(names)} names for {len(types)} types")
-        if names is not None and len(set(names)) != len(names):
-            raise ProgramError(f"ROW_NAMED: the names are not all different: {', '.join(names)}")
-        object.__setattr__(self, "types", types)
-        object.__setattr__(self, "names", names)
-
-    @property
-    def field_names(self) -> list[str]:
-        return list(self._names())
-
-    def _names(self) -> tuple[str, ...]:
-        return _numbered(len(self.types)) if self.names is None else self.names
+    _KIND = "ROW"
 
     def get_field_index(self, field_name: str) -> int:
         """Return the position of a field, or -1 where the fields have no names; a `ValueError` if it is not there."""
@@ -240,29 +237,14 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         return rows_of(self._names(), rows)
 
-    def __repr__(self) -> str:
-        if self.names is None:
-            return f"ROW({', '.join(map(repr, self.types))})"
-        return f"ROW({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
 
-
-@dataclass(frozen=True, init=False)
 class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
     """A dict whose keys are the same texts in the same order each time: what an undeclared function makes on columns.
 
     Programs do not declare it: a dict of a declared `ROW_NAMED` becomes a row.
     """
 
-    types: tuple[TypeInformation, ...]
-    names: tuple[str, ...]
-
-    def __init__(self, field_types: Iterable[TypeInformation], field_names: Iterable[str]) -> None:
-        object.__setattr__(self, "types", _checked_fields("DICT", field_types))
-        object.__setattr__(self, "names", tuple(field_names))
-
-    @property
-    def field_names(self) -> list[str]:
-        return list(self.names)
+    _KIND = "DICT"
 
     def _fields_of(self, value: Any) -> Sequence[Any]:
         if not isinstance(value, dict) or tuple(value) != self.names:
@@ -275,10 +257,7 @@ class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
         return None
 
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
-        return [dict(zip(self.names, cells, strict=True)) for cells in rows]
-
-    def __repr__(self) -> str:
-        return f"DICT({', '.join(f'{n}: {t!r}' for n, t in zip(self.names, self.types, strict=True))})"
+        return [dict(zip(self._names(), cells, strict=True)) for cells in rows]
 
 
 @dataclass(frozen=True)
@@ -306,11 +285,7 @@ class ListTypeInfo(TypeInformation[list[T]]):
         import pyarrow as pa
 
         self._check(values)
-        elements = _joined(values)
-        try:
-            column = self.element_type.to_arrow(elements)
-        except TypeMismatch as error:
-            raise _within(error, values, "[{}]") from error
+        column = _converted(self.element_type.to_arrow, _joined(values), values, "[{}]")
         return pa.ListArray.from_arrays(_offsets(values), column, type=self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -331,16 +306,13 @@ class ListTypeInfo(TypeInformation[list[T]]):
     def as_declared(self, values: list[Any]) -> list[Any]:
         self._check(values)
         elements = _joined(values)
-        try:
-            declared = self.element_type.as_declared(elements)
-        except TypeMismatch as error:
-            raise _within(error, values, "[{}]") from error
+        declared = _converted(self.element_type.as_declared, elements, values, "[{}]")
         return values if declared is elements and types_of(values) <= {list} else _split(declared, _lengths(values))
 
     def _check(self, values: Sequence[Any]) -> None:
         accepted = (list,) if self.name == "LIST" else (list, tuple)
         if not types_of(values) <= set(accepted):
-            convert_each(values, repr(self), lambda value: _instance(value, accepted))
+            convert_each(values, repr(self), instance_of(*accepted))
 
     def __repr__(self) -> str:
         return f"{self.name}({self.element_type!r})"
@@ -368,14 +340,8 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         import pyarrow as pa
 
         keys, items = self._parts(values)
-        try:
-            key_column = self.key_type.to_arrow(keys)
-        except TypeMismatch as error:
-            raise _within(error, values, "key {}") from error
-        try:
-            item_column = self.value_type.to_arrow(items)
-        except TypeMismatch as error:
-            raise _within(error, values, "value {}") from error
+        key_column = _converted(self.key_type.to_arrow, keys, values, "key {}")
+        item_column = _converted(self.value_type.to_arrow, items, values, "value {}")
         return pa.MapArray.from_arrays(_offsets(values), key_column, item_column).cast(self.arrow_type())
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -404,8 +370,8 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
 
     def as_declared(self, values: list[Any]) -> list[Any]:
         keys, items = self._parts(values)
-        declared_keys = _declared(self.key_type, keys, values, "key {}")
-        declared_items = _declared(self.value_type, items, values, "value {}")
+        declared_keys = _converted(self.key_type.as_declared, keys, values, "key {}")
+        declared_items = _converted(self.value_type.as_declared, items, values, "value {}")
         if declared_keys is keys and declared_items is items and types_of(values) <= {dict}:
             return values
         pairs = list(zip(declared_keys, declared_items, strict=True))
@@ -414,7 +380,7 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
     def _parts(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """All keys and all values, none of the keys None."""
         if not types_of(values) <= {dict}:
-            convert_each(values, repr(self), lambda value: _instance(value, (dict,)))
+            convert_each(values, repr(self), instance_of(dict))
         keys = _joined(values)
         if None in keys:
             raise _within(TypeMismatch(keys.index(None), None, repr(self.key_type)), values, "key {}")
@@ -467,17 +433,12 @@ def _lengths(values: Sequence[Any]) -> list[int | None]:
     return [None if value is None else len(value) for value in values]
 
 
-def _declared(kind: TypeInformation, parts: list[Any], values: Sequence[Any], place: str) -> list[Any]:
+def _converted(convert: Callable[[list[Any]], _T], parts: list[Any], values: Sequence[Any], place: str) -> _T:
+    """Convert the parts of all `values`; an error names the place of the part that does not fit."""
     try:
-        return kind.as_declared(parts)
+        return convert(parts)
     except TypeMismatch as error:
         raise _within(error, values, place) from error
-
-
-def _instance(value: Any, types: tuple[type, ...]) -> Any:
-    if not isinstance(value, types):
-        raise TypeError(type(value))
-    return value
 
 
 def _offsets(values: Sequence[Any]) -> pa.Array:

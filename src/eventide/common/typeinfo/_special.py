@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eventide.common.time_window import TimeWindow
-from eventide.common.typeinfo.base import TypeInformation, convert_each, one_array, types_of
+from eventide.common.typeinfo.base import TypeInformation, convert_each, instance_of, one_array, refuse, types_of
 from eventide.errors import DataError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
 
@@ -83,7 +83,7 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         import pyarrow as pa
 
         if not types_of(values) <= {TimeWindow}:
-            convert_each(values, repr(self), _time_window)
+            convert_each(values, repr(self), instance_of(TimeWindow))
         try:
             bounds = [
                 pa.array([None if w is None else getattr(w, bound) * 1000 for w in values], pa.int64())
@@ -128,15 +128,7 @@ def _pickled(index: int, value: object) -> bytes:
 
 
 def _bytes(value: object) -> bytes:
-    if not isinstance(value, (bytes, bytearray)):
-        raise TypeError(type(value))
-    return bytes(value)
-
-
-def _time_window(value: object) -> TimeWindow:
-    if not isinstance(value, TimeWindow):
-        raise TypeError(type(value))
-    return value
+    return bytes(value) if isinstance(value, bytes | bytearray) else refuse(value)
 
 
 def _time_window_in_range(value: TimeWindow) -> TimeWindow:

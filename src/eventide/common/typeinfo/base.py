@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
 from eventide.common.type_variables import T_co
-from eventide.errors import TypeMismatch
+from eventide.errors import DataError, TypeMismatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -99,6 +99,19 @@ def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
 
 
+def read_as(type_info: TypeInformation, array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return an array in the Arrow type of a type, cast where it is in another.
+
+    Raises:
+        DataError: It cannot be read as this type.
+    """
+    array, kind = one_array(array), type_info.arrow_type()
+    try:
+        return array if array.type == kind else array.cast(kind)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise DataError(f"a column of Arrow type {array.type} cannot be read as {type_info!r}: {error}") from error
+
+
 def types_of(values: Iterable[Any]) -> set[type]:
     """Return the types of all values but None; the quick way to see that all of them are as expected."""
     return set(map(type, values)) - {type(None)}
@@ -122,3 +135,13 @@ def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], 
             why = str(error) if isinstance(error, DoesNotFit) else ""
             raise TypeMismatch(index, value, expected, why=why) from error
     return converted
+
+
+def refuse(value: object) -> NoReturn:
+    """Raise the error by which `convert_each` knows that a value does not fit."""
+    raise TypeError(type(value))
+
+
+def instance_of(*types: type) -> Callable[[Any], Any]:
+    """Return a conversion that takes objects of some classes as they are, and refuses others."""
+    return lambda value: value if isinstance(value, types) else refuse(value)

@@ -7,15 +7,24 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Instant
 from eventide.common.type_variables import T_co
-from eventide.common.typeinfo.base import DoesNotFit, TypeInformation, convert_each, one_array, types_of
-from eventide.errors import DataError, ProgramError
+from eventide.common.typeinfo.base import (
+    DoesNotFit,
+    TypeInformation,
+    convert_each,
+    instance_of,
+    read_as,
+    refuse,
+    types_of,
+)
+from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -78,15 +87,7 @@ class BasicTypeInfo(TypeInformation[T_co]):
             raise
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        array = one_array(array)
-        if array.type != self.arrow_type():
-            try:
-                array = array.cast(self.arrow_type())
-            except (ValueError, TypeError, NotImplementedError) as error:
-                raise DataError(
-                    f"a column of Arrow type {array.type} cannot be read as {self.name}: {error}"
-                ) from error
-        return _KINDS[self.name].decode(array)
+        return _KINDS[self.name].decode(read_as(self, array))
 
     @property
     def has_exponents(self) -> bool:
@@ -167,20 +168,9 @@ class SqlTimeTypeInfo:
     (SQL_DATE, SQL_TIME, SQL_TIMESTAMP)
     """
 
-    @staticmethod
-    def DATE() -> DateTypeInfo:
-        """The type of ``datetime.date``."""
-        return DateTypeInfo()
-
-    @staticmethod
-    def TIME() -> TimeTypeInfo:
-        """The type of ``datetime.time``."""
-        return TimeTypeInfo()
-
-    @staticmethod
-    def TIMESTAMP() -> TimestampTypeInfo:
-        """The type of ``datetime.datetime``."""
-        return TimestampTypeInfo()
+    DATE = DateTypeInfo
+    TIME = TimeTypeInfo
+    TIMESTAMP = TimestampTypeInfo
 
 
 @dataclass(frozen=True)
@@ -216,7 +206,7 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         if not types_of(values) <= {Decimal}:
-            convert_each(values, repr(self), _decimal)
+            convert_each(values, repr(self), instance_of(Decimal))
         try:
             return self._encode(values)
         except (ValueError, TypeError, OverflowError):
@@ -225,15 +215,14 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
         """Return the values, each with `scale` digits after the point."""
-        array = one_array(array)
-        try:
-            return list(array.cast(self.arrow_type()).to_pylist())
-        except (ValueError, TypeError, NotImplementedError) as error:
-            raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}: {error}") from error
+        return _python_values(read_as(self, array))
 
     def keeps(self, values: Sequence[Any]) -> bool:
         exponent = -self.scale
-        return types_of(values) <= {Decimal} and all(v is None or v.as_tuple().exponent == exponent for v in values)
+        return types_of(values) <= {Decimal} and all(
+            v is None or (v.as_tuple().exponent == exponent and (v or not v.is_signed()))  # Arrow has no -0.00
+            for v in values
+        )
 
     def _encode(self, values: Sequence[Any]) -> pa.Array:
         import pyarrow as pa
@@ -249,42 +238,34 @@ def _without_numpy(value: Any) -> Any:
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
-def _refuse(value: object) -> NoReturn:
-    raise TypeError(type(value))
-
-
 def _integer(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else _refuse(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else refuse(value)
 
 
 def _double(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _refuse(value)
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else refuse(value)
 
 
 def _float(value: object) -> float:
     number = _double(value)
-    return _refuse(value) if math.isfinite(number) and abs(number) >= FLOAT_LIMIT else number
-
-
-def _instance_of(*types: type) -> Callable[[Any], Any]:
-    return lambda value: value if isinstance(value, types) else _refuse(value)
+    return refuse(value) if math.isfinite(number) and abs(number) >= FLOAT_LIMIT else number
 
 
 def _char(value: object) -> str:
-    return value if isinstance(value, str) and len(value) == 1 else _refuse(value)
+    return value if isinstance(value, str) and len(value) == 1 else refuse(value)
 
 
 def _date(value: object) -> dt.date:
-    return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else _refuse(value)
+    return value if isinstance(value, dt.date) and not isinstance(value, dt.datetime) else refuse(value)
 
 
 def _naive_time(value: object) -> dt.time:
-    return value if isinstance(value, dt.time) and value.tzinfo is None else _refuse(value)
+    return value if isinstance(value, dt.time) and value.tzinfo is None else refuse(value)
 
 
 def _instant_micros(value: object) -> int:
     if not isinstance(value, Instant):
-        _refuse(value)
+        refuse(value)
     if value.nanos % 1000:
         raise DoesNotFit(f"it holds whole microseconds, and {value.nanos} nanoseconds are none; round the instant")
     return value.seconds * 1_000_000 + value.nanos // 1000
@@ -353,47 +334,31 @@ class _Kind:
     """
 
     arrow: Callable[[Any], Any]
-    direct: frozenset[type]
+    direct: AbstractSet[type]
     convert: Callable[[Any], Any]
     decode: Callable[[Any], list[Any]] = _python_values
     are_exact: Callable[[Sequence[Any]], bool] = _always
 
 
-def _kind(
-    arrow: Callable[[Any], Any],
-    direct: type | None,
-    convert: Callable[[Any], Any],
-    decode: Callable[[Any], list[Any]] = _python_values,
-    are_exact: Callable[[Sequence[Any]], bool] = _always,
-) -> _Kind:
-    return _Kind(arrow, frozenset() if direct is None else frozenset({direct}), convert, decode, are_exact)
-
-
-def _decimal(value: object) -> Decimal:
-    if not isinstance(value, Decimal):
-        raise TypeError(type(value))
-    return value
-
-
 _KINDS = {
-    "STRING": _kind(lambda pa: pa.string(), str, _instance_of(str)),
-    "CHAR": _kind(lambda pa: pa.string(), None, _char),
-    "BOOLEAN": _kind(lambda pa: pa.bool_(), bool, _instance_of(bool)),
-    "BYTE": _kind(lambda pa: pa.int8(), int, _integer),
-    "SHORT": _kind(lambda pa: pa.int16(), int, _integer),
-    "INT": _kind(lambda pa: pa.int32(), int, _integer),
-    "LONG": _kind(lambda pa: pa.int64(), int, _integer),
-    "BIG_INT": _kind(lambda pa: pa.decimal128(38, 0), int, _integer, _ints),
-    "FLOAT": _kind(lambda pa: pa.float32(), None, _float),
-    "DOUBLE": _kind(lambda pa: pa.float64(), float, _double),
-    "BIG_DEC": _kind(lambda pa: pa.decimal128(38, 18), Decimal, _instance_of(Decimal)),
-    "SQL_DATE": _kind(lambda pa: pa.date32(), dt.date, _date, _dates),
-    "SQL_TIME": _kind(lambda pa: pa.time64("us"), None, _naive_time),
-    "SQL_TIMESTAMP": _kind(
-        lambda pa: pa.timestamp("us", tz="UTC"), dt.datetime, _instance_of(dt.datetime), _naive_datetimes, _are_naive
+    "STRING": _Kind(lambda pa: pa.string(), {str}, instance_of(str)),
+    "CHAR": _Kind(lambda pa: pa.string(), set(), _char),
+    "BOOLEAN": _Kind(lambda pa: pa.bool_(), {bool}, instance_of(bool)),
+    "BYTE": _Kind(lambda pa: pa.int8(), {int}, _integer),
+    "SHORT": _Kind(lambda pa: pa.int16(), {int}, _integer),
+    "INT": _Kind(lambda pa: pa.int32(), {int}, _integer),
+    "LONG": _Kind(lambda pa: pa.int64(), {int}, _integer),
+    "BIG_INT": _Kind(lambda pa: pa.decimal128(38, 0), {int}, _integer, _ints),
+    "FLOAT": _Kind(lambda pa: pa.float32(), set(), _float),
+    "DOUBLE": _Kind(lambda pa: pa.float64(), {float}, _double),
+    "BIG_DEC": _Kind(lambda pa: pa.decimal128(38, 18), {Decimal}, instance_of(Decimal)),
+    "SQL_DATE": _Kind(lambda pa: pa.date32(), {dt.date}, _date, _dates),
+    "SQL_TIME": _Kind(lambda pa: pa.time64("us"), set(), _naive_time),
+    "SQL_TIMESTAMP": _Kind(
+        lambda pa: pa.timestamp("us", tz="UTC"), {dt.datetime}, instance_of(dt.datetime), _naive_datetimes, _are_naive
     ),
-    "TIME_DELTA": _kind(lambda pa: pa.duration("us"), dt.timedelta, _instance_of(dt.timedelta)),
-    "INSTANT": _kind(lambda pa: pa.timestamp("us", tz="UTC"), None, _instant_micros, _instants),
+    "TIME_DELTA": _Kind(lambda pa: pa.duration("us"), {dt.timedelta}, instance_of(dt.timedelta)),
+    "INSTANT": _Kind(lambda pa: pa.timestamp("us", tz="UTC"), set(), _instant_micros, _instants),
 }
 
 _EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}

@@ -17,9 +17,9 @@ from eventide.api.functions import (
 from eventide.api.state import MapStateDescriptor
 from eventide.common.type_variables import OUT, T, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.data_stream.stream import DataStream, check_one_environment
+from eventide.datastream.data_stream.stream import DataStream, check_one_environment, of_operation
 from eventide.errors import ProgramError, check_is
-from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
+from eventide.plan.graph import KeyTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
 from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing
 from eventide.runtime.process.operation import ProcessOperation
@@ -176,11 +176,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
             tuple(self.broadcast_state_descriptors),
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )
-        has_timestamps = all(source.has_timestamps for source in inputs)
-        operator = OperationTransformation(
-            operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps
-        )
-        return DataStream(environment, operator)
+        return of_operation(environment, inputs, operation, output_type)
 
 
 def _keyed(
@@ -199,10 +195,7 @@ def processed(
     kind: type[ProcessOperation] = ProcessOperation,
 ) -> DataStream[Any]:
     """The stream of what a function makes of the elements of some streams."""
-    operation = kind(processing, output_type or Types.PICKLED_BYTE_ARRAY())
-    has_timestamps = all(node.has_timestamps for node in inputs)
-    operator = OperationTransformation(processing.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
-    return DataStream(env, operator)
+    return of_operation(env, inputs, kind(processing, output_type or Types.PICKLED_BYTE_ARRAY()), output_type)
 
 
 def without_key(stream: DataStream[T]) -> DataStream[T]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from eventide.api.functions import (
@@ -100,13 +100,13 @@ class CoGroupedStreams(_Pair[T1_co, T2_co, "CoGroupedWithWindow[T1_co, T2_co]"],
     """Two streams to be co-grouped in windows. Flink: ``CoGroupedStreams``; PyFlink has none."""
 
 
+@dataclass(frozen=True)
 class Where(Generic[T2_co, S_co]):
     """Two streams of which the first has a key."""
 
-    def __init__(self, inputs: _Inputs, with_window: Callable[[_Sides, WindowedStream], S_co], key: Key) -> None:
-        self._inputs = inputs
-        self._with_window = with_window
-        self._key = key
+    _inputs: _Inputs
+    _with_window: Callable[[_Sides, WindowedStream], S_co]
+    _key: Key
 
     def equal_to(
         self, key_selector: Selector[T2_co], key_type: TypeInformation | str | None = None, *more: str
@@ -127,15 +127,13 @@ class Where(Generic[T2_co, S_co]):
         return EqualTo(self._inputs, self._with_window, (self._key, key))
 
 
+@dataclass(frozen=True)
 class EqualTo(Generic[S_co]):
     """Two streams that both have a key."""
 
-    def __init__(
-        self, inputs: _Inputs, with_window: Callable[[_Sides, WindowedStream], S_co], keys: tuple[Key, Key]
-    ) -> None:
-        self._inputs = inputs
-        self._with_window = with_window
-        self._keys = keys
+    _inputs: _Inputs
+    _with_window: Callable[[_Sides, WindowedStream], S_co]
+    _keys: tuple[Key, Key]
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> S_co:
         """Say in which windows elements meet.

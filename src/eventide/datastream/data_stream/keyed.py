@@ -22,10 +22,9 @@ from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT, KEY_co, T_co, W
 from eventide.common.typeinfo import TypeInformation
 from eventide.datastream.data_stream.connected import processed
-from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.stream import DataStream, of_operation
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError, check_is
-from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
 from eventide.runtime.process.operation import RollingOperation
@@ -37,6 +36,16 @@ if TYPE_CHECKING:
     from eventide.datastream.data_stream.joined import IntervalJoin
 
 _EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
+
+
+def _refused(method: str) -> Callable[..., NoReturn]:
+    """Make a method that is refused, because it would deal the elements of a keyed stream out otherwise."""
+
+    def refuse(*args: object, **kwargs: object) -> NoReturn:
+        """Refused: elements are dealt out by their key."""
+        raise ProgramError(f"the elements of a keyed stream are dealt out by their key; call {method} before key_by")
+
+    return refuse
 
 
 @says_what_is_absent
@@ -71,44 +80,16 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
                 f"{type(function).__name__} gives columns, so the type of its results must be declared: "
                 "process(function, output_type)"
             )
-        node, operation = self._transformation, VectorizedOperation(self._env.own_function(function), output_type)
-        has_timestamps = node.has_timestamps
-        operator = OperationTransformation(
-            operation.kind, (node,), output_type, operation, has_timestamps=has_timestamps
-        )
-        return DataStream(self._env, operator)
+        operation = VectorizedOperation(self._env.own_function(function), output_type)
+        return of_operation(self._env, (self._transformation,), operation, output_type)
 
-    def broadcast(self, *args: object) -> NoReturn:
-        """Refused, as all that would deal the elements of a keyed stream out otherwise.
-
-        Raises:
-            ProgramError: always.
-        """
-        raise _dealt_out_by_key("broadcast")
-
-    def rebalance(self) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("rebalance")
-
-    def rescale(self) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("rescale")
-
-    def shuffle(self) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("shuffle")
-
-    def forward(self) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("forward")
-
-    def global_(self) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("global_")
-
-    def partition_custom(self, partitioner: object, key_selector: object) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
-        raise _dealt_out_by_key("partition_custom")
+    broadcast = _refused("broadcast")
+    rebalance = _refused("rebalance")
+    rescale = _refused("rescale")
+    shuffle = _refused("shuffle")
+    forward = _refused("forward")
+    global_ = _refused("global_")
+    partition_custom = _refused("partition_custom")
 
     def interval_join(self, other_stream: KeyedStream[KEY_co, IN]) -> IntervalJoin[T_co, IN]:
         """Join each element with elements of another keyed stream whose time lies within bounds around its own."""
@@ -199,7 +180,3 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         check_count(slide, "count window slide")
         windows = self.window(GlobalWindows.create())
         return windows.trigger(CountTrigger.of(slide)).evictor(CountEvictor.of(size))
-
-
-def _dealt_out_by_key(method: str) -> ProgramError:
-    return ProgramError(f"the elements of a keyed stream are dealt out by their key; call {method} before key_by")

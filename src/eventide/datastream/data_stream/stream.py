@@ -72,7 +72,7 @@ from eventide.runtime.exchange.partitioners import (
     ToFirst,
 )
 from eventide.runtime.process.operation import Redistribution
-from eventide.runtime.tasks.operator import Key
+from eventide.runtime.tasks.operator import Key, Operation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -444,8 +444,7 @@ class DataStream(StreamHints, Generic[T_co]):
         element_type = self.get_type()
         if strategy.timestamp_column is not None and isinstance(element_type, CompositeTypeInfo):
             field_type(element_type, strategy.timestamp_column, "with_timestamp_assigner")
-        assigns = strategy.timestamp_assigner is not None or strategy.timestamp_column is not None
-        if not assigns and not self._transformation.has_timestamps:
+        if not strategy.assigns_timestamps and not self._transformation.has_timestamps:
             raise ProgramError(
                 f"the elements of {self._transformation.name!r} have no timestamps, and the strategy "
                 f"({strategy.describe()}) does not give them any; add with_timestamp_assigner(...)"
@@ -496,10 +495,10 @@ class DataStream(StreamHints, Generic[T_co]):
           window whose function raises when it fires;
         - of ``key_by``, an element whose key cannot be found, or cannot be one.
 
-        A letter is a `Row` with the fields ``operator``, ``during``, ``error_type``, ``error``, ``element``, ``key``,
-        ``timestamp``, ``split`` and ``position``. ``element`` is the element as it was; of a source, the bytes or text
-        that could not be read, and ``split`` and ``position`` say where: the partition or file, and the offset or the
-        number of the row.
+        A letter is a `Row` with the fields ``operator``, ``during``, ``error_type``, ``error``, ``element``, ``text``,
+        ``key``, ``timestamp``, ``split`` and ``position``. ``element`` is the element as it was; of a source, the bytes
+        or text that could not be read, and ``split`` and ``position`` say where: the partition or file, and the offset
+        or the number of the row. ``text`` is the element as text.
 
         Raises:
             ProgramError: if it is not a tag, or this stream does not come from something that data can be bad for.
@@ -636,11 +635,8 @@ class DataStream(StreamHints, Generic[T_co]):
         return DataStreamSink(transformation)
 
     def _redistributed(self, kind: str, partitioner: Callable[[ElementCodec], StreamPartitioner]) -> DataStream[T_co]:
-        node = self._transformation
-        operation = Redistribution(kind, partitioner, node.type_info)
-        return self._then(
-            OperationTransformation(kind, (node,), node.type_info, operation, has_timestamps=node.has_timestamps)
-        )
+        type_info = self.get_type()
+        return of_operation(self._env, (self._transformation,), Redistribution(kind, partitioner, type_info), type_info)
 
     def _side_output(self, output_tag: OutputTag) -> Transformation:
         source, tag = self._transformation, output_tag.tag_id
@@ -659,6 +655,18 @@ class DataStream(StreamHints, Generic[T_co]):
                 "function itself, or side_output_dead_letters with this tag before"
             )
         return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
+
+
+def of_operation(
+    env: StreamExecutionEnvironment,
+    inputs: tuple[Transformation, ...],
+    operation: Operation,
+    output_type: TypeInformation | None,
+) -> DataStream[Any]:
+    """The stream of an operator whose results have timestamps where the elements of all its inputs have them."""
+    has_timestamps = all(node.has_timestamps for node in inputs)
+    node = OperationTransformation(operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
+    return DataStream(env, node)
 
 
 def key_of(

@@ -119,9 +119,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         Raises:
             ProgramError: if it is negative or no length of time.
         """
-        self._lateness_ms = to_ms(time_ms, "allowed lateness")
-        if self._lateness_ms < 0:
-            raise ProgramError(f"the allowed lateness must not be negative, and is {time_ms!r}")
+        self._lateness_ms = to_ms(time_ms, "allowed lateness", least=0)
         return self
 
     def side_output_late_data(self, output_tag: OutputTag[T_co]) -> Self:

@@ -214,7 +214,7 @@ def test_global_state_of_a_window_function_expires_and_state_of_a_window_does_no
 
 @pytest.mark.parametrize("what", [0, -5, Duration.of_millis(0)])
 def test_a_time_to_live_is_positive(what):
-    with pytest.raises(ProgramError, match="state needs a time to live of at least a millisecond"):
+    with pytest.raises(ProgramError, match="time to live: expected more than 0 ms"):
         StateTtlConfig.new_builder(what)
 
 

@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_refused():
     stream = numbers(1)
     with pytest.raises(ProgramError, match="waiting for elements needs an AsyncFunction"):
         AsyncDataStream.ordered_wait(stream, abs, SOON)
-    with pytest.raises(ProgramError, match="the timeout of an element must be above zero"):
+    with pytest.raises(ProgramError, match="timeout of an element: expected more than 0 ms"):
         AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(0))
     with pytest.raises(ProgramError, match="the capacity must be at least one element at a time"):
         AsyncDataStream.ordered_wait(stream, Later(), SOON, 0)
@@ -160,3 +160,9 @@ def test_what_does_not_fit_is_refused():
         AsyncDataStream.ordered_wait_with_retry(stream, Later(), SOON, None)
     with pytest.raises(ProgramError, match="max_attempts of a retry strategy must be above zero"):
         FixedDelayRetryStrategy(0, 1, None, None)
+
+
+def test_a_delay_that_grows_stays_at_its_limit_for_ever():
+    strategy = AsyncRetryStrategy.exponential_backoff(10_000, 100, 60_000, 2.0, None, None)
+    delays = [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 1_024, 1_025)]
+    assert delays == [100, 200, 60_000, 60_000]
