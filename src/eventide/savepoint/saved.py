@@ -190,6 +190,11 @@ def outlined(
     return saved.text, {operator: saved.schemas(operator) for operator in operators}
 
 
+def outlined_at(location: str) -> tuple[str, dict[str, Mapping[str, pa.Schema]]] | None:
+    """Return the parts of an outline without schemas; None if there is no savepoint."""
+    return outlined(location, (), verify=False) if Savepoint.is_at(location) else None
+
+
 @lru_cache(maxsize=8)
 def opened_savepoint(location: str, digest: str) -> Savepoint:
     """A savepoint, read once in a process; the digest tells it from another that was there before.
