@@ -85,35 +85,36 @@ class FilesOfSink:
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         """Write the elements of the sink; return the names of the files, and what was counted."""
-        counted = []
-        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-        try:
+        counted: list[str] = []
+
+        def elements() -> Iterator[pa.Array]:
             for frame in frames:
                 if frame.target == METRICS:
                     counted.append(json.dumps(frame.content))
                 elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
-                    parts.add(as_rows(frame.content.values))
-            names = parts.finish()
-        except BaseException:
-            parts.abandon()
-            raise
+                    yield frame.content.values
+
+        names = self._written(elements())
         yield _reports(counted, names)
 
     def of_frames(self, frames: DataFrame) -> DataFrame:
         """Write the elements of the sink among frames of any; the names of the files."""
 
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-            try:
-                for values in elements_of(batches, self.number):
-                    parts.add(as_rows(values))
-                names = parts.finish()
-            except BaseException:
-                parts.abandon()
-                raise
-            yield _reports([], names)
+            yield _reports([], self._written(elements_of(batches, self.number)))
 
         return frames.mapInArrow(lambda batches: settled(write(batches)), self.schema())
+
+    def _written(self, elements: Iterable[pa.Array]) -> list[str]:
+        """Write the elements of a task; return the names of its files."""
+        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
+        try:
+            for values in elements:
+                parts.add(as_rows(values))
+            return parts.finish()
+        except BaseException:
+            parts.abandon()
+            raise
 
 
 def _reports(counted: list[str], names: list[str]) -> pa.RecordBatch:
