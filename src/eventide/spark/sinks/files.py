@@ -21,7 +21,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal
 from eventide.spark.failures import ONE_RUN_ONLY
-from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of
+from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of, typed_rows
 from eventide.spark.query.worker import settled
 from eventide.spark.session.locations import resolved
 
@@ -146,6 +146,10 @@ class FileDirectory(ABC):
         """Whether this run has written nothing yet, so that what the one before left half done may be there."""
         return self._parts is None
 
+    def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
+        """The elements of the sink among frames of any, as they are written."""
+        return typed_rows(frames, sink)
+
     @abstractmethod
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
@@ -182,7 +186,7 @@ class DirectoryOfTasks(FileDirectory):
         super().__init__(files.location, files.stage)
         self._files = files
 
-    def reports(self, frames: DataFrame) -> DataFrame:
+    def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
         """What tasks say that have written the elements of the sink: sources themselves, or others that get frames."""
         return frames if _FILE in frames.columns else self._files.of_frames(frames)
 

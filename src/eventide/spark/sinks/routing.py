@@ -41,9 +41,10 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     only = sink_of_rows(delivery.sinks)
     if only is not None and isinstance(sink := only.sink, FormatSink):
         directory = delivery.directories.get(only.number)
-        rows = _rows(frames, only, directory).writeStream.outputMode("append")
         if directory is not None:
+            rows = directory.rows(frames, only).writeStream.outputMode("append")
             return rows.foreachBatch(directory.write)
+        rows = typed_rows(frames, only).writeStream.outputMode("append")
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -55,7 +56,7 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     if only is None:
         delivery(frames, 0)
     elif (directory := delivery.directories.get(only.number)) is not None:
-        directory.write(_rows(frames, only, directory), 0)
+        directory.write(directory.rows(frames, only), 0)
     else:
         _write(typed_rows(frames, only), only, 0)
 
@@ -71,8 +72,7 @@ def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, 
     Raises:
         ProgramError: if the type of the elements of one is not declared.
     """
-    found = {sink.number: FilesOfSink.of(spark, sink) for sink in sinks}
-    return {number: files for number, files in found.items() if files is not None}
+    return {sink.number: files for sink in sinks if (files := FilesOfSink.of(spark, sink)) is not None}
 
 
 def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
@@ -83,11 +83,6 @@ def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> Ou
     """
     only = sink_of_rows(sinks)
     return None if only is None else files.get(only.number) or RowsOfSink.of(only)
-
-
-def _rows(frames: DataFrame, sink: SinkSpec, directory: FileDirectory | None) -> DataFrame:
-    """The elements of a sink as it is written: rows, or the names of files that tasks write of them."""
-    return directory.reports(frames) if isinstance(directory, DirectoryOfTasks) else typed_rows(frames, sink)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -183,11 +178,11 @@ class Delivery:
                     deliver(frames.where(frames["target"] == number), batch_id)
             for sink in self._as_rows:
                 directory = self.directories.get(sink.number)
-                rows = _rows(frames.where(frames["target"] == sink.number), sink, directory)
+                mine = frames.where(frames["target"] == sink.number)
                 if directory is None:
-                    _write(rows, sink, batch_id)
+                    _write(typed_rows(mine, sink), sink, batch_id)
                 elif sink.number in with_results or directory.may_hold_leftovers:
-                    directory.write(rows, batch_id)
+                    directory.write(directory.rows(mine, sink), batch_id)
         finally:
             frames.unpersist()
 
