@@ -21,7 +21,7 @@ from eventide.spark import job as job_module
 from eventide.spark.connect import results as module
 from eventide.spark.connect import results as results_module
 from eventide.spark.connect.results import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
-from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
 from eventide.spark.sinks.program_sinks import Collected, HandOver
 
@@ -316,9 +316,8 @@ def job_of(server: Server, query: Query, collected: Collected) -> StreamingJob:
     run = QueryRun(query, lambda: None, taking=one)  # type: ignore[arg-type]
     restarts = Restarts("orders", RestartStrategies.no_restart())
     view = ProgressView("orders")
-    return StreamingJob(
-        run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, lambda _: None, None
-    )
+    savepoints = Savepoints("1", lambda _: None, None)
+    return StreamingJob(run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, savepoints)
 
 
 @pytest.mark.parametrize("tells", [True, False])
