@@ -17,7 +17,7 @@ from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD, PROGRAM, program_of
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
 from eventide.spark.connect.server import ask, over_connect
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.why import Evidence
 
@@ -46,12 +46,11 @@ def reading_state(location: str) -> Iterator[None]:
         StateError: in place of what Spark raises.
     """
     try:
-        yield
+        with in_our_words():
+            yield
     except EventideError:
         raise
     except Exception as error:  # of PySpark, or of the JVM where a store is not known there
-        if isinstance(found := original(error), EventideError):
-            raise found from error
         raise StateError(
             f"Spark cannot read the state in {location}: {_reason(error)}; 'eventide checkpoint' looks at the rest of "
             "a checkpoint without it"
