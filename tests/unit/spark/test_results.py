@@ -85,13 +85,13 @@ def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is
         results.write(batch, rows(batch, b"a"))
     looked: list[float] = []
     monkeypatch.setattr(module.time, "sleep", lambda seconds: (looked.append(seconds), results.begin("two")))
-    leaving._wait_for_room(results)
+    leaving._wait_for_room()
     assert len(looked) == 1
     results.begin("one")
     parents = iter([7, 1])
     monkeypatch.setattr(module.os, "getppid", lambda: next(parents))
     with pytest.raises(StateError, match="server of Spark Connect that this process belongs to is gone"):
-        leaving._wait_for_room(results)
+        leaving._wait_for_room()
 
 
 @pytest.mark.parametrize("over_connect", [False, True])
