@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -23,11 +23,8 @@ if TYPE_CHECKING:
 NAME = "savepoint.json"
 VERSION = 3
 
-_WITHOUT_FILES = 1
-"""The first version, which does not list the files: a missing file stays unnoticed."""
-
 _WITHOUT_CHECKSUM = 2
-"""The version after that, whose header has no checksum of its own."""
+"""The version before, whose header has no checksum of its own."""
 
 SOURCES = "eventide-sources"
 """Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
@@ -72,7 +69,7 @@ class Header:
         sources: the sources.
         versions: those of eventide, and of Spark if the job ran there.
         checkpoint_id: the id of that checkpoint, by which sinks know it.
-        files: all files but this one, by their path from the directory on; None in a savepoint of the first version.
+        files: all files but this one, by their path from the directory on.
     """
 
     checkpoint: str | None
@@ -83,7 +80,7 @@ class Header:
     sources: tuple[SavedSource, ...]
     versions: Mapping[str, str]
     checkpoint_id: str | None = None
-    files: Mapping[str, SavedFile] | None = None
+    files: Mapping[str, SavedFile] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """JSON, with a checksum."""
@@ -99,22 +96,22 @@ class Header:
         try:
             content = json_without_checksum(text, may_lack=True)
             version = content.pop("version", None)
-            if version not in range(_WITHOUT_FILES, VERSION + 1):
+            if version not in (_WITHOUT_CHECKSUM, VERSION):
                 raise StateError(
                     f"the savepoint {location} is of version {version!r}, and this version of eventide reads those "
-                    f"from {_WITHOUT_FILES} to {VERSION}"
+                    f"from {_WITHOUT_CHECKSUM} to {VERSION}; take it anew"
                 )
-            if version > _WITHOUT_CHECKSUM:
+            if version != _WITHOUT_CHECKSUM:
                 json_without_checksum(text)
-            return Header._of(content, version, location)
-        except (ValueError, LookupError, TypeError) as error:
+            return Header._of(content, location)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{NAME} in the savepoint {location} is not as it was written: {error}; put a copy of it back, or take "
                 "a savepoint anew"
             ) from error
 
     @staticmethod
-    def _of(content: dict[str, Any], version: int, location: str) -> Header:
+    def _of(content: dict[str, Any], location: str) -> Header:
         check_format(content["program"]["format"])
         sources = tuple(SavedSource(**source) for source in content.pop("sources"))
         for source in sources:
@@ -123,10 +120,7 @@ class Header:
                     f"the savepoint {location} says that the source {source.name!r} remembers something in "
                     f"{source.storage!r}, which is none of its folders; take a savepoint anew"
                 )
-        listed = content.pop("files", None) if version != _WITHOUT_FILES else None
-        if listed is None and version != _WITHOUT_FILES:
-            raise StateError(f"the savepoint {location} does not list its files; take a savepoint anew")
-        files = None if listed is None else {name: SavedFile(**file) for name, file in listed.items()}
+        files = {name: SavedFile(**file) for name, file in content.pop("files").items()}
         return Header(sources=sources, files=files, **content)
 
 

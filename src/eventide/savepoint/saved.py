@@ -51,8 +51,7 @@ class Savepoint(Outline):
                 "that `eventide savepoint` has written"
             )
         super().__init__(location, text, {})
-        if self.header.files is not None:
-            _check(self.directory, self.header.files, location, verify=verify)
+        _check(self.directory, self.header.files, location, verify=verify)
 
     @staticmethod
     def is_at(location: str) -> bool:
@@ -119,8 +118,6 @@ class Savepoint(Outline):
 
     def files_in(self, folder: str) -> list[str]:
         """The files in a folder that belong to it, by their path from the folder on, in their order."""
-        if self.header.files is None:
-            return self.directory.names(folder)
         return sorted(name.removeprefix(f"{folder}/") for name in self.header.files if name.startswith(f"{folder}/"))
 
     @cached_property
