@@ -111,8 +111,7 @@ def _document(found: Inspection, sizes: list[StateSize] | None) -> dict[str, Any
 
 
 def _of_the_job(found: Inspection, now_ms: int) -> Iterator[tuple[str, str]]:
-    if found.job is not None:
-        yield "job", found.job
+    yield "job", found.job
     if found.created_ms is not None:
         yield "begun", f"{_at(found.created_ms, now_ms)}; Spark's query {found.query}"
     programs = f"{count(found.programs, 'program')}, {count(found.parallelism, 'subtask')}"
@@ -176,9 +175,8 @@ def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str,
 
 
 def _sinks(found: Inspection) -> Iterator[str]:
-    kinds = {sink["name"]: sink["kind"] for sink in (found.description or {}).get("sinks", ())}
-    for sink in found.sinks:
-        yield f"{sink} ({kinds[sink]})" if sink in kinds else sink
+    for sink in found.description["sinks"]:
+        yield f"{sink['name']} ({sink['kind']})"
     for directory in found.directories:
         yield f"files in {directory}"
     for group in found.transactions:

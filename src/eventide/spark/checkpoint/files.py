@@ -228,8 +228,10 @@ KAFKA_PLACE = "eventide-sinks"
 
 Record: TypeAlias = dict[str, Any]
 """``start``, the number of the start; ``after``, the last micro-batch committed before; ``program``, its identity;
-``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; and the checkpoint's ``id``.
+``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; the checkpoint's ``id``; and, where
+the job began with one, the location of its ``savepoint``.
 """
+_WRITTEN = {"start", "after", "program", "description", "job", "directories", "id"}
 
 
 def record_of(text: str) -> Record:
@@ -255,7 +257,7 @@ def in_order(texts: Iterable[str]) -> list[Record]:
         StateError: if one is damaged, or in the form of an earlier version.
     """
     found = [record_of(text) for text in texts]
-    if any("directories" not in one for one in found):
+    if any(not _WRITTEN <= one.keys() for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))
 

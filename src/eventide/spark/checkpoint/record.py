@@ -52,7 +52,7 @@ def fit_checkpoint(
     identity = plan.identity()
     if found is not None:
         check_identity(location, found["program"], identity)
-    checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
+    checkpoint = started[0]["id"] if started else uuid.uuid4().hex
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
     if not started or {what: started[-1].get(what) for what in this} != this:

@@ -72,8 +72,6 @@ def take_savepoint(
     program = recorded_program(spark, location)
     if found.committed is None or program is None:
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
-    if found.description is None:
-        raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
     if not (repeat or running) and there(spark, partial(may_be_in_sinks, found)):
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
@@ -142,7 +140,6 @@ def _saved_sources(
 def _described_sources(
     found: Inspection, types: Mapping[str, str], storage: Mapping[str, str]
 ) -> tuple[SavedSource, ...]:
-    described = (found.description or {})["sources"]
     return tuple(
         SavedSource(
             source["name"],
@@ -151,7 +148,7 @@ def _described_sources(
             offsets[0] if source["kind"] != "DataFrame" and offsets else offsets,
             storage.get(source["name"]),
         )
-        for source, offsets in zip(described, committed_offsets(found), strict=True)
+        for source, offsets in zip(found.description["sources"], committed_offsets(found), strict=True)
     )
 
 

@@ -161,11 +161,6 @@ def evidence(
     found = inspected(spark, location)
     if found.committed is None:
         raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is nothing to say of it")
-    if found.description is None:
-        raise StateError(
-            f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "
-            "eventide, which writes it down"
-        )
     with reading_state(location):
         stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
         heads = _heads(stages)
