@@ -86,7 +86,7 @@ def take_savepoint(
     writer = StateWriter(target, found.max_parallelism)
     there(spark, writer.begin)
     try:
-        found, sources = _saved_sources(spark, found, program, target)
+        found, sources = saved_sources(spark, found, program, target)
         small = _write_state(spark, found, writer)
         if not running and _last(inspected(spark, location)) != _last(found):
             raise _runs(checkpoint)
@@ -108,7 +108,7 @@ def _write_state(spark: SparkSession, found: Inspection, writer: StateWriter) ->
     return small
 
 
-def _saved_sources(
+def saved_sources(
     spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
 ) -> tuple[Inspection, tuple[SavedSource, ...]]:
     """Where the sources stood after the last commit; what they remember themselves is copied.
@@ -123,14 +123,11 @@ def _saved_sources(
     for _ in range(_TRIES):
         files = there(spark, partial(_files_of_sources, found.location, len(types)))
         before, found = found, inspected(spark, found.location)
-        if _committed(before) != _committed(found):
-            continue
-        try:
-            there(spark, partial(_copy_sources, found.location, target, files))
-        except FileNotFoundError:
-            continue
-        folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
-        return found, _described_sources(found, types, folders)
+        if _committed(before) == _committed(found) and there(
+            spark, partial(_copy_sources, found.location, target, files)
+        ):
+            folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
+            return found, _described_sources(found, types, folders)
     raise StateError(
         f"the job in {found.location} finishes micro-batches faster than it can be seen what its sources remember; "
         "stop it, or have it pause between them with set_auto_watermark_interval(...)"
@@ -211,14 +208,15 @@ def _files_of_sources(checkpoint: str, count: int) -> dict[str, list[str]]:
     return {folder: of_job.names(folder) for folder in (f"{SOURCES}/{number}" for number in range(1, count + 1))}
 
 
-def _copy_sources(checkpoint: str, target: str, files: Mapping[str, list[str]]) -> None:
-    """Copy files of sources.
-
-    Raises:
-        FileNotFoundError: if one has been deleted.
-    """
-    for folder, names in files.items():
-        copy_files(Directory(checkpoint), folder, names, Directory(target).below(folder))
+def _copy_sources(checkpoint: str, target: str, files: Mapping[str, list[str]]) -> bool:
+    """Copy files of sources, all of them or none; return whether all are still there."""
+    try:
+        for folder, names in files.items():
+            copy_files(Directory(checkpoint), folder, names, Directory(target).below(folder))
+    except FileNotFoundError:
+        Directory(target).below(SOURCES).delete()
+        return False
+    return True
 
 
 def _writing(
