@@ -434,7 +434,7 @@ class SavepointWriter:
             if self.existing is not None:
                 small += copy_state(self.existing, Directory(location), self.removed)
             for uid, transformation in self.added.items():
-                bootstrap = transformation.bootstrap.named(uid)
+                bootstrap = replace(transformation.bootstrap, operator=uid)
                 small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}", self)
             writer.finish(self._header(), small)
         except BaseException:
@@ -448,7 +448,7 @@ class SavepointWriter:
 
     def _header(self) -> Header:
         kept = {operator: one for operator, one in self._operators.items() if operator not in self.removed}
-        made = {uid: how.bootstrap.named(uid).identity() for uid, how in self.added.items()}
+        made = {uid: replace(how.bootstrap, operator=uid).identity() for uid, how in self.added.items()}
         if self.existing is None:
             program: dict[str, Any] = {
                 "format": FORMAT,
@@ -469,5 +469,5 @@ def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, w
         from eventide.spark.checkpoint.savepoint import bootstrap_on_spark
 
         return bootstrap_on_spark(data, bootstrap, writer, place, what.parallelism)
-    keyed = ((element, bootstrap.select(element)) for element in _elements_here(data))
-    return writer.write(f"{place}/0", 0, bootstrap.run(keyed, writer.max_parallelism))
+    values = bootstrap.run(bootstrap.keyed(_elements_here(data)), writer.max_parallelism)
+    return writer.write(f"{place}/0", 0, values)
