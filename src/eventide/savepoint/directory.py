@@ -18,7 +18,6 @@ from eventide.storage import opened, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyarrow.fs import FileSystem
 
 NAME = "savepoint.json"
 VERSION = 3
@@ -162,19 +161,17 @@ class Directory:
     Args:
         location: a local path, or a URI.
 
+    Attributes:
+        store: the file system that it is on.
+        written: the files that were written, in their order.
+
     Raises:
         ProgramError: if Arrow cannot open it.
     """
 
     def __init__(self, location: str) -> None:
-        self._store, self._root = opened(location)
+        self.store, self._root = opened(location)
         self.written: list[str] = []
-        """The files that were written, in their order."""
-
-    @property
-    def store(self) -> FileSystem:
-        """Where it is."""
-        return self._store
 
     def path(self, name: str) -> str:
         """The path of a file there.
@@ -204,35 +201,32 @@ class Directory:
     def delete(self) -> None:
         """Delete all of it, if there is anything."""
         if not self.is_empty():
-            self._store.delete_dir(self._root)
+            self.store.delete_dir(self._root)
 
     def names(self, folder: str) -> list[str]:
         """The paths of all files in a folder, and in those in it, from the folder on; in their order."""
+        return sorted(self.sizes(folder))
+
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """The bytes of all files in a folder, and in those in it, by their path from the folder on."""
         from pyarrow.fs import FileSelector
 
         root = self.path(folder).rstrip("/")
-        found = self._store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
-        return sorted(info.path[len(root) :].lstrip("/") for info in found if info.is_file)
-
-    def sizes(self) -> dict[str, int]:
-        """The bytes of all files, by their path from the directory on."""
-        from pyarrow.fs import FileSelector
-
-        found = self._store.get_file_info(FileSelector(self._root, allow_not_found=True, recursive=True))
-        return {info.path[len(self._root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
+        found = self.store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
+        return {info.path[len(root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
 
     def saved_file(self, name: str) -> SavedFile:
         """Read a whole file, and return its entry for the header."""
         import pyarrow.parquet as pq
 
         size, digest = self.digest(name)
-        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
+        rows = pq.read_metadata(self.path(name), filesystem=self.store).num_rows if name.endswith(".parquet") else None
         return SavedFile(size, rows, digest)
 
     def digest(self, name: str) -> tuple[int, str]:
         """Read a whole file, and return how many bytes it has, and their SHA-256."""
         digest, size = hashlib.sha256(), 0
-        with self._store.open_input_stream(self.path(name), compression=None) as stream:
+        with self.store.open_input_stream(self.path(name), compression=None) as stream:
             while content := stream.read(_AT_ONCE):
                 digest.update(content)
                 size += len(content)
@@ -241,7 +235,7 @@ class Directory:
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it is not there."""
         try:
-            with self._store.open_input_stream(self.path(name)) as stream:
+            with self.store.open_input_stream(self.path(name)) as stream:
                 return str(stream.read(), "utf-8", "replace")
         except FileNotFoundError:
             return None
@@ -255,8 +249,8 @@ class Directory:
         """
         path = self.path(name)
         with writing(path):
-            self._store.create_dir(path.rpartition("/")[0], recursive=True)
-            with self._store.open_output_stream(path, compression=None) as stream:
+            self.store.create_dir(path.rpartition("/")[0], recursive=True)
+            with self.store.open_output_stream(path, compression=None) as stream:
                 yield stream
         self.written.append(name)
 
