@@ -24,10 +24,10 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
+from eventide.plan.identity import program_identity
 from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.operators import FORMAT
 from eventide.savepoint import Header, Savepoint, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import Directory
@@ -450,14 +450,7 @@ class SavepointWriter:
         kept = {operator: one for operator, one in self._operators.items() if operator not in self.removed}
         made = {uid: replace(how.bootstrap, operator=uid).identity() for uid, how in self.added.items()}
         if self.existing is None:
-            program: dict[str, Any] = {
-                "format": FORMAT,
-                "parallelism": self.parallelism,
-                "max parallelism": self.max_parallelism,
-                "sources": [],
-                "operators": made,
-                "sinks": [],
-            }
+            program = program_identity((), made, (), self.parallelism, self.max_parallelism)
             return Header(None, None, self.parallelism, program, None, (), {"eventide": __version__})
         header = self.existing.header
         return replace(header, program={**header.program, "operators": {**kept, **made}})
