@@ -100,12 +100,8 @@ def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
     """Give the sources of a plan what they remembered, below the checkpoint at a location, if they have not begun."""
-    names = [source.name for source in plan.sources]
-    there(spark, partial(_restore_sources, savepoint.location, names, location))
-
-
-def _restore_sources(savepoint: str, names: Sequence[str], location: str) -> None:
-    Savepoint(savepoint).restore_sources(names, location)
+    began, names = savepoint.location, [source.name for source in plan.sources]
+    there(spark, lambda: Savepoint(began).restore_sources(names, location))
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
