@@ -20,7 +20,7 @@ from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import outlined
 from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, Record, in_force, in_order
 from eventide.spark.connect.server import there
-from eventide.spark.session.locations import resolved, texts
+from eventide.spark.session.locations import files_at, resolved, texts_at
 from eventide.spark.sinks.routing import directories, refuse_used_directories
 
 _BYTES_OF_A_SPLIT = 12
@@ -134,14 +134,12 @@ def has_begun_more(spark: SparkSession, location: str) -> bool:
 
 def _started(spark: SparkSession, location: str) -> list[Record]:
     """The records of the programs that were started on a checkpoint, in their order."""
-    there = texts(spark, _path(location))
-    return [] if there is None else in_order(row.value for row in there.collect())
+    return in_order(texts_at(spark, _path(location)))
 
 
 def _last(spark: SparkSession, location: str, log: str) -> int:
     """The number of the last micro-batch that one of Spark's logs, of plans or of commits, has; -1 if there is none."""
-    there = texts(spark, f"{location.rstrip('/')}/{log}")
-    names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
+    names = (file.rpartition("/")[2] for file in files_at(spark, f"{location.rstrip('/')}/{log}") or ())
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 

@@ -25,7 +25,7 @@ from eventide.savepoint import Outline
 from eventide.spark.checkpoint.files import KAFKA_PLACE, record_of
 from eventide.spark.query.frame_rows import in_channels
 from eventide.spark.query.worker import opened_sink, settled
-from eventide.spark.session.locations import texts
+from eventide.spark.session.locations import texts_at
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -213,8 +213,8 @@ class SinkRun:
         if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
-        there = None if location is None else texts(spark, self._path(location))
-        self._begun = {record_of(row.value)["group"] for row in there.collect()} if there is not None else set()
+        begun = [] if location is None else texts_at(spark, self._path(location))
+        self._begun = {record_of(text)["group"] for text in begun}
 
     def run_of(self, group: str) -> Run:
         """The run, as the sink with a group sees it."""

@@ -17,7 +17,7 @@ from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect.server import over_connect
 from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
-from eventide.spark.session.locations import resolved, texts
+from eventide.spark.session.locations import files_at, resolved
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
 from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
@@ -112,19 +112,13 @@ def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Coll
     for path in paths:
         if paths.count(path) > 1:
             raise used_twice(path)
-        if path not in own and _files(spark, path):
+        if path not in own and files_at(spark, path):
             raise used_by_another(path)
-        if any(_files(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
+        if any(files_at(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
             raise ProgramError(
                 f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
                 "readers would not see, or not understand, what is written beside that; give the sink another directory"
             )
-
-
-def _files(spark: SparkSession, path: str) -> list[str] | None:
-    """The files in a directory that Spark would read; None if there is no directory."""
-    there = texts(spark, path)
-    return None if there is None else there.inputFiles()
 
 
 class Delivery:
