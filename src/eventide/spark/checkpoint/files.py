@@ -81,10 +81,9 @@ class CheckpointFiles:
 
     def plan_bytes(self) -> int:
         """The size of the log of the micro-batch that was planned last; 0 if there is none."""
-        plans = {
-            int(entry.base_name): entry.size or 0 for entry in self._entries(_PLANNED) if entry.base_name.isdigit()
-        }
-        return plans[max(plans)] if plans else 0
+        plans = (entry for entry in self._entries(_PLANNED) if entry.base_name.isdigit())
+        last = max(plans, key=lambda entry: int(entry.base_name), default=None)
+        return 0 if last is None else int(last.size or 0)
 
     def plan_of(self, number: int) -> Planned:
         """Read a planned micro-batch from the log.
@@ -126,12 +125,10 @@ class CheckpointFiles:
 
     def state_of(self, number: int) -> dict[str, list[str]]:
         """The files that tasks have stored of a micro-batch, by the folder of their operator and partition."""
-        from pyarrow.fs import FileType
-
         found: dict[str, list[str]] = {}
         for entry in self._entries("state", recursive=True):
             version = _STATE_FILE.fullmatch(entry.base_name)
-            if entry.type == FileType.File and version is not None:
+            if entry.is_file and version is not None:
                 of_folder = found.setdefault(entry.path.rpartition("/")[0][len(self._root) + 1 :], [])
                 if int(version[1]) == number + 1:
                     of_folder.append(entry.path)
@@ -154,9 +151,7 @@ class CheckpointFiles:
 
     def listing(self) -> Listing:
         """How much there is in it. A running job adds and deletes files meanwhile."""
-        from pyarrow.fs import FileType
-
-        files = [entry for entry in self._entries("", recursive=True) if entry.type == FileType.File]
+        files = [entry for entry in self._entries("", recursive=True) if entry.is_file]
         folders: Counter[str] = Counter()
         for entry in files:
             folder, separator, _ = entry.path[len(self._root) :].lstrip("/").partition("/")

@@ -222,7 +222,6 @@ class DirectoryOfSpark(FileDirectory):
         return DirectoryOfSpark(sink.options["path"], sink.format, _options(sink), sink.partition_by)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Write a micro-batch."""
         if self._is_quiet:
             self._write_if_any(rows, batch_id)
         else:
