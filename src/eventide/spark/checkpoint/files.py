@@ -32,7 +32,6 @@ _STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]*)?\.(?:changelog|zip|delta|snapshot)
 class Planned:
     """A micro-batch as Spark planned it: its time by the clock, and where each source is after it."""
 
-    number: int
     at_ms: int
     offsets: tuple[Any, ...]
 
@@ -93,7 +92,7 @@ class CheckpointFiles:
         """
         head, *lines = self.lines_of_plan(number)
         try:
-            return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+            return Planned(int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
         except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
             raise StateError(
                 f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
