@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
 
 from eventide import __version__
 from eventide.api.functions import KeyedProcessFunction, KeySelector
@@ -33,9 +35,6 @@ from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import Directory
 from eventide.savepoint.rows import BROADCAST, EVENT_TIMER, TIMERS, VALUE, Small, elements_of
 from eventide.savepoint.saved import copy_state
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "OperatorTransformation",
@@ -73,8 +72,6 @@ class SavepointReader:
 
     def operators(self) -> pa.Table:
         """The operators that it has state of: their ``uid``, or else their id, and their name."""
-        import pyarrow as pa
-
         operators = self._savepoint.header.program["operators"]
         rows = [{"uid": uid, "name": one["name"]} for uid, one in sorted(operators.items())]
         return pa.Table.from_pylist(rows, pa.schema([("uid", pa.string()), ("name", pa.string())]))
@@ -133,8 +130,6 @@ class SavepointReader:
         Raises:
             ProgramError: if it has no state of that operator.
         """
-        import pyarrow as pa
-
         self._check(uid)
         found: dict[str, list[pa.Table]] = {}
         for part, table in self._savepoint.tables(uid):
@@ -170,15 +165,11 @@ def _type(text: str) -> TypeInformation | None:
 
 
 def _table(columns: Mapping[str, tuple[list[Any], TypeInformation | None]]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.table({name: _column(values, kind) for name, (values, kind) in columns.items()})
 
 
 def _column(values: list[Any], kind: TypeInformation | None) -> pa.Array:
     """Values as a column: of their declared type, else of the one that they have, else as text."""
-    import pyarrow as pa
-
     if kind is not None:
         with suppress(ValueError, TypeError):
             return kind.to_arrow(values)
@@ -297,8 +288,6 @@ def _check_data(data: Any) -> None:
     Raises:
         ProgramError: if it is neither an iterable nor a table.
     """
-    import pyarrow as pa
-
     is_known = isinstance(data, Iterable | pa.Table | pa.RecordBatch) or _is_data_frame(data)
     if isinstance(data, str | bytes) or not is_known:
         raise ProgramError(
@@ -308,8 +297,6 @@ def _check_data(data: Any) -> None:
 
 def _elements_here(data: Any) -> Iterable[Any]:
     """The elements of data that are here; the rows of a table have their fields by name."""
-    import pyarrow as pa
-
     if type(data).__module__.partition(".")[0] == "pandas":
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, pa.RecordBatch):

@@ -8,16 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector
 
 from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.state.operators import check_format
 from eventide.storage import opened, writing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NAME = "savepoint.json"
 VERSION = 3
@@ -209,16 +210,12 @@ class Directory:
 
     def sizes(self, folder: str = "") -> dict[str, int]:
         """The bytes of all files in a folder, and in those in it, by their path from the folder on."""
-        from pyarrow.fs import FileSelector
-
         root = self.path(folder).rstrip("/")
         found = self.store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
         return {info.path[len(root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
 
     def saved_file(self, name: str) -> SavedFile:
         """Read a whole file, and return its entry for the header."""
-        import pyarrow.parquet as pq
-
         size, digest = self.digest(name)
         rows = pq.read_metadata(self.path(name), filesystem=self.store).num_rows if name.endswith(".parquet") else None
         return SavedFile(size, rows, digest)

@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from pyarrow.fs import FileSelector, FileType
+
 from eventide.common.checksum import json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import unpacked
@@ -60,14 +62,10 @@ class CheckpointFiles:
 
     def folders(self, below: str = "") -> list[str]:
         """The names of the folders in it, or in one of its folders; nothing if that is not there."""
-        from pyarrow.fs import FileType
-
         return sorted(entry.base_name for entry in self._entries(below) if entry.type == FileType.Directory)
 
     def exists(self) -> bool:
         """Whether there is anything at the location."""
-        from pyarrow.fs import FileType
-
         return bool(self._store.get_file_info(self._root).type != FileType.NotFound)
 
     def committed(self) -> dict[int, int]:
@@ -161,8 +159,6 @@ class CheckpointFiles:
         return {int(entry.base_name): _time_ms(entry) for entry in self._entries(log) if entry.base_name.isdigit()}
 
     def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
-        from pyarrow.fs import FileSelector
-
         selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)
         return list(self._store.get_file_info(selector))
 
