@@ -52,9 +52,6 @@ class SavepointReader:
 
     A column has the type that the program declared for the state, else one that its values have; objects of classes
     are shown as text.
-
-    Args:
-        savepoint: the savepoint.
     """
 
     def __init__(self, savepoint: Savepoint) -> None:

@@ -440,11 +440,7 @@ class _Aligned:
 
 
 class Alignments:
-    """The sources of a program that wait for others.
-
-    Args:
-        nodes: all of the program.
-        names: the name of each, by number.
+    """The sources of a program that wait for others, among all of its nodes, whose names are given by number.
 
     Raises:
         ProgramError: if one of them is a DataFrame, or is aligned in two ways.

@@ -445,12 +445,7 @@ class Savepoints:
 
 
 class Restarts:
-    """Says after each failure of a job whether it is started again, and remembers that.
-
-    Args:
-        job: the name of the job, for the log.
-        strategy: the restart strategy.
-    """
+    """Says after each failure of a job whether it is started again; remembers that, and logs it with the job's name."""
 
     def __init__(self, job: str, strategy: RestartStrategyConfiguration) -> None:
         self._job = job

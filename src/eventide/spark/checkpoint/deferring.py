@@ -37,9 +37,6 @@ def defer(location: str) -> Deferred:
     Where sources stood, and all that was found out when it was planned, stays known, so nothing is lost and nothing
     comes twice. State that its tasks have stored is deleted, since the tasks will store something else under its name.
 
-    Args:
-        location: the checkpoint's directory.
-
     Raises:
         ProgramError: if Arrow cannot open a location.
         StateError: if it is not an eventide checkpoint, if no micro-batch is unfinished, if it reads nothing already,

@@ -49,9 +49,6 @@ class Listing:
 class CheckpointFiles:
     """The files of one checkpoint, on any store that Arrow can open.
 
-    Args:
-        location: its directory.
-
     Raises:
         ProgramError: if Arrow cannot open it.
     """

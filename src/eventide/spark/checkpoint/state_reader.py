@@ -81,10 +81,6 @@ class StateSize:
 def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     """The state after the last micro-batch that was committed, stage by stage; nothing if none was.
 
-    Args:
-        spark: the session.
-        inspection: what is in the checkpoint.
-
     Raises:
         StateError: if Spark cannot read it.
     """

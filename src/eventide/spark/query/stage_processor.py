@@ -25,8 +25,8 @@ class StageProcessor(StatefulProcessor):
     Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
     brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a Spark timer
     has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
-    which is known by its location and digest. The ``runs`` say which run planned a
-    micro-batch; None if that is not known.
+    which is known by its location and digest. The ``runs`` say which run planned a micro-batch; None if that is not
+    known.
 
     What reads a savepoint is imported where there is one: Spark also makes this object in a process of its own beside
     the driver, at each start of a query, only to ask which state it has.

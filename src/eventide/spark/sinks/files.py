@@ -154,10 +154,6 @@ class FileDirectory(ABC):
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
 
-        Args:
-            rows: its rows.
-            batch_id: its number.
-
         Raises:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
             StateError: if another run of the job has taken away what this one has written.

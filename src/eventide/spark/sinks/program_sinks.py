@@ -20,12 +20,7 @@ from eventide.spark.query.frame_rows import frame_of, in_channels
 
 
 class ProgramSinks:
-    """Sinks of a job that hand elements to its program.
-
-    Args:
-        sinks: the sinks of the job, of whatever kind.
-        hand_over: gets their elements.
-    """
+    """The sinks of a job that hand their elements to its program; others among those that are given are left out."""
 
     def __init__(self, sinks: Iterable[SinkSpec], hand_over: HandOver) -> None:
         self.specs = of_the_program(sinks)
@@ -43,11 +38,7 @@ def of_the_program(sinks: Iterable[SinkSpec]) -> dict[int, SinkSpec]:
 
 
 class HereAndNow:
-    """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed.
-
-    Args:
-        sinks: those of the program.
-    """
+    """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed."""
 
     def __init__(self, sinks: ProgramSinks) -> None:
         self._sinks = sinks
