@@ -14,8 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
 
 from eventide import __version__
 from eventide.api.functions import KeyedProcessFunction, KeySelector
@@ -24,18 +26,15 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
+from eventide.plan.identity import program_identity
 from eventide.runtime.state.declared import DECLARED, declared_together
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.operators import FORMAT
 from eventide.savepoint import Header, Savepoint, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import Directory
 from eventide.savepoint.rows import BROADCAST, EVENT_TIMER, TIMERS, VALUE, Small, elements_of
 from eventide.savepoint.saved import copy_state
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = [
     "OperatorTransformation",
@@ -53,9 +52,6 @@ class SavepointReader:
 
     A column has the type that the program declared for the state, else one that its values have; objects of classes
     are shown as text.
-
-    Args:
-        savepoint: the savepoint.
     """
 
     def __init__(self, savepoint: Savepoint) -> None:
@@ -73,8 +69,6 @@ class SavepointReader:
 
     def operators(self) -> pa.Table:
         """The operators that it has state of: their ``uid``, or else their id, and their name."""
-        import pyarrow as pa
-
         operators = self._savepoint.header.program["operators"]
         rows = [{"uid": uid, "name": one["name"]} for uid, one in sorted(operators.items())]
         return pa.Table.from_pylist(rows, pa.schema([("uid", pa.string()), ("name", pa.string())]))
@@ -133,8 +127,6 @@ class SavepointReader:
         Raises:
             ProgramError: if it has no state of that operator.
         """
-        import pyarrow as pa
-
         self._check(uid)
         found: dict[str, list[pa.Table]] = {}
         for part, table in self._savepoint.tables(uid):
@@ -170,15 +162,11 @@ def _type(text: str) -> TypeInformation | None:
 
 
 def _table(columns: Mapping[str, tuple[list[Any], TypeInformation | None]]) -> pa.Table:
-    import pyarrow as pa
-
     return pa.table({name: _column(values, kind) for name, (values, kind) in columns.items()})
 
 
 def _column(values: list[Any], kind: TypeInformation | None) -> pa.Array:
     """Values as a column: of their declared type, else of the one that they have, else as text."""
-    import pyarrow as pa
-
     if kind is not None:
         with suppress(ValueError, TypeError):
             return kind.to_arrow(values)
@@ -297,8 +285,6 @@ def _check_data(data: Any) -> None:
     Raises:
         ProgramError: if it is neither an iterable nor a table.
     """
-    import pyarrow as pa
-
     is_known = isinstance(data, Iterable | pa.Table | pa.RecordBatch) or _is_data_frame(data)
     if isinstance(data, str | bytes) or not is_known:
         raise ProgramError(
@@ -308,8 +294,6 @@ def _check_data(data: Any) -> None:
 
 def _elements_here(data: Any) -> Iterable[Any]:
     """The elements of data that are here; the rows of a table have their fields by name."""
-    import pyarrow as pa
-
     if type(data).__module__.partition(".")[0] == "pandas":
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, pa.RecordBatch):
@@ -434,7 +418,7 @@ class SavepointWriter:
             if self.existing is not None:
                 small += copy_state(self.existing, Directory(location), self.removed)
             for uid, transformation in self.added.items():
-                bootstrap = transformation.bootstrap.named(uid)
+                bootstrap = replace(transformation.bootstrap, operator=uid)
                 small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}", self)
             writer.finish(self._header(), small)
         except BaseException:
@@ -448,16 +432,9 @@ class SavepointWriter:
 
     def _header(self) -> Header:
         kept = {operator: one for operator, one in self._operators.items() if operator not in self.removed}
-        made = {uid: how.bootstrap.named(uid).identity() for uid, how in self.added.items()}
+        made = {uid: replace(how.bootstrap, operator=uid).identity() for uid, how in self.added.items()}
         if self.existing is None:
-            program: dict[str, Any] = {
-                "format": FORMAT,
-                "parallelism": self.parallelism,
-                "max parallelism": self.max_parallelism,
-                "sources": [],
-                "operators": made,
-                "sinks": [],
-            }
+            program = program_identity((), made, (), self.parallelism, self.max_parallelism)
             return Header(None, None, self.parallelism, program, None, (), {"eventide": __version__})
         header = self.existing.header
         return replace(header, program={**header.program, "operators": {**kept, **made}})
@@ -469,5 +446,5 @@ def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, w
         from eventide.spark.checkpoint.savepoint import bootstrap_on_spark
 
         return bootstrap_on_spark(data, bootstrap, writer, place, what.parallelism)
-    keyed = ((element, bootstrap.select(element)) for element in _elements_here(data))
-    return writer.write(f"{place}/0", 0, bootstrap.run(keyed, writer.max_parallelism))
+    values = bootstrap.run(bootstrap.keyed(_elements_here(data)), writer.max_parallelism)
+    return writer.write(f"{place}/0", 0, values)

@@ -22,7 +22,7 @@ from eventide.datastream.connectors import FormatSink
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TumblingEventTimeWindows
-from eventide.errors import StateError
+from eventide.errors import StateError, UserFunctionError
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.state_processor import KeyedStateBootstrapFunction, OperatorTransformation, SavepointWriter
@@ -167,3 +167,15 @@ def test_state_is_made_of_a_data_frame_in_parallel(spark: SparkSession, tmp_path
     asked = local_environment().from_savepoint(str(location)).from_collection([str(user) for user in range(100)])
     found = asked.key_by(lambda user: user).process(Shows()).uid("totals").execute_and_collect()
     assert dict(found) == {str(user): 10 * user + 4_500 for user in range(100)}
+
+
+@pytest.mark.parametrize("key", ["user", lambda row: row["absent"]], ids=["of the state", "of the key"])
+def test_what_a_function_raises_on_rows_of_a_data_frame_is_its_error(
+    spark: SparkSession, tmp_path: Path, key: Any
+) -> None:
+    """Of the function that makes state, for rows without an amount, and of the one that finds their keys."""
+    rows = spark.range(3).selectExpr("cast(id as string) as user")
+    totals = OperatorTransformation.bootstrap_with(rows).key_by(key).transform(Totals())
+    with pytest.raises(UserFunctionError, match="in operator 'totals', .*the user's function raised"):
+        SavepointWriter.new_savepoint().with_operator("totals", totals).write(str(tmp_path / "saved"))
+    assert not (tmp_path / "saved").exists()

@@ -11,7 +11,7 @@ from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from eventide.errors import ProgramError, StateError
+from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.state_processor import (
     KeyedStateBootstrapFunction,
     OperatorTransformation,
@@ -236,3 +236,9 @@ def test_a_savepoint_does_not_go_where_something_is(tmp_path):
         bootstrapped(ACCOUNTS, tmp_path / "saved")
     with pytest.raises(ProgramError, match="has no state of the operator 'x'; it has that of 'accounts'"):
         reader.read_keyed_state("x")
+
+
+def test_a_function_that_finds_no_key_is_named(tmp_path):
+    with pytest.raises(UserFunctionError, match=r"'accounts', when the keys of its elements were found: .* IndexError"):
+        bootstrapped([()], tmp_path / "saved")
+    assert not (tmp_path / "saved").exists()

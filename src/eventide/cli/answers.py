@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console, RenderableType
@@ -19,9 +19,9 @@ from rich.text import Text
 from eventide._secrets import without_secrets
 
 if TYPE_CHECKING:
-    from eventide.savepoint import Outline
-    from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection
+
+T = TypeVar("T")
 
 FINE = 0
 """The exit code of a good answer."""
@@ -106,53 +106,30 @@ def started_spark() -> Any:
         return find_session(None, None)
 
 
+def where_it_lies(call: Callable[[str], T], location: str, classes: Iterable[type] = ()) -> T:
+    """Call a function with a location: in this process, or, with SPARK_REMOTE, where a server of Spark Connect is.
+
+    Args:
+        call: the function, which needs no Spark.
+        location: what it is called with.
+        classes: those of the objects that it returns.
+    """
+    if "SPARK_REMOTE" not in os.environ:
+        return call(location)
+    spark = started_spark()
+    from eventide.pickling.pickles import register
+    from eventide.spark.connect.server import there
+
+    register(classes)
+    return there(spark, partial(call, location))
+
+
 def found_in(location: str) -> Inspection:
     """Read a checkpoint from its files: without Spark, unless they lie where a server of Spark Connect is.
 
     Raises:
         ProgramError, StateError: as `eventide.spark.checkpoint.inspection.inspect`.
     """
-    from eventide.spark.checkpoint.inspection import inspect
+    from eventide.spark.checkpoint.inspection import INSPECTED, inspect
 
-    if "SPARK_REMOTE" not in os.environ:
-        return inspect(location)
-    spark = started_spark()
-    from eventide.spark.checkpoint.state_reader import inspected
-
-    return inspected(spark, location)
-
-
-def deferred_in(location: str) -> Deferred:
-    """Defer the unfinished micro-batch of a checkpoint, which may be where a server of Spark Connect is.
-
-    Raises:
-        ProgramError, StateError: as `eventide.spark.checkpoint.deferring.defer`.
-    """
-    from eventide.spark.checkpoint.deferring import Deferred, defer
-
-    if "SPARK_REMOTE" not in os.environ:
-        return defer(location)
-    spark = started_spark()
-    from eventide.pickling.pickles import register
-    from eventide.spark.connect.server import there
-
-    register([Deferred])
-    return there(spark, partial(defer, location))
-
-
-def savepoint_at(location: str) -> Outline | None:
-    """The savepoint at a location, which may be where a server of Spark Connect is; None if there is none.
-
-    Raises:
-        ProgramError: if Arrow cannot open the location.
-        StateError: if it is one of another version.
-    """
-    from eventide.savepoint import Savepoint
-
-    if "SPARK_REMOTE" not in os.environ:
-        return Savepoint(location) if Savepoint.is_at(location) else None
-    spark = started_spark()
-    from eventide.spark.checkpoint.record import outline
-    from eventide.spark.connect.server import there
-
-    return outline(spark, location) if there(spark, partial(Savepoint.is_at, location)) else None
+    return where_it_lies(inspect, location, INSPECTED)

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide._secrets import without_secrets
-from eventide.cli.answers import AsJson, answer, deferred_in, found_in, savepoint_at, started_spark, working
+from eventide.cli.answers import AsJson, answer, found_in, started_spark, where_it_lies, working
 from eventide.cli.savepoint import say
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
+    from eventide.savepoint import Outline
     from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
     from eventide.spark.checkpoint.state_reader import StateSize
@@ -55,9 +56,11 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --defer
     """
     if defer:
-        done = deferred_in(location)
+        from eventide.spark.checkpoint import deferring
+
+        done = where_it_lies(deferring.defer, location, [deferring.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
-    saved = savepoint_at(location)
+    saved = _savepoint_at(location)
     if saved is not None:
         say(saved, as_json=as_json)
     found = found_in(location)
@@ -77,6 +80,15 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
         parts += [Text("\nState", "bold"), _table(["stage", "operator", "values", "size"], _state(found, sizes))]
     parts += [Text("\nSinks", "bold"), *(Text(f"  {line}") for line in _sinks(found))]
     return Group(*parts)
+
+
+def _savepoint_at(location: str) -> Outline | None:
+    """The savepoint at a location; None if there is none."""
+    from eventide.savepoint import Outline
+    from eventide.savepoint.saved import outlined_at
+
+    found = where_it_lies(outlined_at, location)
+    return None if found is None else Outline(location, *found)
 
 
 def _of_deferred(done: Deferred) -> str:
@@ -99,8 +111,7 @@ def _document(found: Inspection, sizes: list[StateSize] | None) -> dict[str, Any
 
 
 def _of_the_job(found: Inspection, now_ms: int) -> Iterator[tuple[str, str]]:
-    if found.job is not None:
-        yield "job", found.job
+    yield "job", found.job
     if found.created_ms is not None:
         yield "begun", f"{_at(found.created_ms, now_ms)}; Spark's query {found.query}"
     programs = f"{count(found.programs, 'program')}, {count(found.parallelism, 'subtask')}"
@@ -164,9 +175,8 @@ def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str,
 
 
 def _sinks(found: Inspection) -> Iterator[str]:
-    kinds = {sink["name"]: sink["kind"] for sink in (found.description or {}).get("sinks", ())}
-    for sink in found.sinks:
-        yield f"{sink} ({kinds[sink]})" if sink in kinds else sink
+    for sink in found.description["sinks"]:
+        yield f"{sink['name']} ({sink['kind']})"
     for directory in found.directories:
         yield f"files in {directory}"
     for group in found.transactions:

@@ -63,11 +63,6 @@ def _wait() -> None:
 def _page_on(location: str, host: str, port: int) -> str:
     """Serve a page on a checkpoint; return its address."""
     found = found_in(location)  # what is not a checkpoint is said before Spark is started
-    if found.description is None:
-        raise ProgramError(
-            f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "
-            "eventide, which writes it down"
-        )
     try:
         from eventide.dashboard.server import Dashboard
     except ImportError as error:
@@ -78,8 +73,7 @@ def _page_on(location: str, host: str, port: int) -> str:
         raise ProgramError(f"{host}:{port} cannot be used ({error}); choose another with --port") from error
     from eventide.spark.checkpoint.recorded_job import RecordedJob
 
-    name = found.job or location.rstrip("/").rpartition("/")[2]
-    page.watch(name, RecordedJob(started_spark(), location), {**found.description})
+    page.watch(found.job, RecordedJob(started_spark(), location), {**found.description})
     return page.url
 
 

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib import metadata
 from pathlib import Path
@@ -58,7 +58,7 @@ def doctor(
     if spark and all(finding.state is not Health.WRONG for finding in found):
         found.append(tried())
     fine = all(finding.state is not Health.WRONG for finding in found)
-    document = {"fine": fine, "findings": [finding.as_json() for finding in found]}
+    document = {"fine": fine, "findings": [asdict(finding) for finding in found]}
     answer(document, _table(found), as_json=as_json, fine=fine)
 
 
@@ -78,10 +78,6 @@ class Check:
     found: str
     state: Health = Health.FINE
     advice: str = ""
-
-    def as_json(self) -> dict[str, str]:
-        """Return the finding as JSON values."""
-        return {"what": self.what, "found": self.found, "state": str(self.state), "advice": self.advice}
 
 
 def findings() -> list[Check]:

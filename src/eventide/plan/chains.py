@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, cast
+from typing import Any, TypeAlias, cast
 
 from eventide.common.timestamp_assigner import SuppliedAssigner
 from eventide.common.typeinfo import RowTypeInfo, TupleTypeInfo, TypeInformation, Types
@@ -54,11 +54,8 @@ class Target:
     takes_elements: bool = True
 
 
-class Targets(Protocol):
-    """Knows where the consumers of a stream are that are not chained to it."""
-
-    def target(self, consumer: Transformation, input_number: int) -> Target:
-        """Where a consumer has what comes on one of its inputs."""
+TargetOf: TypeAlias = Callable[[Transformation, int], Target]
+"""Says where a consumer that is not chained to a stream has what comes on one of its inputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,15 +116,15 @@ class Chains:
         nodes: all of the program.
         names: the name of each, by number.
         ids: what state is kept under, of each head and each user-defined generator, by number.
-        targets: where what is not chained goes.
+        target_of: where what is not chained goes.
     """
 
     def __init__(
-        self, nodes: Sequence[Transformation], names: Mapping[int, str], ids: Mapping[int, str], targets: Targets
+        self, nodes: Sequence[Transformation], names: Mapping[int, str], ids: Mapping[int, str], target_of: TargetOf
     ) -> None:
         self._names = names
         self._ids = ids
-        self._targets = targets
+        self._target_of = target_of
         self._consumers: dict[int, list[Transformation]] = defaultdict(list)
         for node in nodes:
             for source in dict.fromkeys(node.inputs):
@@ -248,7 +245,7 @@ class Chains:
                 grown.edges.append(self._edge(consumer, input_number, path))
 
     def _edge(self, consumer: Transformation, input_number: int, path: _Path) -> Edge:
-        target = self._targets.target(consumer, input_number)
+        target = self._target_of(consumer, input_number)
         edge = Edge(
             number=len(self._arrivals[consumer.number]) + 1,
             target=target.number,

@@ -135,7 +135,7 @@ class _Compiler:
         }
         self._ids = operator_ids(self._nodes, self._operators)
         self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
-        self._chains = Chains(self._nodes, self._names, self._ids, self)
+        self._chains = Chains(self._nodes, self._names, self._ids, self._target)
         self._split_tasks: dict[int, SplitTaskSpec] = {}
         self._operator_tasks: dict[int, OperatorTaskSpec] = {}
 
@@ -157,7 +157,7 @@ class _Compiler:
         )
         return JobPlan(sources, stages, sinks, self._parallelism, self._max_parallelism, in_batch=self._in_batch)
 
-    def target(self, consumer: Transformation, input_number: int) -> Target:
+    def _target(self, consumer: Transformation, input_number: int) -> Target:
         """Where a consumer has what comes on one of its inputs."""
         number = self._number[consumer.number]
         if isinstance(consumer, AlignmentTransformation):
@@ -440,11 +440,7 @@ class _Aligned:
 
 
 class Alignments:
-    """The sources of a program that wait for others.
-
-    Args:
-        nodes: all of the program.
-        names: the name of each, by number.
+    """The sources of a program that wait for others, among all of its nodes, whose names are given by number.
 
     Raises:
         ProgramError: if one of them is a DataFrame, or is aligned in two ways.

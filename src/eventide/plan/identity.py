@@ -110,7 +110,7 @@ def program_identity(
     sources: Iterable[Any],
     operators: Mapping[str, Mapping[str, str]],
     sinks: Iterable[Any],
-    parallelism: int,
+    parallelism: int | None,
     max_parallelism: int,
 ) -> dict[str, Any]:
     """Return a program as a checkpoint remembers it, in JSON values: all that must fit, and its sinks, for viewers."""

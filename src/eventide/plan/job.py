@@ -172,19 +172,16 @@ class JobPlan:
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
         """Return a copy of the job whose functions may ask for these parameters."""
-        return replace(
-            self,
-            sources=tuple(replace(source, job_parameters=job_parameters) for source in self.sources),
-            stages=tuple(stage.with_job_parameters(job_parameters) for stage in self.stages),
-        )
+        return self._with(job_parameters=job_parameters)
 
     def with_dead_letter_limits(self, limits: DeadLetterLimits) -> JobPlan:
         """Return a copy of the job whose operators have these limits of dead letters."""
-        return replace(
-            self,
-            sources=tuple(replace(source, dead_letter_limits=limits) for source in self.sources),
-            stages=tuple(stage.with_dead_letter_limits(limits) for stage in self.stages),
-        )
+        return self._with(dead_letter_limits=limits)
+
+    def _with(self, **changed: Any) -> JobPlan:
+        """Return a copy with attributes changed that sources and tasks have in common."""
+        stages = (replace(stage, tasks=tuple(replace(t, **changed) for t in stage.tasks)) for stage in self.stages)
+        return replace(self, sources=tuple(replace(s, **changed) for s in self.sources), stages=tuple(stages))
 
     def with_registered_types(self, registered_types: Iterable[Any]) -> JobPlan:
         """Return a copy whose data may have objects of these classes too, or of what these functions make."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.process.functions import ProcessEach, ProcessSpec
 from eventide.runtime.process.operation import open_process
@@ -79,13 +80,15 @@ class Bootstrap:
         states.flush()
         return values
 
-    def with_keys(self, elements: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """Elements with their keys."""
-        return [(element, self.select(element)) for element in elements]
+    def keyed(self, elements: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """Elements with their keys.
 
-    def named(self, operator: str) -> Bootstrap:
-        """Return a copy for the operator of a ``uid``."""
-        return replace(self, operator=operator)
+        Raises:
+            UserFunctionError: if the function raised that finds them.
+        """
+        with calling(self.operator, during="when the keys of its elements were found"):
+            for element in elements:
+                yield element, self.select(element)
 
 
 def _elements(some: Sequence[tuple[Any, Any]]) -> Elements:

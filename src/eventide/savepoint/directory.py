@@ -7,27 +7,24 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import Any
 from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.fs import FileSelector
 
 from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.state.operators import check_format
 from eventide.storage import opened, writing
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyarrow.fs import FileSystem
-
 NAME = "savepoint.json"
 VERSION = 3
 
-_WITHOUT_FILES = 1
-"""The first version, which does not list the files: a missing file stays unnoticed."""
-
 _WITHOUT_CHECKSUM = 2
-"""The version after that, whose header has no checksum of its own."""
+"""The version before, whose header has no checksum of its own."""
 
 SOURCES = "eventide-sources"
 """Where sources keep what they remember, below a checkpoint: each in a folder that is called by its number, from 1."""
@@ -72,7 +69,7 @@ class Header:
         sources: the sources.
         versions: those of eventide, and of Spark if the job ran there.
         checkpoint_id: the id of that checkpoint, by which sinks know it.
-        files: all files but this one, by their path from the directory on; None in a savepoint of the first version.
+        files: all files but this one, by their path from the directory on.
     """
 
     checkpoint: str | None
@@ -83,7 +80,7 @@ class Header:
     sources: tuple[SavedSource, ...]
     versions: Mapping[str, str]
     checkpoint_id: str | None = None
-    files: Mapping[str, SavedFile] | None = None
+    files: Mapping[str, SavedFile] = field(default_factory=dict)
 
     def to_text(self) -> str:
         """JSON, with a checksum."""
@@ -99,22 +96,22 @@ class Header:
         try:
             content = json_without_checksum(text, may_lack=True)
             version = content.pop("version", None)
-            if version not in range(_WITHOUT_FILES, VERSION + 1):
+            if version not in (_WITHOUT_CHECKSUM, VERSION):
                 raise StateError(
                     f"the savepoint {location} is of version {version!r}, and this version of eventide reads those "
-                    f"from {_WITHOUT_FILES} to {VERSION}"
+                    f"from {_WITHOUT_CHECKSUM} to {VERSION}; take it anew"
                 )
-            if version > _WITHOUT_CHECKSUM:
+            if version != _WITHOUT_CHECKSUM:
                 json_without_checksum(text)
-            return Header._of(content, version, location)
-        except (ValueError, LookupError, TypeError) as error:
+            return Header._of(content, location)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{NAME} in the savepoint {location} is not as it was written: {error}; put a copy of it back, or take "
                 "a savepoint anew"
             ) from error
 
     @staticmethod
-    def _of(content: dict[str, Any], version: int, location: str) -> Header:
+    def _of(content: dict[str, Any], location: str) -> Header:
         check_format(content["program"]["format"])
         sources = tuple(SavedSource(**source) for source in content.pop("sources"))
         for source in sources:
@@ -123,10 +120,7 @@ class Header:
                     f"the savepoint {location} says that the source {source.name!r} remembers something in "
                     f"{source.storage!r}, which is none of its folders; take a savepoint anew"
                 )
-        listed = content.pop("files", None) if version != _WITHOUT_FILES else None
-        if listed is None and version != _WITHOUT_FILES:
-            raise StateError(f"the savepoint {location} does not list its files; take a savepoint anew")
-        files = None if listed is None else {name: SavedFile(**file) for name, file in listed.items()}
+        files = {name: SavedFile(**file) for name, file in content.pop("files").items()}
         return Header(sources=sources, files=files, **content)
 
 
@@ -168,19 +162,17 @@ class Directory:
     Args:
         location: a local path, or a URI.
 
+    Attributes:
+        store: the file system that it is on.
+        written: the files that were written, in their order.
+
     Raises:
         ProgramError: if Arrow cannot open it.
     """
 
     def __init__(self, location: str) -> None:
-        self._store, self._root = opened(location)
+        self.store, self._root = opened(location)
         self.written: list[str] = []
-        """The files that were written, in their order."""
-
-    @property
-    def store(self) -> FileSystem:
-        """Where it is."""
-        return self._store
 
     def path(self, name: str) -> str:
         """The path of a file there.
@@ -210,35 +202,28 @@ class Directory:
     def delete(self) -> None:
         """Delete all of it, if there is anything."""
         if not self.is_empty():
-            self._store.delete_dir(self._root)
+            self.store.delete_dir(self._root)
 
     def names(self, folder: str) -> list[str]:
         """The paths of all files in a folder, and in those in it, from the folder on; in their order."""
-        from pyarrow.fs import FileSelector
+        return sorted(self.sizes(folder))
 
+    def sizes(self, folder: str = "") -> dict[str, int]:
+        """The bytes of all files in a folder, and in those in it, by their path from the folder on."""
         root = self.path(folder).rstrip("/")
-        found = self._store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
-        return sorted(info.path[len(root) :].lstrip("/") for info in found if info.is_file)
-
-    def sizes(self) -> dict[str, int]:
-        """The bytes of all files, by their path from the directory on."""
-        from pyarrow.fs import FileSelector
-
-        found = self._store.get_file_info(FileSelector(self._root, allow_not_found=True, recursive=True))
-        return {info.path[len(self._root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
+        found = self.store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
+        return {info.path[len(root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
 
     def saved_file(self, name: str) -> SavedFile:
         """Read a whole file, and return its entry for the header."""
-        import pyarrow.parquet as pq
-
         size, digest = self.digest(name)
-        rows = pq.read_metadata(self.path(name), filesystem=self._store).num_rows if name.endswith(".parquet") else None
+        rows = pq.read_metadata(self.path(name), filesystem=self.store).num_rows if name.endswith(".parquet") else None
         return SavedFile(size, rows, digest)
 
     def digest(self, name: str) -> tuple[int, str]:
         """Read a whole file, and return how many bytes it has, and their SHA-256."""
         digest, size = hashlib.sha256(), 0
-        with self._store.open_input_stream(self.path(name), compression=None) as stream:
+        with self.store.open_input_stream(self.path(name), compression=None) as stream:
             while content := stream.read(_AT_ONCE):
                 digest.update(content)
                 size += len(content)
@@ -247,7 +232,7 @@ class Directory:
     def text(self, name: str) -> str | None:
         """Return the text of a file; None if it is not there."""
         try:
-            with self._store.open_input_stream(self.path(name)) as stream:
+            with self.store.open_input_stream(self.path(name)) as stream:
                 return str(stream.read(), "utf-8", "replace")
         except FileNotFoundError:
             return None
@@ -261,8 +246,8 @@ class Directory:
         """
         path = self.path(name)
         with writing(path):
-            self._store.create_dir(path.rpartition("/")[0], recursive=True)
-            with self._store.open_output_stream(path, compression=None) as stream:
+            self.store.create_dir(path.rpartition("/")[0], recursive=True)
+            with self.store.open_output_stream(path, compression=None) as stream:
                 yield stream
         self.written.append(name)
 

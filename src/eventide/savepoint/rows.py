@@ -246,10 +246,7 @@ def _bucket(rows: Sequence[Row]) -> tuple[Bucket, int]:
         np.array(hashes, np.uint64),
         {name: _column(of_key) for name, of_key in values.items()},
         {name: _column({place: dumps(of) for place, of in of_key.items()}) for name, of_key in spaces.items()},
-        [
-            (_timers(plain, has_namespaces=False), _timers(spaced, has_namespaces=True))
-            for plain, spaced in timers.values()
-        ],
+        [(_timers(plain), _timers(spaced)) for plain, spaced in timers.values()],
     )
     return bucket, max((row["number"] for row in rows if row["number"] is not None), default=0)
 
@@ -258,14 +255,16 @@ def _column(of_key: Mapping[int, bytes]) -> Column:
     return [*of_key], True, [*of_key.values()]
 
 
-def _timers(rows: Sequence[Row], *, has_namespaces: bool) -> TimerColumns | None:
+def _timers(rows: Sequence[Row]) -> TimerColumns | None:
+    """The timers of rows, all of which have a namespace, or none has."""
     if not rows:
         return None
     places, times, numbers = (
         np.array([row[name] for row in rows], kind).tobytes()
         for name, kind in (("place", PLACES), ("time_ms", NUMBERS), ("number", NUMBERS))
     )
-    return places, times, numbers, [loads(row["namespace_pickle"]) for row in rows] if has_namespaces else None
+    pickles = [row["namespace_pickle"] for row in rows]
+    return places, times, numbers, None if pickles[0] is None else [*map(loads, pickles)]
 
 
 def _namespace(space: Any) -> Row:

@@ -51,8 +51,7 @@ class Savepoint(Outline):
                 "that `eventide savepoint` has written"
             )
         super().__init__(location, text, {})
-        if self.header.files is not None:
-            _check(self.directory, self.header.files, location, verify=verify)
+        _check(self.directory, self.header.files, location, verify=verify)
 
     @staticmethod
     def is_at(location: str) -> bool:
@@ -113,14 +112,8 @@ class Savepoint(Outline):
                     some = []
         yield pa.concat_tables([KEPT.empty_table(), *some])
 
-    def tables(self, operator: str) -> Iterator[tuple[str, pa.Table]]:
-        """Read the columnar state of an operator, each table with the part of its state that it belongs to."""
-        yield from self._read_tables(operator)
-
     def files_in(self, folder: str) -> list[str]:
         """The files in a folder that belong to it, by their path from the folder on, in their order."""
-        if self.header.files is None:
-            return self.directory.names(folder)
         return sorted(name.removeprefix(f"{folder}/") for name in self.header.files if name.startswith(f"{folder}/"))
 
     @cached_property
@@ -152,7 +145,7 @@ class Savepoint(Outline):
     def _restore_tables(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field(GROUP) >= groups.start) & (pc.field(GROUP) < groups.stop)
         by_part: dict[str, list[pa.Table]] = {}
-        for part, table in self._read_tables(task.id, is_mine):
+        for part, table in self.tables(task.id, is_mine):
             by_part.setdefault(part, []).append(table)
         for part, found in by_part.items():
             table = pa.concat_tables(found)
@@ -168,8 +161,8 @@ class Savepoint(Outline):
                 found[schema.metadata[PART].decode()] = schema.remove_metadata()
         return found
 
-    def _read_tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[tuple[str, pa.Table]]:
-        """The tables of an operator, one file after the other, or the rows of them that are wanted, with their part."""
+    def tables(self, operator: str, wanted: pc.Expression | None = None) -> Iterator[tuple[str, pa.Table]]:
+        """Read the tables of an operator, or the rows of them that are wanted, each with the part of its state."""
         folder = Directory.of_tables(operator)
         for name in self.files_in(folder):
             path = self.directory.path(f"{folder}/{name}")
@@ -188,6 +181,11 @@ def outlined(
     """
     saved = Savepoint(location, verify=verify)
     return saved.text, {operator: saved.schemas(operator) for operator in operators}
+
+
+def outlined_at(location: str) -> tuple[str, dict[str, Mapping[str, pa.Schema]]] | None:
+    """Return the parts of an outline without schemas; None if there is no savepoint."""
+    return outlined(location, (), verify=False) if Savepoint.is_at(location) else None
 
 
 @lru_cache(maxsize=8)

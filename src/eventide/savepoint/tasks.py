@@ -10,7 +10,6 @@ from eventide.runtime.chain.watermarks import Kept, gathered, lowest
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.metrics import add_up
 from eventide.runtime.observation.event_time_log import (
-    EVENT_TIME,
     LATE,
     NUMBERS,
     REMEMBERED,
@@ -39,6 +38,8 @@ def of_subtask(task: TaskSpec, saved: Saved, subtask: int) -> Iterator[tuple[str
 
 
 def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, bytes], subtask: int) -> bytes | None:
+    if name in REMEMBERED and subtask > 0:
+        return None  # the first subtask has that of all
     # All subtasks hear the same, so what they know of watermarks is equal.
     first = by_subtask[min(by_subtask)]
     if name == GATE:
@@ -49,12 +50,10 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
         return _generators(task, by_subtask, subtask, of_splits=SPLITS in saved)
     if name == DECLARED:
         return declared_together(by_subtask.values())
-    if name == EVENT_TIME:
-        return first if subtask == 0 else None
     if name == LATE:
-        return _late(_all_remembered(by_subtask)) if subtask == 0 else None
+        return _late(_all_remembered(by_subtask))
     if name == NUMBERS:
-        return _numbers(_all_remembered(by_subtask)) if subtask == 0 else None
+        return _numbers(_all_remembered(by_subtask))
     return first
 
 

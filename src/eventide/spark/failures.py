@@ -74,47 +74,45 @@ def original(error: BaseException) -> BaseException:
     what the program needs, that memory was short, or that the server of Spark Connect is gone, is said in words
     of ours.
     """
-    found = _OURS.findall(str(error))
-    if not found and _SECOND_RUN in str(error):
-        found = [("StateError", FENCED)]
-    if not found and (place := _moved_from(str(error))) is not None:
-        found = [("StateError", _MOVED.format(place=place))]
-    if not found and (gone := _gone_from(str(error))) is not None:
-        found = [("StateError", gone)]
-    if not found and (damaged := _damaged_by(str(error))) is not None:
-        found = [("StateError", damaged)]
-    if not found and (missing := what_is_missing(str(error))) is not None:
-        found = [("ProgramError", missing)]
-    if not found and (memory := _short_of_memory(str(error))) is not None:
-        found = [("EventideError", memory)]
-    if not found and _NO_SESSION.search(str(error)):
-        found = [("StateError", _SESSION_GONE)]
-    if not found and _is_without_answer(error):
-        found = [("EventideError", _SERVER_GONE)]
-    if not found:
+    ours = _translated(error)
+    if ours is None:
         return error
-    name, message = found[0]
-    kind = getattr(errors, name, errors.EventideError)
-    if kind is errors.TypeMismatch:
-        kind = errors.DataError
-    ours: BaseException = kind(message.rstrip())
     ours.__cause__ = error
     return ours
 
 
-def _moved_from(said: str) -> str | None:
-    """Where a checkpoint has been written, if Spark does not find its state because it is not there any more."""
+def _translated(error: BaseException) -> BaseException | None:
+    """The error of eventide for one of Spark's; None if there is none."""
+    said = str(error)
+    if found := _OURS.search(said):
+        kind: type[BaseException] = getattr(errors, found[1], errors.EventideError)
+        return (errors.DataError if kind is errors.TypeMismatch else kind)(found[2].rstrip())
+    if _SECOND_RUN in said:
+        return errors.StateError(FENCED)
+    if (of_state := _moved(said) or _gone(said) or _damaged(said)) is not None:
+        return errors.StateError(of_state)
+    if (missing := what_is_missing(said)) is not None:
+        return errors.ProgramError(missing)
+    if (memory := _short_of_memory(said)) is not None:
+        return errors.EventideError(memory)
+    if _NO_SESSION.search(said):
+        return errors.StateError(_SESSION_GONE)
+    return errors.EventideError(_SERVER_GONE) if _is_without_answer(error) else None
+
+
+def _moved(said: str) -> str | None:
+    """Return the message for a checkpoint whose state Spark does not find where it was written."""
     path = _SCHEMA_OF_STATE.search(said)
-    return path.group(1) if path is not None and _NOT_THERE.search(said) else None
+    return _MOVED.format(place=path[1]) if path is not None and _NOT_THERE.search(said) else None
 
 
-def _gone_from(said: str) -> str | None:
+def _gone(said: str) -> str | None:
     """Return the message for an executor that does not find a file of the state."""
     path = _STATE_FILE.search(said)
     return _GONE.format(place=path[1], file=path[2]) if path is not None and _NOT_THERE.search(said) else None
 
 
-def _damaged_by(said: str) -> str | None:
+def _damaged(said: str) -> str | None:
     """Return the message for a file whose content has changed."""
     file = _CHANGED.search(said)
     return None if file is None else _DAMAGED.format(file=file[1] or file[2])

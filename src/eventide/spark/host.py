@@ -39,7 +39,7 @@ from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.connect.results import ResultConsumer, ResultSpool
 from eventide.spark.connect.server import check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words
-from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
@@ -151,9 +151,8 @@ class SparkHost(Host):
         restarts = Restarts(settings.job_name, settings.restart_strategy)
         view = ProgressView(settings.job_name, settings.dashboard_url)
         explain, save = partial(_why, self.spark, location), partial(_save, self.spark, location)
-        return StreamingJob(
-            run, start, restarts, collected, view, at_end, explain, save, settings.default_savepoint_directory
-        )
+        savepoints = Savepoints(str(run.query.id), save, settings.default_savepoint_directory)
+        return StreamingJob(run, start, restarts, collected, view, at_end, explain, savepoints)
 
     def _start(
         self,

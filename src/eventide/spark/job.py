@@ -58,8 +58,7 @@ class StreamingJob(JobClient):
         view: shows what it does.
         at_end: what to do when it has ended for good.
         explain: says why watermarks stand where they do.
-        save: writes a savepoint of the last micro-batch that is committed into a new directory.
-        savepoints: where savepoints are written for which no place is named.
+        savepoints: writes those that are asked for.
     """
 
     def __init__(
@@ -71,8 +70,7 @@ class StreamingJob(JobClient):
         view: ProgressView,
         at_end: Callable[[], None],
         explain: Callable[[str | None, int | str | None, str | None], Any],
-        save: Callable[[str], None],
-        savepoints: str | None,
+        savepoints: Savepoints,
     ) -> None:
         self._run = run
         self._start = start
@@ -81,10 +79,7 @@ class StreamingJob(JobClient):
         self._view = view
         self._at_end = at_end
         self._explain = explain
-        self._save = save
         self._savepoints = savepoints
-        self._last_savepoint: Savepoint | None = None
-        self._is_over_for_good = False
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
@@ -134,10 +129,7 @@ class StreamingJob(JobClient):
         return completed(None)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
-        savepoint = self._new_savepoint(savepoint_directory)
-        thread = threading.Thread(target=savepoint.write, args=(self._save,), name=savepoint.target, daemon=True)
-        thread.start()
-        return savepoint.written
+        return self._savepoints.take(savepoint_directory)
 
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
@@ -148,26 +140,7 @@ class StreamingJob(JobClient):
                 "windows that are open are in the savepoint; or let the sources end"
             )
         with self._between_runs:
-            if self._last_savepoint is None or self._is_over_for_good:
-                self._last_savepoint = self._new_savepoint(savepoint_directory)
-            return self._last_savepoint.written
-
-    def _new_savepoint(self, directory: str | None) -> Savepoint:
-        """Say where a savepoint is written.
-
-        Raises:
-            ProgramError: if no directory is known, or the job has ended.
-        """
-        directory = directory or self._savepoints
-        if directory is None:
-            raise ProgramError(
-                "no directory is known for the savepoint: name one, or call env.set_default_savepoint_directory(...)"
-            )
-        if self._is_over_for_good:
-            raise ProgramError(
-                "the job has ended; `eventide savepoint CHECKPOINT TARGET` writes a savepoint of its checkpoint"
-            )
-        return Savepoint(f"{directory.rstrip('/')}/savepoint-{str(self._id)[:6]}-{uuid.uuid4().hex[:12]}")
+            return self._savepoints.take_at_end(savepoint_directory)
 
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
         return self._result
@@ -206,9 +179,7 @@ class StreamingJob(JobClient):
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
         failure = self._run_until_the_end()
         with self._between_runs:
-            if self._last_savepoint is not None:
-                self._last_savepoint.write(self._save, failure or self._cancellation())
-            self._is_over_for_good = True
+            self._savepoints.end(failure or self._cancellation())
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
@@ -245,10 +216,9 @@ class StreamingJob(JobClient):
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
         try:
             with self._between_runs:
-                is_saved = self._last_savepoint is not None
                 if self._run.finish is None or not self._is_over or self._cancelled.is_set():
                     return None
-                following = self._run.finish(is_saved)
+                following = self._run.finish(self._savepoints.has_last)
                 if following is None:
                     return None
                 self._run = following
@@ -288,7 +258,7 @@ class StreamingJob(JobClient):
                     self._collected.stop()  # the caller that stopped the query waits for its end, and takes nothing
                 if failure is None or not is_of_a_gone_server(failure):
                     self._look()
-                if running and self._last_savepoint is not None and self._run.finish is not None:
+                if running and self._savepoints.has_last and self._run.finish is not None:
                     self._is_over = True
                     self._stop_at_the_end(is_over=True)
             except Exception as error:  # what the query says of itself is not understood, so it must not go on
@@ -404,43 +374,78 @@ class QueryRun:
     finish: Callable[[bool], QueryRun | None] | None = None
 
 
-class Savepoint:
-    """A savepoint that is being written.
+class Savepoints:
+    """Writes savepoints of a job: while it runs, and one when it has ended.
 
-    Attributes:
-        target: its directory.
-        written: the directory, once it is complete.
+    Args:
+        job: the id of the job, with which their names begin.
+        save: writes a savepoint of the last micro-batch that is committed into a new directory.
+        directory: where they are written if no place is named.
+
+    Each call gives the directory of a savepoint, once it is complete.
+
+    Raises:
+        ProgramError: if no directory is known, or the job has ended.
     """
 
-    def __init__(self, target: str) -> None:
-        self.target = target
-        self.written: Future[str] = Future()
-        self.written.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
+    def __init__(self, job: str, save: Callable[[str], None], directory: str | None) -> None:
+        self._prefix = f"savepoint-{job[:6]}-"
+        self._save = save
+        self._directory = directory
+        self._last: tuple[str, Future[str]] | None = None
+        self._has_ended = False
 
-    def write(self, save: Callable[[str], None], failure: BaseException | None = None) -> None:
-        """Write it, unless the job has failed before.
+    @property
+    def has_last(self) -> bool:
+        """Whether one is to be written at the end of the job, which is to come soon then."""
+        return self._last is not None
 
-        Args:
-            save: writes it.
-            failure: what made the job fail.
-        """
+    def take(self, directory: str | None) -> Future[str]:
+        """Write one now, in a thread of its own."""
+        target, written = self._new(directory)
+        threading.Thread(target=self._write, args=(target, written), name=target, daemon=True).start()
+        return written
+
+    def take_at_end(self, directory: str | None) -> Future[str]:
+        """Have one written when the job has ended: the same for each call."""
+        if self._last is None or self._has_ended:
+            self._last = self._new(directory)
+        return self._last[1]
+
+    def end(self, failure: BaseException | None) -> None:
+        """Write that of the end, unless the job has failed; after it there is no other."""
+        if self._last is not None:
+            self._write(*self._last, failure)
+        self._has_ended = True
+
+    def _new(self, directory: str | None) -> tuple[str, Future[str]]:
+        directory = directory or self._directory
+        if directory is None:
+            raise ProgramError(
+                "no directory is known for the savepoint: name one, or call env.set_default_savepoint_directory(...)"
+            )
+        if self._has_ended:
+            raise ProgramError(
+                "the job has ended; `eventide savepoint CHECKPOINT TARGET` writes a savepoint of its checkpoint"
+            )
+        written: Future[str] = Future()
+        written.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
+        return f"{directory.rstrip('/')}/{self._prefix}{uuid.uuid4().hex[:12]}", written
+
+    def _write(self, target: str, written: Future[str], failure: BaseException | None = None) -> None:
         try:
             if failure is None:
-                save(self.target)
-                self.written.set_result(self.target)
-            else:
-                self.written.set_exception(failure)
+                self._save(target)
         except BaseException as error:
-            self.written.set_exception(error)
+            failure = error
+        if failure is None:
+            written.set_result(target)
+        else:
+            written.set_exception(failure)
 
 
 class Restarts:
-    """Says after each failure of a job whether it is started again, and remembers that.
-
-    Args:
-        job: the name of the job, for the log.
-        strategy: the restart strategy.
-    """
+    """Says after each failure of a job whether it is started again; remembers that, and logs it with the job's name."""
 
     def __init__(self, job: str, strategy: RestartStrategyConfiguration) -> None:
         self._job = job

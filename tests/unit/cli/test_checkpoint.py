@@ -31,7 +31,7 @@ def inspection() -> Inspection:
         parallelism=2,
         max_parallelism=128,
         programs=2,
-        description={"sinks": [{"name": "results", "kind": "KafkaSink"}]},
+        description={"sinks": [{"name": "results", "kind": "KafkaSink"}, {"name": "late", "kind": "PrintSink"}]},
         sources=(SourceState("orders", "KafkaSource", PARTS), SourceState("prices", "DataFrame", ())),
         operators=(
             InspectedOperator("a1", "per minute", 1, 2, {"window": "TumblingEventTimeWindows(size=60000, offset=0)"}),
@@ -77,7 +77,7 @@ def test_the_view_says_where_a_job_stands() -> None:
         "",
         "Sinks",
         "  results (KafkaSink)",
-        "  late",
+        "  late (PrintSink)",
         "  files in /out",
         "  transactions of Kafka in the group orders",
     ]
@@ -102,7 +102,8 @@ def test_what_is_no_checkpoint_is_one_message_and_no_answer(tmp_path: Path, opti
 
 def test_the_json_of_a_checkpoint_is_all_that_is_known_of_it(tmp_path: Path) -> None:
     program = {"format": 3, "parallelism": 2, "max parallelism": 8, "sources": [], "sinks": [], "operators": {}}
-    record = {"start": 1, "after": -1, "directories": [], "id": "c", "program": program}
+    record: dict[str, object] = {"start": 1, "after": -1, "directories": [], "id": "c", "job": "daily"}
+    record |= {"program": program, "description": {"sources": [], "sinks": []}}
     (tmp_path / "eventide").mkdir()
     (tmp_path / "eventide" / "part-0.txt").write_text(json.dumps(record))
     said = CliRunner().invoke(app, ["checkpoint", str(tmp_path), "--json"])

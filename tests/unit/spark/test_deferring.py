@@ -36,8 +36,9 @@ class Checkpoint:
         program = {"format": FORMAT, "parallelism": 2, "max parallelism": 128, "sources": []}
         program |= {"sinks": [sink], "operators": {"0123": OPERATOR}}
         description = {"sources": [{"name": "numbers", "kind": "Own"}], "sinks": [sink]}
-        record = {"start": start, "after": after, "directories": [], "id": "c", "description": description, **more}
-        (self.place / "eventide" / f"part-{start}.txt").write_text(json.dumps({**record, "program": program}) + "\n")
+        record = {"start": start, "after": after, "directories": [], "id": "c", "job": "daily", **more}
+        record |= {"description": description, "program": program}
+        (self.place / "eventide" / f"part-{start}.txt").write_text(json.dumps(record) + "\n")
 
     def planned(self, number: int, *lines: str) -> None:
         conf = {"batchTimestampMs": 5, "conf": {"spark.sql.shuffle.partitions": "2"}}

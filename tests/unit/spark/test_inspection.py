@@ -137,16 +137,13 @@ def test_a_data_frame_may_have_several_lines_of_the_log_and_a_source_of_eventide
     ]
 
 
-def test_sources_of_a_record_that_does_not_name_them_are_numbered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", ["description", "directories", "id", "job"])
+def test_a_record_without_what_each_version_has_written_is_refused(tmp_path: Path, entry: str) -> None:
     started(tmp_path)
     record = tmp_path / "eventide" / "part-1.txt"
-    record.write_text(json.dumps({k: v for k, v in json.loads(record.read_text()).items() if k != "description"}))
-    planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
-    committed(tmp_path, 0)
-    assert [(source.name, source.kind) for source in inspect(str(tmp_path)).sources] == [
-        ("source 1", "not recorded"),
-        ("source 2", "not recorded"),
-    ]
+    record.write_text(json.dumps({k: v for k, v in json.loads(record.read_text()).items() if k != entry}))
+    with pytest.raises(StateError, match="stores state in format 'of an earlier version', and this version"):
+        inspect(str(tmp_path))
 
 
 def test_what_is_no_checkpoint_says_so_and_what_was_perhaps_meant(tmp_path: Path) -> None:

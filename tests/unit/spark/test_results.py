@@ -21,7 +21,7 @@ from eventide.spark import job as job_module
 from eventide.spark.connect import results as module
 from eventide.spark.connect import results as results_module
 from eventide.spark.connect.results import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
-from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
 from eventide.spark.sinks.program_sinks import Collected, HandOver
 
@@ -85,13 +85,13 @@ def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is
         results.write(batch, rows(batch, b"a"))
     looked: list[float] = []
     monkeypatch.setattr(module.time, "sleep", lambda seconds: (looked.append(seconds), results.begin("two")))
-    leaving._wait_for_room(results)
+    leaving._wait_for_room()
     assert len(looked) == 1
     results.begin("one")
     parents = iter([7, 1])
     monkeypatch.setattr(module.os, "getppid", lambda: next(parents))
     with pytest.raises(StateError, match="server of Spark Connect that this process belongs to is gone"):
-        leaving._wait_for_room(results)
+        leaving._wait_for_room()
 
 
 @pytest.mark.parametrize("over_connect", [False, True])
@@ -316,9 +316,8 @@ def job_of(server: Server, query: Query, collected: Collected) -> StreamingJob:
     run = QueryRun(query, lambda: None, taking=one)  # type: ignore[arg-type]
     restarts = Restarts("orders", RestartStrategies.no_restart())
     view = ProgressView("orders")
-    return StreamingJob(
-        run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, lambda _: None, None
-    )
+    savepoints = Savepoints("1", lambda _: None, None)
+    return StreamingJob(run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, savepoints)
 
 
 @pytest.mark.parametrize("tells", [True, False])

@@ -10,7 +10,7 @@ import pytest
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.job import QueryRun, Restarts, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
 
@@ -58,8 +58,7 @@ def job_with(run, start, strategy, collected=None, save=lambda target: None):
         ProgressView("orders"),
         lambda: None,
         lambda operator, at: None,
-        save,
-        None,
+        Savepoints("1", save, None),
     )
 
 

@@ -17,10 +17,10 @@ def found(tmp_path):
     (tmp_path / "one" / "part-00000003-00000.json").touch()
     return Inspection(
         location=str(tmp_path),
-        id=None,
+        id="c",
         query=None,
         created_ms=None,
-        job=None,
+        job="daily",
         format=3,
         parallelism=2,
         max_parallelism=128,

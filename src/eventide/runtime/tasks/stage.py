@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventide.api.dead_letters import DeadLetterLimits
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.metrics import add_up, told_splits
@@ -41,14 +40,6 @@ class Stage:
     def program(self) -> dict[str, dict[str, str]]:
         """Identity of each operator's state, by the operator's id."""
         return {task.id: {"name": task.name, **task.identity} for task in self.tasks}
-
-    def with_job_parameters(self, job_parameters: Mapping[str, str]) -> Stage:
-        """Return a copy with functions that may ask for these parameters."""
-        return replace(self, tasks=tuple(replace(task, job_parameters=job_parameters) for task in self.tasks))
-
-    def with_dead_letter_limits(self, limits: DeadLetterLimits) -> Stage:
-        """Return a copy whose operators have these limits of dead letters."""
-        return replace(self, tasks=tuple(replace(task, dead_letter_limits=limits) for task in self.tasks))
 
     def with_storage(self, location: str | None) -> Stage:
         """Return a copy for a job that keeps, below a location, the progress of sources that wait for each other."""

@@ -37,9 +37,6 @@ def defer(location: str) -> Deferred:
     Where sources stood, and all that was found out when it was planned, stays known, so nothing is lost and nothing
     comes twice. State that its tasks have stored is deleted, since the tasks will store something else under its name.
 
-    Args:
-        location: the checkpoint's directory.
-
     Raises:
         ProgramError: if Arrow cannot open a location.
         StateError: if it is not an eventide checkpoint, if no micro-batch is unfinished, if it reads nothing already,
@@ -133,9 +130,8 @@ def _why_in_sinks(found: Inspection, stored: Mapping[str, list[str]], partitions
     last = {folder: files for folder, files in stored.items() if folder.startswith(_LAST_STAGE)}
     if not found.operators or (partitions <= len({*map(_partition, last)}) and all(last.values())):
         return "all of its tasks may have ended, so that sinks may have it"
-    [*described] = (found.description or {}).get("sinks", ())
-    kinds = {sink["kind"] for sink in described}
-    if len(found.sinks) == 1 and (not kinds or kinds & _EARLY) and not described[0].get("is_exactly_once"):
+    [sink, *others] = found.description["sinks"]
+    if not others and sink["kind"] in _EARLY and not sink.get("is_exactly_once"):
         return f"its tasks write to the sink {found.sinks[0]!r} before others have ended"
     return None
 

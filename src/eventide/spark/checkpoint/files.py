@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from pyarrow.fs import FileSelector, FileType
+
 from eventide.common.checksum import json_without_checksum
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import unpacked
@@ -32,7 +34,6 @@ _STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]*)?\.(?:changelog|zip|delta|snapshot)
 class Planned:
     """A micro-batch as Spark planned it: its time by the clock, and where each source is after it."""
 
-    number: int
     at_ms: int
     offsets: tuple[Any, ...]
 
@@ -48,9 +49,6 @@ class Listing:
 class CheckpointFiles:
     """The files of one checkpoint, on any store that Arrow can open.
 
-    Args:
-        location: its directory.
-
     Raises:
         ProgramError: if Arrow cannot open it.
     """
@@ -61,14 +59,10 @@ class CheckpointFiles:
 
     def folders(self, below: str = "") -> list[str]:
         """The names of the folders in it, or in one of its folders; nothing if that is not there."""
-        from pyarrow.fs import FileType
-
         return sorted(entry.base_name for entry in self._entries(below) if entry.type == FileType.Directory)
 
     def exists(self) -> bool:
         """Whether there is anything at the location."""
-        from pyarrow.fs import FileType
-
         return bool(self._store.get_file_info(self._root).type != FileType.NotFound)
 
     def committed(self) -> dict[int, int]:
@@ -81,10 +75,9 @@ class CheckpointFiles:
 
     def plan_bytes(self) -> int:
         """The size of the log of the micro-batch that was planned last; 0 if there is none."""
-        plans = {
-            int(entry.base_name): entry.size or 0 for entry in self._entries(_PLANNED) if entry.base_name.isdigit()
-        }
-        return plans[max(plans)] if plans else 0
+        plans = (entry for entry in self._entries(_PLANNED) if entry.base_name.isdigit())
+        last = max(plans, key=lambda entry: int(entry.base_name), default=None)
+        return 0 if last is None else int(last.size or 0)
 
     def plan_of(self, number: int) -> Planned:
         """Read a planned micro-batch from the log.
@@ -94,7 +87,7 @@ class CheckpointFiles:
         """
         head, *lines = self.lines_of_plan(number)
         try:
-            return Planned(number, int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+            return Planned(int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
         except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
             raise StateError(
                 f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
@@ -126,12 +119,10 @@ class CheckpointFiles:
 
     def state_of(self, number: int) -> dict[str, list[str]]:
         """The files that tasks have stored of a micro-batch, by the folder of their operator and partition."""
-        from pyarrow.fs import FileType
-
         found: dict[str, list[str]] = {}
         for entry in self._entries("state", recursive=True):
             version = _STATE_FILE.fullmatch(entry.base_name)
-            if entry.type == FileType.File and version is not None:
+            if entry.is_file and version is not None:
                 of_folder = found.setdefault(entry.path.rpartition("/")[0][len(self._root) + 1 :], [])
                 if int(version[1]) == number + 1:
                     of_folder.append(entry.path)
@@ -154,9 +145,7 @@ class CheckpointFiles:
 
     def listing(self) -> Listing:
         """How much there is in it. A running job adds and deletes files meanwhile."""
-        from pyarrow.fs import FileType
-
-        files = [entry for entry in self._entries("", recursive=True) if entry.type == FileType.File]
+        files = [entry for entry in self._entries("", recursive=True) if entry.is_file]
         folders: Counter[str] = Counter()
         for entry in files:
             folder, separator, _ = entry.path[len(self._root) :].lstrip("/").partition("/")
@@ -167,8 +156,6 @@ class CheckpointFiles:
         return {int(entry.base_name): _time_ms(entry) for entry in self._entries(log) if entry.base_name.isdigit()}
 
     def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
-        from pyarrow.fs import FileSelector
-
         selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)
         return list(self._store.get_file_info(selector))
 
@@ -228,8 +215,10 @@ KAFKA_PLACE = "eventide-sinks"
 
 Record: TypeAlias = dict[str, Any]
 """``start``, the number of the start; ``after``, the last micro-batch committed before; ``program``, its identity;
-``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; and the checkpoint's ``id``.
+``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; the checkpoint's ``id``; and, where
+the job began with one, the location of its ``savepoint``.
 """
+_WRITTEN = {"start", "after", "program", "description", "job", "directories", "id"}
 
 
 def record_of(text: str) -> Record:
@@ -255,7 +244,7 @@ def in_order(texts: Iterable[str]) -> list[Record]:
         StateError: if one is damaged, or in the form of an earlier version.
     """
     found = [record_of(text) for text in texts]
-    if any("directories" not in one for one in found):
+    if any(not _WRITTEN <= one.keys() for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))
 

@@ -14,7 +14,6 @@ from eventide.spark.checkpoint.files import (
     CheckpointFiles,
     Listing,
     Planned,
-    Record,
     in_force,
     in_order,
     record_of,
@@ -79,13 +78,12 @@ class Inspection:
         id: the id of the checkpoint, by which sinks know it.
         query: the id of Spark's query, which is that of the job; None before its first start.
         created_ms: when the query was started for the first time.
-        job: the name that the job was last started under; None if it was not written down.
+        job: the name that the job was last started under.
         format: the form in which state is stored.
         parallelism: the number of subtasks.
         max_parallelism: that of the job.
         programs: how many different programs have been started on it.
-        description: the graph of the last that counts, as `eventide.plan.description.describe` has it; None if it was
-            not written down.
+        description: the graph of the last that counts, as `eventide.plan.description.describe` has it.
         sources: its sources, in the order of Spark's log.
         operators: its operators, stage by stage.
         sinks: the names of its sinks.
@@ -99,15 +97,15 @@ class Inspection:
     """
 
     location: str
-    id: str | None
+    id: str
     query: str | None
     created_ms: int | None
-    job: str | None
+    job: str
     format: int
     parallelism: int
     max_parallelism: int
     programs: int
-    description: Mapping[str, Any] | None
+    description: Mapping[str, Any]
     sources: tuple[SourceState, ...]
     operators: tuple[InspectedOperator, ...]
     sinks: tuple[str, ...]
@@ -159,16 +157,16 @@ def _inspected(files: CheckpointFiles) -> Inspection:
     query = files.query()
     return Inspection(
         location=files.location,
-        id=next((str(one["id"]) for one in started if "id" in one), None),
+        id=started[0]["id"],
         query=query[0] if query else None,
         created_ms=query[1] if query else None,
-        job=record.get("job"),
+        job=record["job"],
         format=program["format"],
         parallelism=program["parallelism"],
         max_parallelism=program["max parallelism"],
         programs=len(started),
-        description=record.get("description"),
-        sources=tuple(_sources(record, before, behind)),
+        description=record["description"],
+        sources=tuple(_sources(record["description"]["sources"], before, behind)),
         operators=tuple(_operators(program["operators"])),
         sinks=tuple(sink["name"] for sink in program["sinks"]),
         directories=tuple(record["directories"]),
@@ -185,7 +183,7 @@ def committed_offsets(found: Inspection) -> list[list[Any]]:
 
     An eventide source has one entry, a DataFrame as many as it reads from.
     """
-    named = (found.description or {})["sources"]
+    named = found.description["sources"]
     if found.committed is None:
         return [[] for _ in named]
     plan = CheckpointFiles(found.location).plan_of(found.committed.number)
@@ -224,15 +222,15 @@ def _operators(program: Mapping[str, Mapping[str, str]]) -> list[InspectedOperat
     return sorted(found, key=lambda one: (one.stage, one.name, one.id))
 
 
-def _sources(record: Record, before: Planned | None, behind: Planned | None) -> Iterator[SourceState]:
+def _sources(
+    named: Sequence[Mapping[str, str]], before: Planned | None, behind: Planned | None
+) -> Iterator[SourceState]:
     """The sources, each with what the log has for it."""
     count = max((len(plan.offsets) for plan in (before, behind) if plan), default=0)
     committed, planned = (
         [*plan.offsets, *[None] * count][:count] if plan else [None] * count for plan in (before, behind)
     )
     lines = list(zip(committed, planned, strict=True))
-    unnamed = [{"name": f"source {number}", "kind": "not recorded"} for number in range(1, count + 1)]
-    named = record["description"]["sources"] if "description" in record else unnamed
     for source, of_it in zip(named, _dealt_out(named, lines), strict=True):
         yield SourceState(source["name"], source["kind"], tuple(part for line in of_it for part in _parts(*line)))
 

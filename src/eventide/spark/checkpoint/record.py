@@ -20,7 +20,7 @@ from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import outlined
 from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, Record, in_force, in_order
 from eventide.spark.connect.server import there
-from eventide.spark.session.locations import resolved, texts
+from eventide.spark.session.locations import files_at, resolved, texts_at
 from eventide.spark.sinks.routing import directories, refuse_used_directories
 
 _BYTES_OF_A_SPLIT = 12
@@ -52,7 +52,7 @@ def fit_checkpoint(
     identity = plan.identity()
     if found is not None:
         check_identity(location, found["program"], identity)
-    checkpoint = next((str(one["id"]) for one in started if "id" in one), None) or uuid.uuid4().hex
+    checkpoint = started[0]["id"] if started else uuid.uuid4().hex
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
     if not started or {what: started[-1].get(what) for what in this} != this:
@@ -100,12 +100,8 @@ def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
     """Give the sources of a plan what they remembered, below the checkpoint at a location, if they have not begun."""
-    names = [source.name for source in plan.sources]
-    there(spark, partial(_restore_sources, savepoint.location, names, location))
-
-
-def _restore_sources(savepoint: str, names: Sequence[str], location: str) -> None:
-    Savepoint(savepoint).restore_sources(names, location)
+    began, names = savepoint.location, [source.name for source in plan.sources]
+    there(spark, lambda: Savepoint(began).restore_sources(names, location))
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
@@ -138,14 +134,12 @@ def has_begun_more(spark: SparkSession, location: str) -> bool:
 
 def _started(spark: SparkSession, location: str) -> list[Record]:
     """The records of the programs that were started on a checkpoint, in their order."""
-    there = texts(spark, _path(location))
-    return [] if there is None else in_order(row.value for row in there.collect())
+    return in_order(texts_at(spark, _path(location)))
 
 
 def _last(spark: SparkSession, location: str, log: str) -> int:
     """The number of the last micro-batch that one of Spark's logs, of plans or of commits, has; -1 if there is none."""
-    there = texts(spark, f"{location.rstrip('/')}/{log}")
-    names = (file.rpartition("/")[2] for file in ([] if there is None else there.inputFiles()))
+    names = (file.rpartition("/")[2] for file in files_at(spark, f"{location.rstrip('/')}/{log}") or ())
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 

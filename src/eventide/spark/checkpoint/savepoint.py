@@ -5,11 +5,11 @@ The rows of a DataFrame become state where they are dealt out to: by key, in par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -31,13 +31,13 @@ from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.record import outline, recorded_program
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
 from eventide.spark.connect.server import there
+from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.spark.session.locations import is_used_here, resolved
 from eventide.spark.session.python_files import ship
 
 _TRIES = 20
 """How often the sources of a running job are looked at before it is said that they change too quickly."""
-_SMALL = "operator STRING, subtask INT, name STRING, content BINARY"
 
 
 def take_savepoint(
@@ -72,8 +72,6 @@ def take_savepoint(
     program = recorded_program(spark, location)
     if found.committed is None or program is None:
         raise StateError(f"no micro-batch of the job in {checkpoint} is committed yet, so there is nothing to save")
-    if found.description is None:
-        raise StateError(f"the checkpoint {checkpoint} is of an earlier version; start its job once with this one")
     if not (repeat or running) and there(spark, partial(may_be_in_sinks, found)):
         raise StateError(
             f"the job in {checkpoint} has begun micro-batch {_last(found)} and not finished it. If it is running, stop "
@@ -88,7 +86,7 @@ def take_savepoint(
     writer = StateWriter(target, found.max_parallelism)
     there(spark, writer.begin)
     try:
-        found, sources = _saved_sources(spark, found, program, target)
+        found, sources = saved_sources(spark, found, program, target)
         small = _write_state(spark, found, writer)
         if not running and _last(inspected(spark, location)) != _last(found):
             raise _runs(checkpoint)
@@ -105,12 +103,11 @@ def _write_state(spark: SparkSession, found: Inspection, writer: StateWriter) ->
     with reading_state(found.location):
         stages = stages_of_state(spark, found.location, _committed(found)) if found.operators else []
         for number, stage in enumerate(stages):
-            written = stage.mapInArrow(_writing(writer, number, subtask_ids(found.parallelism)), _SMALL).collect()
-            small += [(row.operator, row.subtask, row.name, bytes(row.content)) for row in written]
+            small += _collected(stage, _writing(writer, number, subtask_ids(found.parallelism)))
     return small
 
 
-def _saved_sources(
+def saved_sources(
     spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
 ) -> tuple[Inspection, tuple[SavedSource, ...]]:
     """Where the sources stood after the last commit; what they remember themselves is copied.
@@ -125,14 +122,11 @@ def _saved_sources(
     for _ in range(_TRIES):
         files = there(spark, partial(_files_of_sources, found.location, len(types)))
         before, found = found, inspected(spark, found.location)
-        if _committed(before) != _committed(found):
-            continue
-        try:
-            there(spark, partial(_copy_sources, found.location, target, files))
-        except FileNotFoundError:
-            continue
-        folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
-        return found, _described_sources(found, types, folders)
+        if _committed(before) == _committed(found) and there(
+            spark, partial(_copy_sources, found.location, target, files)
+        ):
+            folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
+            return found, _described_sources(found, types, folders)
     raise StateError(
         f"the job in {found.location} finishes micro-batches faster than it can be seen what its sources remember; "
         "stop it, or have it pause between them with set_auto_watermark_interval(...)"
@@ -142,7 +136,6 @@ def _saved_sources(
 def _described_sources(
     found: Inspection, types: Mapping[str, str], storage: Mapping[str, str]
 ) -> tuple[SavedSource, ...]:
-    described = (found.description or {})["sources"]
     return tuple(
         SavedSource(
             source["name"],
@@ -151,7 +144,7 @@ def _described_sources(
             offsets[0] if source["kind"] != "DataFrame" and offsets else offsets,
             storage.get(source["name"]),
         )
-        for source, offsets in zip(described, committed_offsets(found), strict=True)
+        for source, offsets in zip(found.description["sources"], committed_offsets(found), strict=True)
     )
 
 
@@ -214,19 +207,34 @@ def _files_of_sources(checkpoint: str, count: int) -> dict[str, list[str]]:
     return {folder: of_job.names(folder) for folder in (f"{SOURCES}/{number}" for number in range(1, count + 1))}
 
 
-def _copy_sources(checkpoint: str, target: str, files: Mapping[str, list[str]]) -> None:
-    """Copy files of sources.
+def _copy_sources(checkpoint: str, target: str, files: Mapping[str, list[str]]) -> bool:
+    """Copy files of sources, all of them or none; return whether all are still there."""
+    try:
+        for folder, names in files.items():
+            copy_files(Directory(checkpoint), folder, names, Directory(target).below(folder))
+    except FileNotFoundError:
+        Directory(target).below(SOURCES).delete()
+        return False
+    return True
 
-    Raises:
-        FileNotFoundError: if one has been deleted.
-    """
-    for folder, names in files.items():
-        copy_files(Directory(checkpoint), folder, names, Directory(target).below(folder))
+
+_Write: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def _writing(
-    writer: StateWriter, stage: int, ids: tuple[int, ...]
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _collected(frame: DataFrame, write: _Write) -> list[Small]:
+    """Have the tasks of a DataFrame write state, and return what is small of it."""
+    rows = frame.mapInArrow(write, _sql(TASKS)).collect()
+    return [(row.operator, row.subtask, row.name, bytes(row.content)) for row in rows]
+
+
+def _batches(small: Sequence[Small]) -> Iterator[pa.RecordBatch]:
+    """What is small, for the driver."""
+    if small:
+        columns = zip(TASKS, zip(*small, strict=True), strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for field, column in columns], schema=TASKS)
+
+
+def _writing(writer: StateWriter, stage: int, ids: tuple[int, ...]) -> _Write:
     """Return the function that writes the state of a Spark task's subtasks of a stage: all of each of them."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -236,11 +244,7 @@ def _writing(
                 values.setdefault(subtask, {})[name] = content
         for key, of_subtask in values.items():
             subtask = ids.index(key)
-            small = writer.write(f"{stage}-{subtask}", subtask, of_subtask)
-            if small:
-                columns = [pa.array(column) for column in zip(*small, strict=True)]
-                columns[1] = columns[1].cast(pa.int32())
-                yield pa.RecordBatch.from_arrays(columns, names=["operator", "subtask", "name", "content"])
+            yield from _batches(writer.write(f"{stage}-{subtask}", subtask, of_subtask))
 
     return write
 
@@ -263,6 +267,7 @@ def bootstrap_on_spark(
 
     Raises:
         ProgramError: if the function cannot be sent to the workers.
+        UserFunctionError: if a function raised.
     """
     ship(data_frame.sparkSession)
     count = parallelism or int(data_frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
@@ -270,8 +275,8 @@ def bootstrap_on_spark(
     payload = dumps_program(bootstrap, what, classes=classes_of([(bootstrap, what)]))
     dealt = data_frame.mapInArrow(_dealing(payload, writer.max_parallelism, count), _sql(_DEALT))
     together = dealt.repartition(count, "subtask").sortWithinPartitions("subtask", "place")
-    rows = together.mapInArrow(_making(payload, writer, place, count), _sql(TASKS)).collect()
-    return [(row.operator, row.subtask, row.name, bytes(row.content)) for row in rows]
+    with in_our_words():
+        return _collected(together, _making(payload, writer, place, count))
 
 
 def _sql(schema: pa.Schema) -> str:
@@ -279,7 +284,7 @@ def _sql(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {names[field.type]}" for field in schema)
 
 
-def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _dealing(payload: bytes, max_parallelism: int, count: int) -> _Write:
     """Return the function that deals the rows of a task out by key, in their order."""
 
     def deal(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -287,7 +292,7 @@ def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iter
         context = TaskContext.get()
         first = (0 if context is None else context.partitionId()) * _BATCHES_OF_TASK
         for number, batch in enumerate(batches):
-            keyed = bootstrap.with_keys(elements_of(batch))
+            keyed = [*bootstrap.keyed(elements_of(batch))]
             if keyed:
                 subtasks = subtasks_of_hashes(hashes_of([key for _, key in keyed]), max_parallelism, count)
                 of_each = [(s, [keyed[i] for i in np.flatnonzero(subtasks == s)]) for s in np.unique(subtasks).tolist()]
@@ -298,7 +303,7 @@ def _dealing(payload: bytes, max_parallelism: int, count: int) -> Callable[[Iter
     return deal
 
 
-def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> _Write:
     """Return the function that makes and writes the state of a task's subtasks: all of each of them, in its order."""
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -309,12 +314,6 @@ def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> Call
             bootstrap: Bootstrap = loads_program(payload).part
             keyed = chain.from_iterable(loads(content) for _, _, content in parts)
             values = bootstrap.run(keyed, writer.max_parallelism, subtask, count)
-            small = writer.write(f"{place}/{subtask}", subtask, values)
-            if not small:
-                continue
-            columns = [list(column) for column in zip(*small, strict=True)]
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(column, field.type) for column, field in zip(columns, TASKS, strict=True)], schema=TASKS
-            )
+            yield from _batches(writer.write(f"{place}/{subtask}", subtask, values))
 
     return write

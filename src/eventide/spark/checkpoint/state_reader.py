@@ -17,7 +17,7 @@ from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD, PROGRAM, program_of
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
 from eventide.spark.connect.server import ask, over_connect
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.why import Evidence
 
@@ -46,12 +46,11 @@ def reading_state(location: str) -> Iterator[None]:
         StateError: in place of what Spark raises.
     """
     try:
-        yield
+        with in_our_words():
+            yield
     except EventideError:
         raise
     except Exception as error:  # of PySpark, or of the JVM where a store is not known there
-        if isinstance(found := original(error), EventideError):
-            raise found from error
         raise StateError(
             f"Spark cannot read the state in {location}: {_reason(error)}; 'eventide checkpoint' looks at the rest of "
             "a checkpoint without it"
@@ -81,10 +80,6 @@ class StateSize:
 
 def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
     """The state after the last micro-batch that was committed, stage by stage; nothing if none was.
-
-    Args:
-        spark: the session.
-        inspection: what is in the checkpoint.
 
     Raises:
         StateError: if Spark cannot read it.
@@ -162,11 +157,6 @@ def evidence(
     found = inspected(spark, location)
     if found.committed is None:
         raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is nothing to say of it")
-    if found.description is None:
-        raise StateError(
-            f"the checkpoint {location} does not say what the job is made of; start the job once with this version of "
-            "eventide, which writes it down"
-        )
     with reading_state(location):
         stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
         heads = _heads(stages)

@@ -15,7 +15,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -54,18 +54,25 @@ class Results:
 
     Beside a file for each micro-batch, one says which run of the program takes them, and up to which micro-batch the
     program has all: a run that was thought dead may still leave something of an earlier one. Another file, of each run,
-    says how far that has come.
+    says how far that has come. It is picklable: each method is called where the files are.
 
     Args:
         location: the checkpoint's directory.
-
-    Raises:
-        ProgramError: if Arrow cannot open it.
     """
 
     def __init__(self, location: str) -> None:
-        self._folder = Folder(
-            f"{location.rstrip('/')}/{PLACE}", "delete it, and do without the elements that it has, if it has any"
+        self._location = location
+
+    @cached_property
+    def _folder(self) -> Folder:
+        """The folder.
+
+        Raises:
+            ProgramError: if Arrow cannot open it.
+        """
+        return Folder(
+            f"{self._location.rstrip('/')}/{PLACE}",
+            "delete it, and do without the elements that it has, if it has any",
         )
 
     def begin(self, run: str) -> None:
@@ -166,57 +173,31 @@ class ResultSpool:
     """
 
     def __init__(self, location: str, run: str, sinks: Iterable[SinkSpec]) -> None:
-        self._location = location
+        self._results = Results(location)
         self._run = run
         self._keys = {sink.number: sink_key(sink) for sink in sinks}
         self._has_left = False
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Leave what is there for the program; all frames are read, whatever is there of them."""
-        results = Results(self._location)
         found = frames.select("target", "frame").toArrow()
         mine = found.filter(pc.is_in(found["target"], pa.array([*self._keys], pa.int32())))
         if mine.num_rows:
             keys = [self._keys[target] for target in mine["target"].to_pylist()]
             batches = pa.array([batch_id] * len(keys), pa.int64())
             rows = pa.Table.from_arrays([batches, pa.array(keys), mine["frame"]], schema=_ROWS)
-            self._wait_for_room(results)
-            results.write(batch_id, rows)
+            self._wait_for_room()
+            self._results.write(batch_id, rows)
         elif not self._has_left:
-            results.delete(batch_id)  # the run before may have left something, with other functions
+            self._results.delete(batch_id)  # the run before may have left something, with other functions
         self._has_left = True
 
-    def _wait_for_room(self, results: Results) -> None:
+    def _wait_for_room(self) -> None:
         server = os.getppid()
-        while len(results.waiting()) >= MOST_WAITING and results.is_taken_by(self._run):
+        while len(self._results.waiting()) >= MOST_WAITING and self._results.is_taken_by(self._run):
             if os.getppid() != server:
                 raise StateError("the server of Spark Connect that this process belongs to is gone")
             time.sleep(_LOOK_AGAIN_S)
-
-
-def begin(location: str, run: str) -> None:
-    """Say at the server which run of the program takes what is at a checkpoint."""
-    Results(location).begin(run)
-
-
-def end(location: str, run: str) -> None:
-    """Say there that a run takes nothing any more."""
-    Results(location).end(run)
-
-
-def is_taken_by(location: str, run: str) -> bool:
-    """Whether it is this run that takes what is there."""
-    return Results(location).is_taken_by(run)
-
-
-def left(location: str) -> list[int]:
-    """The micro-batches that wait there."""
-    return Results(location).batches()
-
-
-def take(location: str, run: str, done: int, taken: int, committed: int) -> Iterator[pa.RecordBatch]:
-    """Take there what is at a checkpoint."""
-    return Results(location).take(run, done, taken, committed)
 
 
 def _name(batch: int) -> str:
@@ -255,6 +236,7 @@ class ResultConsumer:
     ) -> None:
         self._spark = spark
         self._location = location
+        self._results = Results(location)
         self._run_id = run
         self._sinks = sinks
         self._collected = collected
@@ -269,7 +251,7 @@ class ResultConsumer:
         self._may_ask = True
         self._changed = threading.Condition()
         self.failure: BaseException | None = None
-        ask(spark, partial(begin, location, run))
+        ask(spark, partial(self._results.begin, run))
         self._thread = threading.Thread(target=self._run, name=f"eventide takes from {location}", daemon=True)
 
     def start(self) -> None:
@@ -278,7 +260,7 @@ class ResultConsumer:
         What the run before has left is among it: over Spark Connect that may have gone on until then.
         """
         if not self._numbers:
-            if ask(self._spark, partial(left, self._location)):
+            if ask(self._spark, self._results.batches):
                 self._warn_of_left("sinks that it does not have any more")
             return
         self.committed(self._last_committed())
@@ -303,7 +285,7 @@ class ResultConsumer:
 
     def _let_go(self) -> None:
         with suppress(Exception):  # with a session that is closed, or a server that is gone, no query waits
-            ask(self._spark, partial(end, self._location, self._run_id))
+            ask(self._spark, partial(self._results.end, self._run_id))
 
     def finish(self, failure: BaseException | None = None) -> BaseException | None:
         """Take the rest; the query has ended, with Spark's report of a failure if there was one.
@@ -342,7 +324,7 @@ class ResultConsumer:
     def _is_another_run_there(self) -> bool:
         """Whether the query has ended because another run has begun: Spark then stops it without a word."""
         with suppress(Exception):  # of a session that is closed, or a server that is gone, something else will tell
-            return not self._is_closed and not ask(self._spark, partial(is_taken_by, self._location, self._run_id))
+            return not self._is_closed and not ask(self._spark, partial(self._results.is_taken_by, self._run_id))
         return False
 
     def _run(self) -> None:
@@ -377,7 +359,7 @@ class ResultConsumer:
         """Have deleted what may be, and take what there is, in the order of micro-batches."""
         for _ in range(self._all_done()):
             self._done, _ = self._undeleted.popleft()
-        question = partial(take, self._location, self._run_id, self._done, self._taken, committed)
+        question = partial(self._results.take, self._run_id, self._done, self._taken, committed)
         return sorted(ask_for_rows(self._spark, question, ROWS).to_pylist(), key=itemgetter("batch"))
 
     def _take(self) -> None:

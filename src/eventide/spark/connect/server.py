@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession, is_remote
 from eventide import __version__
 from eventide.errors import ProgramError
 from eventide.pickling.pickles import dumps, loads
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words
 
 T = TypeVar("T")
 
@@ -94,16 +94,13 @@ def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordB
         for _ in batches:
             yield from question()
 
-    try:
-        return spark.range(0, 1, 1, 1).mapInArrow(answer, schema).toArrow()
-    except PySparkException as error:
-        missing = _NOT_THERE.search(str(error))
-        if missing:
+    with in_our_words():
+        try:
+            return spark.range(0, 1, 1, 1).mapInArrow(answer, schema).toArrow()
+        except PySparkException as error:
+            if (missing := _NOT_THERE.search(str(error))) is None:
+                raise
             raise ProgramError(
                 f"the Python of the Spark Connect server has no module {missing[1]!r}: install the same there as here, "
                 "eventide among it, or start the server with PYSPARK_PYTHON and PYTHONPATH that lead to it"
             ) from error
-        ours = original(error)
-        if ours is error:
-            raise
-        raise ours from error

@@ -94,11 +94,7 @@ def frames_of(
 
 
 def shipping(plan: JobPlan, modules: Modules) -> Ship:
-    """Return the function that pickles parts of a job, with all of its classes; this process knows them from now on.
-
-    Args:
-        plan: the job.
-        modules: those that travel with it.
+    """Return the function that pickles parts of a job, with modules and all classes, which this process knows from now on.
 
     Raises:
         ProgramError: if functions cannot be sent to the workers.

@@ -236,13 +236,9 @@ def split_name(columns: Sequence[tuple[Column, spark.DataType]]) -> Column:
     What a text has of commas, and one that reads like a null, is marked with a backslash, so that no two splits share a
     name; a single column of text is taken as it is.
     """
-    if len(columns) == 1:
-        [(column, kind)] = columns
-        return F.coalesce(_null_marked(_as_text(column, kind), kind), F.lit(_NULL))
-    texts = [
-        F.coalesce(_null_marked(_escaped(_as_text(column, kind), kind), kind), F.lit(_NULL)) for column, kind in columns
-    ]
-    return F.concat_ws(",", *texts)
+    is_alone = len(columns) == 1
+    texts = [F.coalesce(_as_text(column, kind, escaped=not is_alone), F.lit(_NULL)) for column, kind in columns]
+    return texts[0] if is_alone else F.concat_ws(",", *texts)
 
 
 def expected_splits(
@@ -311,17 +307,13 @@ def _fits(literal: Column, cast: Column, value: Any, kind: spark.DataType) -> Co
     return there & F.coalesce(literal == cast, F.lit(False)) if compares else there
 
 
-def _as_text(column: Column, kind: spark.DataType) -> Column:
-    return F.hex(column) if isinstance(kind, spark.BinaryType) else column.cast("string")
-
-
-def _escaped(text: Column, kind: spark.DataType) -> Column:
+def _as_text(column: Column, kind: spark.DataType, *, escaped: bool) -> Column:
+    """A value as text, in which a text that reads like a null is marked, and, if that is asked for, commas are."""
+    if isinstance(kind, spark.BinaryType):
+        return F.hex(column)
+    text = column.cast("string")
     if not isinstance(kind, spark.StringType | spark.CharType | spark.VarcharType):
         return text
-    return F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit(","), F.lit("\\,"))
-
-
-def _null_marked(text: Column, kind: spark.DataType) -> Column:
-    if not isinstance(kind, spark.StringType | spark.CharType | spark.VarcharType):
-        return text
+    if escaped:
+        text = F.replace(F.replace(text, F.lit("\\"), F.lit("\\\\")), F.lit(","), F.lit("\\,"))
     return F.when(text == _NULL, F.lit(f"\\{_NULL}")).otherwise(text)

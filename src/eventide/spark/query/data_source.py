@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple
 from functools import cached_property
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -36,12 +36,10 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
+from eventide.runtime.sources.task import SourceSpec, SourceTask
 from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of
 from eventide.spark.query.shared_files import AlignmentFolder
-from eventide.spark.query.worker import settled
-
-if TYPE_CHECKING:
-    from eventide.runtime.sources.task import SourceSpec
+from eventide.spark.query.worker import opened_source, settled
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -110,9 +108,6 @@ def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOf
 
 
 def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: Any) -> Iterator[pa.RecordBatch]:
-    from eventide.runtime.sources.task import SourceTask
-    from eventide.spark.query.worker import opened_source
-
     place, ranges, ends, clock_ms = part
     spec = opened_source(payload, place)
     task = SourceTask(spec, place, clock_ms)

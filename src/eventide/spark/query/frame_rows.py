@@ -6,9 +6,10 @@ Here are also the ids of subtasks that Spark deals rows out by, and the time of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table
-from eventide.runtime.elements.elements import frame_slices
+from eventide.runtime.elements.elements import Elements, frame_slices
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal, metrics_frame
 from eventide.spark.query.worker import settled
 
@@ -68,6 +69,23 @@ def _batch(rows: list[tuple[int, int, bytes]]) -> pa.RecordBatch:
 def frame_of(row: Any) -> Frame:
     """A row with the columns of ``FRAME_SCHEMA`` as a frame; its subtask stays Spark's id."""
     return Frame.from_bytes(row.target, row.subtask, bytes(row.frame))
+
+
+def in_channels(frames: Iterable[Frame], sinks: Mapping[int, SinkSpec]) -> Iterator[tuple[SinkSpec, Elements]]:
+    """The elements of some sinks, given by their numbers, among frames of any.
+
+    Those of a channel have the order of their numbers, in whatever order its frames came.
+    """
+    mine = [frame for frame in frames if frame.target in sinks and frame.signal is Signal.ELEMENTS]
+    for (target, *_), of_channel in groupby(sorted(mine, key=_channel), key=_channel):
+        sink = sinks[target]
+        decoded = [sink.codec.decode(frame.content) for frame in of_channel]
+        for elements in sorted(decoded, key=lambda elements: elements.first):
+            yield sink, elements
+
+
+def _channel(frame: Frame) -> tuple[int, int, int, str, int]:
+    return frame.target, frame.point, frame.edge, frame.channel, frame.task
 
 
 class OutputOfSink(Protocol):

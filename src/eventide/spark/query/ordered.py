@@ -7,11 +7,10 @@ from typing import Self, TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from eventide.errors import ProgramError
-from eventide.spark.failures import original
+from eventide.spark.failures import in_our_words
 
 Handle: TypeAlias = Callable[[int, Iterator[pa.RecordBatch]], bytes]
 """Function of a worker for a stretch: given its place among all stretches, and its rows."""
@@ -56,13 +55,8 @@ class OrderedStretches:
             found = handle(place, batches)
             yield pa.record_batch([pa.array([place], pa.int32()), pa.array([found], pa.binary())], ["place", "found"])
 
-        try:
+        with in_our_words():
             rows = self._rows.mapInArrow(run, _RESULT).collect()
-        except PySparkException as error:
-            found = original(error)
-            if found is error:
-                raise
-            raise found from error
         return {row["place"]: bytes(row["found"]) for row in sorted(rows, key=lambda row: row["place"])}
 
     def __enter__(self) -> Self:

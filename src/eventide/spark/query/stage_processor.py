@@ -13,8 +13,8 @@ from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
 from eventide.spark.query.frame_rows import FRAME_ROW
 from eventide.spark.query.held_frames import HeldFrames
-from eventide.spark.query.shared_files import Runs
-from eventide.spark.query.worker import settled
+from eventide.spark.query.shared_files import AlignmentFolder, Runs
+from eventide.spark.query.worker import opened_stage, settled
 
 _MOST_BYTES = (1 << 31) - (1 << 20)
 
@@ -25,11 +25,11 @@ class StageProcessor(StatefulProcessor):
     Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
     brings frames, state and the time of the micro-batch together. Where the stage ``has_timers``, a Spark timer
     has it run without data too. A subtask without state takes its share of the ``savepoint`` that the job began with,
-    which is known by its location and digest. The ``runs`` say which run planned a
-    micro-batch; None if that is not known.
+    which is known by its location and digest. The ``runs`` say which run planned a micro-batch; None if that is not
+    known.
 
-    What runs a stage is imported where one runs: Spark also makes this object in a process of its own beside the
-    driver, at each start of a query, only to ask which state it has.
+    What reads a savepoint is imported where there is one: Spark also makes this object in a process of its own beside
+    the driver, at each start of a query, only to ask which state it has.
     """
 
     def __init__(
@@ -87,8 +87,6 @@ class StageProcessor(StatefulProcessor):
             yield from self._run(subtask, mine.all(), clock_ms)
 
     def _run(self, subtask: int, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
-        from eventide.spark.query.worker import opened_stage
-
         stage = opened_stage(self._payload, subtask)
         backend = MapStateBackend(self._map_state)
         if self._savepoint is not None:
@@ -101,8 +99,6 @@ class StageProcessor(StatefulProcessor):
             if frame.target != ALIGNMENT:
                 yield FRAME_ROW(frame.target, self._ids[frame.subtask], frame.to_bytes())
             elif stage.storage is not None:
-                from eventide.spark.query.shared_files import AlignmentFolder
-
                 AlignmentFolder(stage.storage).write(frame.content)
         if self._has_timers:
             self._set_timer(run.next_clock_before_ms, run.next_clock_ms)

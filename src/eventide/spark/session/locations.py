@@ -51,10 +51,16 @@ def resolved(spark: SparkSession, location: str) -> str:
     return location
 
 
-def texts(spark: SparkSession, path: str) -> DataFrame | None:
-    """The files at a path, a row with its text for each; None if there is nothing at it."""
-    answer = _texts(spark, path)
-    return None if isinstance(answer, AnalysisException) else answer
+def texts_at(spark: SparkSession, path: str) -> list[str]:
+    """The contents of the files at a path; nothing if there is nothing at it."""
+    found = _texts(spark, path)
+    return [] if isinstance(found, AnalysisException) else [row.value for row in found.collect()]
+
+
+def files_at(spark: SparkSession, path: str) -> list[str] | None:
+    """The files at a path that Spark would read; None if there is nothing at it."""
+    found = _texts(spark, path)
+    return None if isinstance(found, AnalysisException) else found.inputFiles()
 
 
 def _texts(spark: SparkSession, path: str) -> DataFrame | AnalysisException:

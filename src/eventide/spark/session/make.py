@@ -12,7 +12,7 @@ import socket
 import sys
 import sysconfig
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,9 +105,9 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
     found = spark or session_that_is_there()
     if found is not None:
         return found
-    if REMOTE in os.environ or (configuration is not None and configuration.contains_key(REMOTE_CONF)):
-        return _remote_session(configuration)
     wanted = {} if configuration is None else configuration.to_dict()
+    if REMOTE in os.environ or REMOTE_CONF in wanted:
+        return _remote_session(wanted)
     settings: dict[str, bool | float | int | str | None]
     if STARTED_BY_SPARK_SUBMIT in os.environ:
         # The JVM runs, and knows its master.
@@ -127,8 +127,7 @@ def find_session(spark: SparkSession | None, configuration: Configuration | None
         **wanted,
     }
     if on_cluster:
-        of_the_users = wanted.get(_EXECUTOR_PATH)
-        settings[_EXECUTOR_PATH] = os.pathsep.join([UNPACKED, *([of_the_users] if of_the_users else [])])
+        settings[_EXECUTOR_PATH] = os.pathsep.join(filter(None, [UNPACKED, wanted.get(_EXECUTOR_PATH)]))
     with quiet_jvm(), _our_modules_for_workers(folder, with_packages=on_cluster):
         return SparkSession.builder.config(map=settings).getOrCreate()
 
@@ -161,11 +160,10 @@ def shuffle_partitions(spark: SparkSession, parallelism: int) -> int:
     return next(number for number in range(enough, parallelism + 1) if parallelism % number == 0)
 
 
-def _remote_session(configuration: Configuration | None) -> SparkSession:
-    """A session of Spark Connect, at the address in SPARK_REMOTE or in the configuration, with its settings."""
+def _remote_session(wanted: Mapping[str, str]) -> SparkSession:
+    """A session of Spark Connect, at the address in SPARK_REMOTE or in the settings, with these."""
     try:
-        settings: dict[str, bool | float | int | str | None] = {**configuration.to_dict()} if configuration else {}
-        return SparkSession.builder.config(map=settings).getOrCreate()
+        return SparkSession.builder.config(map={**wanted}).getOrCreate()
     except ImportError as error:
         raise ProgramError(f"{error}; what Spark Connect needs comes with: {getting('connect')}") from error
 

@@ -21,7 +21,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal
 from eventide.spark.failures import ONE_RUN_ONLY
-from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of
+from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of, typed_rows
 from eventide.spark.query.worker import settled
 from eventide.spark.session.locations import resolved
 
@@ -85,35 +85,36 @@ class FilesOfSink:
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         """Write the elements of the sink; return the names of the files, and what was counted."""
-        counted = []
-        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-        try:
+        counted: list[str] = []
+
+        def elements() -> Iterator[pa.Array]:
             for frame in frames:
                 if frame.target == METRICS:
                     counted.append(json.dumps(frame.content))
                 elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
-                    parts.add(as_rows(frame.content.values))
-            names = parts.finish()
-        except BaseException:
-            parts.abandon()
-            raise
+                    yield frame.content.values
+
+        names = self._written(elements())
         yield _reports(counted, names)
 
     def of_frames(self, frames: DataFrame) -> DataFrame:
         """Write the elements of the sink among frames of any; the names of the files."""
 
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-            try:
-                for values in elements_of(batches, self.number):
-                    parts.add(as_rows(values))
-                names = parts.finish()
-            except BaseException:
-                parts.abandon()
-                raise
-            yield _reports([], names)
+            yield _reports([], self._written(elements_of(batches, self.number)))
 
         return frames.mapInArrow(lambda batches: settled(write(batches)), self.schema())
+
+    def _written(self, elements: Iterable[pa.Array]) -> list[str]:
+        """Write the elements of a task; return the names of its files."""
+        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
+        try:
+            for values in elements:
+                parts.add(as_rows(values))
+            return parts.finish()
+        except BaseException:
+            parts.abandon()
+            raise
 
 
 def _reports(counted: list[str], names: list[str]) -> pa.RecordBatch:
@@ -145,13 +146,13 @@ class FileDirectory(ABC):
         """Whether this run has written nothing yet, so that what the one before left half done may be there."""
         return self._parts is None
 
+    def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
+        """The elements of the sink among frames of any, as they are written."""
+        return typed_rows(frames, sink)
+
     @abstractmethod
     def write(self, rows: DataFrame, batch_id: int) -> None:
         """Write a micro-batch: a file for each of Spark's tasks that has rows; one without rows leaves nothing.
-
-        Args:
-            rows: its rows.
-            batch_id: its number.
 
         Raises:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
@@ -181,7 +182,7 @@ class DirectoryOfTasks(FileDirectory):
         super().__init__(files.location, files.stage)
         self._files = files
 
-    def reports(self, frames: DataFrame) -> DataFrame:
+    def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
         """What tasks say that have written the elements of the sink: sources themselves, or others that get frames."""
         return frames if _FILE in frames.columns else self._files.of_frames(frames)
 
@@ -217,7 +218,6 @@ class DirectoryOfSpark(FileDirectory):
         return DirectoryOfSpark(sink.options["path"], sink.format, _options(sink), sink.partition_by)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Write a micro-batch."""
         if self._is_quiet:
             self._write_if_any(rows, batch_id)
         else:

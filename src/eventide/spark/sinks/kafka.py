@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -20,12 +19,13 @@ from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import Mark, Run, SinkProducer, Transactions, first_batch_to_write
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.exchange.frames import Frame, Signal
+from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.invoke import calling
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint.files import KAFKA_PLACE, record_of
+from eventide.spark.query.frame_rows import in_channels
 from eventide.spark.query.worker import opened_sink, settled
-from eventide.spark.session.locations import texts
+from eventide.spark.session.locations import texts_at
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -163,27 +163,20 @@ def records_of(
         UserFunctionError: if a function of the sink's raised, naming the element.
         DataError: if an element cannot be a record.
     """
-    mine: list[Frame] = []
-    for batch in batches:
-        for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True):
-            if target == spec.number:
-                frame = Frame.from_bytes(target, 0, data.as_py())
-                mine += [frame] if frame.signal is Signal.ELEMENTS else []
+    frames = (
+        Frame.from_bytes(target, 0, data.as_py())
+        for batch in batches
+        for target, data in zip(batch.column("target").to_pylist(), batch.column("frame"), strict=True)
+        if target == spec.number
+    )
     sink: Any = spec.sink
     encoder = RecordEncoder(sink.record_serializer, lambda topic: producer().partitions(topic))
-    for _, of_channel in groupby(sorted(mine, key=_channel), key=_channel):
-        decoded = [spec.codec.decode(frame.content) for frame in of_channel]
-        for elements in sorted(decoded, key=lambda elements: elements.first):
-            with calling(spec.name, during="when its elements were made records of Kafka"):
-                values, timestamps = elements.values, elements.timestamps
-                if (columns := elements.columns) is not None:
-                    values, timestamps = columns.values, columns.timestamps_or_nulls()
-                yield encoder.encode(values, timestamps, spec.type_info)
-
-
-def _channel(frame: Frame) -> tuple[int, int, str, int]:
-    """The channel of a frame: its elements have one order by their numbers, in whatever order its frames came."""
-    return frame.point, frame.edge, frame.channel, frame.task
+    for _, elements in in_channels(frames, {spec.number: spec}):
+        with calling(spec.name, during="when its elements were made records of Kafka"):
+            values, timestamps = elements.values, elements.timestamps
+            if (columns := elements.columns) is not None:
+                values, timestamps = columns.values, columns.timestamps_or_nulls()
+            yield encoder.encode(values, timestamps, spec.type_info)
 
 
 class SinkRun:
@@ -220,8 +213,8 @@ class SinkRun:
         if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
-        there = None if location is None else texts(spark, self._path(location))
-        self._begun = {record_of(row.value)["group"] for row in there.collect()} if there is not None else set()
+        begun = [] if location is None else texts_at(spark, self._path(location))
+        self._begun = {record_of(text)["group"] for text in begun}
 
     def run_of(self, group: str) -> Run:
         """The run, as the sink with a group sees it."""

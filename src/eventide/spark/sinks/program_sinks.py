@@ -8,24 +8,19 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
 from pyspark.sql import DataFrame
 
-from eventide.connectors.sink import CollectSink, PrintSink
+from eventide.connectors.sink import CollectSink, PrintSink, Sink
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Frame
-from eventide.spark.query.frame_rows import frame_of
+from eventide.spark.query.frame_rows import frame_of, in_channels
 
 
 class ProgramSinks:
-    """Sinks of a job that hand elements to its program.
-
-    Args:
-        sinks: the sinks of the job, of whatever kind.
-        hand_over: gets their elements.
-    """
+    """The sinks of a job that hand their elements to its program; others among those that are given are left out."""
 
     def __init__(self, sinks: Iterable[SinkSpec], hand_over: HandOver) -> None:
         self.specs = of_the_program(sinks)
@@ -33,17 +28,8 @@ class ProgramSinks:
 
     def receive(self, batch: int, frames: Iterable[Frame]) -> None:
         """Hand over the elements of one micro-batch, given its frames, of whatever sinks."""
-        self._hand_over(batch, self._values([frame for frame in frames if frame.target in self.specs]))
-
-    def _values(self, received: list[Frame]) -> Iterator[tuple[PrintSink | CollectSink, Any]]:
-        """The elements of some frames, each with its sink, in one order."""
-        for (target, *_), of_channel in groupby(sorted(received, key=_channel), key=_channel):
-            spec = self.specs[target]
-            sink: Any = spec.sink
-            decoded = [spec.codec.decode(frame.content) for frame in of_channel]
-            for elements in sorted(decoded, key=lambda elements: elements.first):
-                for value in elements.values:
-                    yield sink, value
+        elements = in_channels(frames, self.specs)
+        self._hand_over(batch, ((spec.sink, value) for spec, some in elements for value in some.values))
 
 
 def of_the_program(sinks: Iterable[SinkSpec]) -> dict[int, SinkSpec]:
@@ -52,11 +38,7 @@ def of_the_program(sinks: Iterable[SinkSpec]) -> dict[int, SinkSpec]:
 
 
 class HereAndNow:
-    """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed.
-
-    Args:
-        sinks: those of the program.
-    """
+    """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed."""
 
     def __init__(self, sinks: ProgramSinks) -> None:
         self._sinks = sinks
@@ -70,11 +52,6 @@ class HereAndNow:
             # Whatever is asked of Spark in a query that has been stopped makes it end, without a word and a commit.
             frames.sparkSession.range(1).collect()
             raise
-
-
-def _channel(frame: Frame) -> tuple[int, int, int, str, int]:
-    """The channel of a frame: its elements have one order by their numbers, in whatever order its frames came."""
-    return frame.target, frame.point, frame.edge, frame.channel, frame.task
 
 
 _MOST_WAITING = 10_000
@@ -211,7 +188,7 @@ class HandOver:
         self._batch = -1
         self._done = 0
 
-    def __call__(self, batch: int, elements: Iterable[tuple[PrintSink | CollectSink, Any]]) -> None:
+    def __call__(self, batch: int, elements: Iterable[tuple[Sink, Any]]) -> None:
         """Hand over what a micro-batch has, in its order, each element with its sink; nothing of an earlier one."""
         if batch < self._batch:
             return

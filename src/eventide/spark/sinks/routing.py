@@ -17,7 +17,7 @@ from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.connect.server import over_connect
 from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
-from eventide.spark.session.locations import resolved, texts
+from eventide.spark.session.locations import files_at, resolved
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
 from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
@@ -41,9 +41,10 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     only = sink_of_rows(delivery.sinks)
     if only is not None and isinstance(sink := only.sink, FormatSink):
         directory = delivery.directories.get(only.number)
-        rows = _rows(frames, only, directory).writeStream.outputMode("append")
         if directory is not None:
+            rows = directory.rows(frames, only).writeStream.outputMode("append")
             return rows.foreachBatch(directory.write)
+        rows = typed_rows(frames, only).writeStream.outputMode("append")
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -55,7 +56,7 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     if only is None:
         delivery(frames, 0)
     elif (directory := delivery.directories.get(only.number)) is not None:
-        directory.write(_rows(frames, only, directory), 0)
+        directory.write(directory.rows(frames, only), 0)
     else:
         _write(typed_rows(frames, only), only, 0)
 
@@ -71,8 +72,7 @@ def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, 
     Raises:
         ProgramError: if the type of the elements of one is not declared.
     """
-    found = {sink.number: FilesOfSink.of(spark, sink) for sink in sinks}
-    return {number: files for number, files in found.items() if files is not None}
+    return {sink.number: files for sink in sinks if (files := FilesOfSink.of(spark, sink)) is not None}
 
 
 def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
@@ -83,11 +83,6 @@ def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> Ou
     """
     only = sink_of_rows(sinks)
     return None if only is None else files.get(only.number) or RowsOfSink.of(only)
-
-
-def _rows(frames: DataFrame, sink: SinkSpec, directory: FileDirectory | None) -> DataFrame:
-    """The elements of a sink as it is written: rows, or the names of files that tasks write of them."""
-    return directory.reports(frames) if isinstance(directory, DirectoryOfTasks) else typed_rows(frames, sink)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
@@ -117,19 +112,13 @@ def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Coll
     for path in paths:
         if paths.count(path) > 1:
             raise used_twice(path)
-        if path not in own and _files(spark, path):
+        if path not in own and files_at(spark, path):
             raise used_by_another(path)
-        if any(_files(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
+        if any(files_at(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
             raise ProgramError(
                 f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
                 "readers would not see, or not understand, what is written beside that; give the sink another directory"
             )
-
-
-def _files(spark: SparkSession, path: str) -> list[str] | None:
-    """The files in a directory that Spark would read; None if there is no directory."""
-    there = texts(spark, path)
-    return None if there is None else there.inputFiles()
 
 
 class Delivery:
@@ -183,11 +172,11 @@ class Delivery:
                     deliver(frames.where(frames["target"] == number), batch_id)
             for sink in self._as_rows:
                 directory = self.directories.get(sink.number)
-                rows = _rows(frames.where(frames["target"] == sink.number), sink, directory)
+                mine = frames.where(frames["target"] == sink.number)
                 if directory is None:
-                    _write(rows, sink, batch_id)
+                    _write(typed_rows(mine, sink), sink, batch_id)
                 elif sink.number in with_results or directory.may_hold_leftovers:
-                    directory.write(rows, batch_id)
+                    directory.write(directory.rows(mine, sink), batch_id)
         finally:
             frames.unpersist()
 
