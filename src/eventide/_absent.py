@@ -315,8 +315,6 @@ MODULES = {
     "datastream.connectors.cassandra": _CONNECTOR,
     "datastream.connectors.dynamic_kafka": _DYNAMIC,
     "datastream.connectors.elasticsearch": _CONNECTOR,
-    "datastream.connectors.hybrid_source": "a source does not follow another one here; union(...) reads both at once, "
-    "or let a program read the first with set_available_now(), and another the second",
     "datastream.connectors.jdbc": _JDBC,
     "datastream.connectors.kinesis": _CONNECTOR,
     "datastream.connectors.pulsar": _CONNECTOR,

@@ -229,6 +229,10 @@ class Source(ABC, Generic[T_co]):
         """
         return True
 
+    def joining(self, splits: Collection[str]) -> set[str]:
+        """Those of some splits that appear while the job runs that hold the watermark from then on: all, or none."""
+        return set(splits) if self.holds_when_new() else set()
+
     def is_bounded(self) -> bool:
         """Whether the input ends: each split at its latest position, and with the last one all windows close."""
         return True

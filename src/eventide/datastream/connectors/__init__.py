@@ -14,6 +14,7 @@ from eventide.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
+from eventide.connectors.hybrid import HybridSource
 from eventide.connectors.sink import CollectSink, DataFrameSink, DeliveryGuarantee, FormatSink, PrintSink, Sink
 from eventide.connectors.sources import CollectionSource, NumberSequenceSource
 
@@ -38,6 +39,7 @@ __all__ = [
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
     "FormatSink",
+    "HybridSource",
     "KafkaSink",
     "KafkaSource",
     "NumberSequenceSource",

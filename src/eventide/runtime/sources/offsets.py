@@ -152,7 +152,7 @@ def everything(source: Source, audience: str = "") -> Offsets:
     """Return the offsets of a source after all that it has now."""
     end: Offsets = {}
     # What never ends, and never rests, would give ever more.
-    now = None if source.is_bounded() else source.ends(source.parts({}))
+    now = None if source.is_bounded() else source.latest_positions()
     while (further := next_offsets(source, end, None, now, audience)) != end:
         end = further
     return end
@@ -168,7 +168,7 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
 
     Of the parts of one split, what was begun comes first, the others follow in the order of their names.
     """
-    joined = _splits(source, end) - _splits(source, start) if source.holds_when_new() else set()
+    joined = source.joining(_splits(source, end) - _splits(source, start))
     moved: dict[str, list[tuple[bool, str, PartRange]]] = {}
     for part, at in end.items():
         before = start.get(part) or {"start": at["start"], "position": at["start"], "ended": False}

@@ -1,0 +1,290 @@
+"""A source that reads several others, one after the other: what has happened, and then what happens."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Self
+
+from eventide.api.source import Beginning, PartRange, Source
+from eventide.common.type_variables import T_co
+from eventide.common.typeinfo import TypeInformation
+from eventide.errors import ProgramError, check_is
+
+_SWITCHED = "switched to"
+"""The beginning of the part that a checkpoint has from a switch on: it has ended, and nothing is read of it."""
+
+
+class HybridSource(Source[T_co]):
+    """Reads bounded sources to their ends, and then goes on with the next one: files and then a topic, say.
+
+    All are sources of one type of elements, and one stream: the watermark goes on where the source before has left it.
+    The splits of the next source appear in the micro-batch in which those of the one before end, so that no watermark
+    of an end of input comes in between, and no split is missing. Nothing is read twice, after restarts neither. Where
+    the next source begins is said by its own settings, by offsets or by time.
+
+    A split of the first source is named ``0/`` and its own name, one of the second ``1/``, and so on.
+
+    PyFlink: ``HybridSource``.
+
+    >>> from eventide.connectors.sources import NumberSequenceSource
+    >>> source = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 9)).build()
+    >>> source.parts({})
+    ['0/0']
+    >>> source.parts({"0/0": 3})  # the first one is at its end
+    ['0/0', 'switched to 1', '1/0']
+    """
+
+    def __init__(self, sources: Sequence[Source[T_co]]) -> None:
+        self._sources = list(sources)
+        self._at = 0
+        """The number of the source that is read now; known where micro-batches are planned."""
+
+    @staticmethod
+    def builder(first_source: Source[T_co]) -> HybridSourceBuilder[T_co]:
+        """Start with the source that is read first."""
+        return HybridSourceBuilder(first_source)
+
+    def splits(self) -> list[str]:
+        """The splits of the first source, which are there from the start."""
+        return [f"0/{split}" for split in self._sources[0].splits()]
+
+    def parts(self, known: Mapping[str, int | None]) -> list[str]:
+        """The parts of the source that is read now; where it is at its end, those of the next one too."""
+        switches = [part for part in known if part.startswith(_SWITCHED)]
+        self._at = len(switches)
+        named = self._parts_of(self._at, known)
+        while self._at < len(self._sources) - 1 and self._is_at_its_end(named, known):
+            self._at += 1
+            switches.append(f"{_SWITCHED} {self._at}")
+            found = self._parts_of(self._at, known)
+            named = [*named, switches[-1], *found]
+            if found:
+                break  # what comes after it is not there before it has been read
+        return [*(switch for switch in switches if switch not in named), *named]
+
+    def _parts_of(self, number: int, known: Mapping[str, int | None]) -> list[str]:
+        of_source = {_own(part): at for part, at in known.items() if _is_of(part, number)}
+        return [f"{number}/{part}" for part in self._sources[number].parts(of_source)]
+
+    def _is_at_its_end(self, parts: Collection[str], known: Mapping[str, int | None]) -> bool:
+        """Whether all parts of a source are known, and have been read to their ends."""
+        if not all(part in known for part in parts):
+            return False
+        left = {part: at for part, at in known.items() if part in set(parts) and at is not None}
+        return all(at >= end for part, end in self.ends(left).items() if (at := left[part]) is not None)
+
+    def split_of(self, part: str) -> str:
+        """The split of a part, with the number of its source."""
+        if part.startswith(_SWITCHED):
+            return part
+        number, source, own = self._found(part)
+        return f"{number}/{source.split_of(own)}"
+
+    def joining(self, splits: Collection[str]) -> set[str]:
+        """Those of some new splits that hold the watermark from now on: each source says so of its own."""
+        found = set[str]()
+        for number, source in enumerate(self._sources):
+            own = {_own(split) for split in splits if _is_of(split, number)}
+            found |= {f"{number}/{split}" for split in source.joining(own)}
+        return found
+
+    def holds_when_new(self) -> bool:
+        """Whether the splits of all sources do."""
+        return all(source.holds_when_new() for source in self._sources)
+
+    def initial_position(self, split: str) -> int:
+        return self.beginnings([split])[split].start
+
+    def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
+        """Where parts begin, as their sources say: those of the next one are asked for at the switch."""
+        found = {part: Beginning(0) for part in parts if part.startswith(_SWITCHED)}
+        for number, source, own in self._by_source(parts):
+            found |= {f"{number}/{part}": beginning for part, beginning in source.beginnings(own).items()}
+        return found
+
+    def resume(self, identities: Mapping[str, str]) -> None:
+        """Tell each source of its own parts."""
+        for number, source in enumerate(self._sources):
+            own = {_own(part): identity for part, identity in identities.items() if _is_of(part, number)}
+            if own:
+                source.resume(own)
+
+    def latest_position(self, split: str) -> int:
+        return self.ends([split])[split]
+
+    def latest_positions(self) -> dict[str, int]:
+        """Where the parts of all sources end now, and the switches between them."""
+        found = {f"{_SWITCHED} {number}": 0 for number in range(1, len(self._sources))}
+        for number, source in enumerate(self._sources):
+            found |= {f"{number}/{part}": end for part, end in source.latest_positions().items()}
+        return found
+
+    def ends(self, parts: Collection[str]) -> dict[str, int]:
+        """The latest positions, with one question for each source."""
+        found = {part: 0 for part in parts if part.startswith(_SWITCHED)}
+        for number, source, own in self._by_source(parts):
+            found |= {f"{number}/{part}": end for part, end in source.ends(own).items()}
+        return found
+
+    def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
+        """What the source that is read now says; others stay where they are."""
+        found = dict(positions)
+        own = {_own(part): at for part, at in positions.items() if _is_of(part, self._at)}
+        source = self._sources[self._at]
+        return found | {f"{self._at}/{part}": at for part, at in source.next_positions(own, max_rows).items()}
+
+    def has_ended(self, split: str, position: int) -> bool:
+        """Whether nothing will come after a position; what is read to its end ends with the switch to the next one."""
+        if split.startswith(_SWITCHED):
+            return True
+        number, source, own = self._found(split)
+        return (number < self._at or number == len(self._sources) - 1) and source.has_ended(own, position)
+
+    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
+        if not split.startswith(_SWITCHED):
+            _, source, own = self._found(split)
+            yield from source.read(own, start, end)
+
+    def reads_together(self) -> bool:
+        """Whether one of the sources does."""
+        return any(source.reads_together() for source in self._sources)
+
+    def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
+        """The elements of several ranges, source by source."""
+        for number, source in enumerate(self._sources):
+            own = [PartRange(_own(way.part), way.start, way.end) for way in ranges if _is_of(way.part, number)]
+            for part, items in source.read_together(own) if own else ():
+                yield f"{number}/{part}", items
+
+    def sorting_out(self) -> HybridSource[T_co]:
+        """A copy with copies of all sources for a program that wants their dead letters."""
+        return HybridSource([source.sorting_out() for source in self._sources])
+
+    def with_columns(self, columns: Collection[str]) -> HybridSource[T_co]:
+        """A copy with copies of all sources that read these columns only."""
+        return HybridSource([source.with_columns(columns) for source in self._sources])
+
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> HybridSource[T_co]:
+        """A copy with copies of all sources, each with a place of its own."""
+        places = (None if storage is None else f"{storage}/{number}" for number in range(len(self._sources)))
+        return HybridSource(
+            [source.for_job(operator, at, job_parameters) for source, at in zip(self._sources, places, strict=True)]
+        )
+
+    def is_bounded(self) -> bool:
+        """Whether the last source is."""
+        return self._sources[-1].is_bounded()
+
+    def may_end(self) -> bool:
+        """Whether the last source may."""
+        return self._sources[-1].may_end()
+
+    def get_produced_type(self) -> TypeInformation[T_co]:
+        """The type of the elements, which is that of all sources."""
+        return self._sources[0].get_produced_type()
+
+    def side_outputs(self) -> Mapping[str, TypeInformation]:
+        """The types of what any of the sources puts out beside its elements."""
+        return {tag: kind for source in self._sources for tag, kind in source.side_outputs().items()}
+
+    def gives_timestamps(self) -> bool:
+        """Whether all sources do."""
+        return all(source.gives_timestamps() for source in self._sources)
+
+    def gives_watermarks(self) -> bool:
+        """Whether one of the sources may."""
+        return any(source.gives_watermarks() for source in self._sources)
+
+    def active_by_elements(self) -> bool:
+        """Whether all sources say so."""
+        return all(source.active_by_elements() for source in self._sources)
+
+    def commit(self, positions: Mapping[str, int]) -> None:
+        """Tell each source of its own parts."""
+        for number, source in enumerate(self._sources):
+            own = {_own(part): at for part, at in positions.items() if _is_of(part, number)}
+            if own:
+                source.commit(own)
+
+    def wait(self, seconds: float) -> bool:
+        return self._sources[self._at].wait(seconds)
+
+    def positions_at(
+        self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
+    ) -> dict[str, int] | None:
+        """The answer of the source that is read now."""
+        own = {_own(part): at for part, at in positions.items() if _is_of(part, self._at)}
+        found = self._sources[self._at].positions_at(timestamp_ms, own, column)
+        return None if found is None else {f"{self._at}/{part}": at for part, at in found.items()}
+
+    def rows_between(self, part: str, start: int, end: int) -> int:
+        if part.startswith(_SWITCHED):
+            return 0
+        _, source, own = self._found(part)
+        return source.rows_between(own, start, end)
+
+    def stop(self) -> None:
+        for source in self._sources:
+            source.stop()
+
+    def __repr__(self) -> str:
+        return f"HybridSource({', '.join(map(repr, self._sources))})"
+
+    def _found(self, part: str) -> tuple[int, Source[T_co], str]:
+        """The number of a part's source, the source, and the name of the part there."""
+        number, _, own = part.partition("/")
+        return int(number), self._sources[int(number)], own
+
+    def _by_source(self, parts: Collection[str]) -> Iterator[tuple[int, Source[T_co], list[str]]]:
+        """The sources that some parts are of, with their names there."""
+        for number, source in enumerate(self._sources):
+            own = [_own(part) for part in parts if _is_of(part, number)]
+            if own:
+                yield number, source, own
+
+
+def _is_of(part: str, number: int) -> bool:
+    return part.startswith(f"{number}/")
+
+
+def _own(part: str) -> str:
+    """The name that a part has in its source."""
+    return part.partition("/")[2]
+
+
+class HybridSourceBuilder(Generic[T_co]):
+    """Makes a :class:`HybridSource`. PyFlink: ``HybridSourceBuilder``.
+
+    Args:
+        first_source: The source that is read first.
+    """
+
+    def __init__(self, first_source: Source[T_co]) -> None:
+        self._sources: list[Source[T_co]] = []
+        self.add_source(first_source)
+
+    def add_source(self, source: Source[T_co]) -> Self:
+        """Have a source read when those before it have been read to their ends.
+
+        Raises:
+            ProgramError: It is no source, the one before it has no end, or its elements are of another type.
+        """
+        check_is(source, Source, "a HybridSource reads sources, such as a FileSource")
+        if self._sources:
+            before = self._sources[-1]
+            if not before.is_bounded():
+                raise ProgramError(f"{before!r} has no end, so {source!r} would never be read; only the last may go on")
+            kinds = before.get_produced_type(), source.get_produced_type()
+            if kinds[0] != kinds[1]:
+                raise ProgramError(
+                    f"the elements of a HybridSource are of one type, and those of {before!r} are {kinds[0]}, those of "
+                    f"{source!r} {kinds[1]}; declare the same type for both"
+                )
+        self._sources.append(source)
+        return self
+
+    def build(self) -> HybridSource[T_co]:
+        """Return the source."""
+        return HybridSource(self._sources)

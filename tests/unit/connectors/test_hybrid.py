@@ -1,0 +1,159 @@
+"""A HybridSource: one source after the other, one watermark through the switch, nothing twice, restartable in between."""
+
+from collections import Counter
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventide.api.source import Source
+from eventide.common import Types, WatermarkStrategy
+from eventide.datastream.connectors import FileSource, NumberSequenceSource
+from eventide.datastream.connectors.hybrid_source import HybridSource
+from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import ProgramError
+from eventide.local.host import begun_from, take_savepoint
+from eventide.local.runner import LocalRunner
+from eventide.runtime.sources.offsets import next_offsets
+from eventide.testing import ScriptedSource, local_environment
+from support.twin import Contents, by_sink, plan_of
+
+BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
+KIND = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+def script(splits, batches, *, bounded=True):
+    return ScriptedSource(splits, batches, KIND, bounded=bounded)
+
+
+HISTORY = [[("a", ("h", 1)), ("b", ("h", 12))], [("a", ("h", 14)), ("b", ("h", 15))]]
+LIVE = [[("p", ("l", 16))], [("q", ("l", 17)), ("p", ("l", 33))], [("q", ("l", 41))]]
+
+
+def hybrid(*, live=LIVE, bounded=True):
+    return HybridSource.builder(script(["a", "b"], HISTORY)).add_source(script(["p", "q"], live, bounded=bounded)).build()
+
+
+def program(source):
+    stream = local_environment().from_source(source, BY_TIME, "all of it", KIND)
+    return plan_of(stream, stream.key_by(lambda e: e[0]).window(TumblingEventTimeWindows.of(10)).process(Contents()))
+
+
+def elements(batches):
+    return Counter(value for batch in batches for value, _ in batch[0])
+
+
+ALL = Counter(element for batch in [*HISTORY, *LIVE] for _, element in batch)
+
+
+def test_the_next_source_is_read_when_the_first_is_at_its_end():
+    plan = program(hybrid())
+    batches = [by_sink(plan, batch) for batch in LocalRunner(plan, clock=lambda: 0).batches()]
+    assert elements(batches) == ALL
+    values = [value for batch in batches for value, _ in batch[0]]
+    assert [name for name, _ in values] == ["h"] * 4 + ["l"] * 4
+
+
+def test_no_watermark_of_an_end_comes_in_between_and_windows_go_on():
+    """The window from 10 has elements of both; it is complete when both live splits have passed its end."""
+    plan = program(hybrid())
+    runner = LocalRunner(plan, clock=lambda: 0)
+    fired = [by_sink(plan, batch)[1] for batch in runner.batches()]
+    windows = [window for of_batch in fired for (_, *window, found), _ in of_batch]
+    assert [start for start, _ in windows] == sorted(start for start, _ in windows)
+    everything = {(key, start): sorted(t for _, t in found) for of_batch in fired for (key, start, _, found), _ in of_batch}
+    assert everything == {
+        ("h", 0): [1], ("h", 10): [12, 14, 15], ("l", 10): [16, 17], ("l", 30): [33], ("l", 40): [41],
+    }  # fmt: skip
+
+
+def test_a_split_of_the_next_source_that_says_nothing_holds_the_watermark():
+    plan = program(hybrid(live=[[("p", ("l", 99))], []], bounded=False))
+    batches = [*LocalRunner(plan, clock=lambda: 0).batches()]
+    fired = [value for batch in batches for value, _ in by_sink(plan, batch)[1]]
+    assert {start for _, start, *_ in fired} == {0}, "q has not spoken, so that 10 to 20 is not complete"
+
+
+def test_three_sources_follow_each_other_also_where_one_is_empty():
+    numbers = [NumberSequenceSource(1, 3, splits=2), NumberSequenceSource(1, 0), NumberSequenceSource(4, 5)]
+    builder = HybridSource.builder(numbers[0])
+    for source in numbers[1:]:
+        builder.add_source(source)
+    stream = local_environment().from_source(builder.build(), WatermarkStrategy.no_watermarks(), "numbers")
+    assert [*stream.execute_and_collect()] == [1, 2, 3, 4, 5]
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.sampled_from([1, 2, None]))
+def test_it_goes_on_from_a_savepoint_anywhere(until, parallelism, max_rows):
+    plan = program(hybrid())
+    runner, found = LocalRunner(plan, max_rows, clock=lambda: 0), Counter()
+    batches = runner.batches()
+    for batch in batches:
+        found += elements([by_sink(plan, batch)])
+        if batch.batch + 1 == until:
+            batches.close()
+            with TemporaryDirectory() as place:
+                savepoint = take_savepoint(plan, runner.checkpoint, f"{place}/saved")
+                later = program(hybrid())
+                again = LocalRunner(later, max_rows, clock=lambda: 0, checkpoint=begun_from(savepoint, later))
+                found += elements(by_sink(later, batch) for batch in again.batches())
+            break
+    assert found == ALL
+
+
+def test_a_switch_stays_known_when_the_last_source_forgets_what_it_has_read():
+    class Passing(Source):
+        """One part, which is gone when it is read."""
+
+        there = True
+
+        def splits(self):
+            return []
+
+        def parts(self, known):
+            return ["part"] if self.there else []
+
+        def latest_position(self, split):
+            return 2
+
+        def is_bounded(self):
+            return False
+
+        def has_ended(self, split, position):
+            return position == 2
+
+        def get_produced_type(self):
+            return Types.LONG()
+
+        def read(self, split, start, end):
+            yield from range(start, end)
+
+    passing = Passing()
+    source = HybridSource.builder(NumberSequenceSource(1, 2)).add_source(passing).build()
+    offsets = {}
+    for _ in range(3):
+        offsets = next_offsets(source, offsets, None)
+    assert {part: at["ended"] for part, at in offsets.items()} == {"switched to 1": True, "1/part": True}
+    passing.there = False
+    for _ in range(2):
+        offsets = next_offsets(source, offsets, None)
+        assert [*offsets] == ["switched to 1"]
+
+
+def test_files_come_before_what_is_live(tmp_path):
+    (tmp_path / "history.txt").write_text("1\n2\n")
+    live = ScriptedSource(["p"], [[("p", "3")], [("p", "4")]], Types.STRING())
+    source = HybridSource.builder(FileSource.text(str(tmp_path)).build()).add_source(live).build()
+    stream = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "lines")
+    assert [*stream.execute_and_collect()] == ["1", "2", "3", "4"]
+
+
+def test_what_cannot_follow_is_refused():
+    numbers = NumberSequenceSource(1, 2)
+    with pytest.raises(ProgramError, match=r"has no end, so .* would never be read; only the last may go on"):
+        HybridSource.builder(script(["a"], [], bounded=False)).add_source(script(["b"], []))
+    with pytest.raises(ProgramError, match="are of one type, and those of .* are LONG, those of .* STRING"):
+        HybridSource.builder(numbers).add_source(ScriptedSource(["a"], [], Types.STRING()))
+    with pytest.raises(ProgramError, match="a HybridSource reads sources, such as a FileSource, not 5"):
+        HybridSource.builder(numbers).add_source(5)
