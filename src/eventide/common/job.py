@@ -302,6 +302,10 @@ class JobClient(ABC):
         """The failures after which its restart strategy started it again, the last 1,000 of them. Not in PyFlink."""
         return []
 
+    def get_time_in_micro_batch(self) -> int:
+        """How long the micro-batch that is under way has taken so far, in milliseconds; 0 between two. Not in PyFlink."""
+        return 0
+
     @abstractmethod
     def collected(self) -> Iterator[Any]:
         """The elements of the job's collecting sink, as they come; ends with the job."""

@@ -282,6 +282,7 @@ SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and
 BATCH = Series("lastMicroBatch", "The number of the last micro-batch.")
 BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
 BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
+BATCH_NOW = Series("currentMicroBatchTime", "How long the micro-batch under way has taken so far; 0 between two.", "ms")
 BATCH_TIME = Series("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
 STATE = Series(
     "stateSize", "The state of a stage of operators in files, at the last snapshot of the state store.", "bytes"
@@ -294,7 +295,7 @@ METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_TIME, STATE, RUNNING, RESTARTS, OWN),
+    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, STATE, RUNNING, RESTARTS, OWN),
 )
 """All that there are."""
 
@@ -370,6 +371,7 @@ def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
         yield Sample(RUNNING, labels, 0 if job.status.is_terminal_state() else 1)
         restarts = job.client.get_restarts()
         yield Sample(RESTARTS, labels, restarts[-1].number if restarts else 0)
+        yield Sample(BATCH_NOW, labels, job.client.get_time_in_micro_batch())
         progress = job.last()
         if progress is not None:
             of = _OfJob(job, progress, now_ms, labels)

@@ -43,6 +43,9 @@ from eventide.spark.sinks.program_sinks import Collected, Taken
 _POLL_S = 0.1
 _ENDS_WITHIN_S = 10.0
 """A query that ends by itself is not active for a moment before Spark says that it has ended."""
+_STATUS_S = 1.0
+_AT_WORK = ("Processing new data", "No new data but cleaning up state")
+"""What Spark says of a query in a micro-batch, in `StreamingQuery.status`."""
 _POLL_AFTER_SILENCE_S = 60
 """A server that does not answer is asked for ten minutes by PySpark, as is its query for its end at the same time."""
 
@@ -87,6 +90,9 @@ class StreamingJob(JobClient):
         self._progress: LastBatches[BatchProgress] = LastBatches()
         self._next_batch = 0
         self._seen: tuple[int, str] | None = None
+        self._at_work: tuple[int, float] | None = None
+        """The last finished micro-batch, and since when the one after it has been seen at work."""
+        self._asked_for_status = -_STATUS_S
         self._poll_s: float = _POLL_S
         self._id = JobID(str(run.query.id))
         self._is_restarting = False
@@ -153,6 +159,10 @@ class StreamingJob(JobClient):
 
     def get_restarts(self) -> list[JobRestart]:
         return self._restarts.known()
+
+    def get_time_in_micro_batch(self) -> int:
+        at_work = self._at_work
+        return 0 if at_work is None or self._result.done() else int((time.monotonic() - at_work[1]) * 1_000)
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
         return self._explain(operator, at, key)
@@ -281,6 +291,7 @@ class StreamingJob(JobClient):
             self._poll_s = _POLL_AFTER_SILENCE_S if is_of_a_gone_server(error) else _POLL_S
             return
         self._poll_s = _POLL_S
+        self._look_at_work(-1 if last is None else last.batchId)
         if last is not None:
             if self._run.is_over is not None:
                 self._is_over = self._is_over or self._run.is_over(last)
@@ -288,6 +299,18 @@ class StreamingJob(JobClient):
             self._take_progress(last, recent or [last])
         if self._run.taking is not None and self._run.taking.failure is not None:
             self._stop_at_the_end(is_over=True)
+
+    def _look_at_work(self, finished: int) -> None:
+        """See now and then whether a micro-batch is under way, given the last one that is finished."""
+        now = time.monotonic()
+        if now < self._asked_for_status + _STATUS_S:
+            return
+        self._asked_for_status = now
+        with suppress(Exception):  # that the JVM is gone is for the query's end to say
+            if self._run.query.status["message"] not in _AT_WORK:
+                self._at_work = None
+            elif self._at_work is None or self._at_work[0] != finished:
+                self._at_work = finished, now
 
     def _is_stopped_by_others(self) -> bool:
         """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on.

@@ -87,6 +87,11 @@ class RecordedJob(JobClient):
                 self._progress.append(batch, batch.num_splits)
             return list(self._progress)
 
+    def get_time_in_micro_batch(self) -> int:
+        """The age of the plan of a micro-batch that is not committed; also where the job has ended in it."""
+        unfinished = self._files().unfinished
+        return 0 if unfinished is None or unfinished.planned_ms is None else self._clock() - unfinished.planned_ms
+
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Why:
         """Answer from the state that the last committed micro-batch left in the checkpoint."""
         return why(evidence(self._spark, self._location, self._clock()), operator, at, key)
