@@ -1,12 +1,16 @@
-"""The guide's programs are those that run."""
+"""The programs on the pages of the guide, and beside it, are those that run."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from support.guide_pages import GUIDE, run_page
+from support.guide_pages import BLOCK, DOCS, GUIDE, run_page
+
+COOKBOOK = DOCS / "cookbook"
+RECIPES = sorted(path.name for path in COOKBOOK.glob("*.md") if path.name != "index.md")
 
 ON_THE_TWIN = (
     "watermarks.md",
@@ -37,7 +41,7 @@ ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 def test_a_page_without_spark(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_page(name, tmp_path, monkeypatch, capsys)
+    run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.spark
@@ -49,7 +53,7 @@ def test_a_page_that_needs_spark(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run_page(name, tmp_path, monkeypatch, capsys)
+    run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 
 
 def test_every_page_of_the_guide_is_run() -> None:
@@ -59,3 +63,23 @@ def test_every_page_of_the_guide_is_run() -> None:
         *ON_A_BROKER,
         *SHOWN_ALONE,
     }
+
+
+@pytest.mark.parametrize("name", ["from-spark.md", *(f"cookbook/{name}" for name in RECIPES)])
+def test_a_page_beside_the_guide(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_page(DOCS / name, tmp_path, monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_is_one_program_and_its_output(name: str) -> None:
+    languages = [language for language, _ in BLOCK.findall((COOKBOOK / name).read_text())]
+    assert languages[:2] == ["python", "text"]
+    assert languages.count("python") == 1
+
+
+def test_the_cookbook_lists_each_recipe_once() -> None:
+    listed = re.findall(r"^\| \[.*?\]\((.*?)\)", (COOKBOOK / "index.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == RECIPES
+    assert len(listed) == 10

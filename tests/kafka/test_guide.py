@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide.testing import KafkaBroker
-from support.guide_pages import run_page
+from support.guide_pages import GUIDE, run_page
 
 pytestmark = pytest.mark.kafka
 
@@ -22,7 +22,7 @@ def test_a_page_with_a_broker(
 ) -> None:
     """The broker of the tests is not used: with it, it is known that one can be had."""
     assert broker.is_running
-    run_page(name, tmp_path, monkeypatch, capsys)
+    run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 
 
 @pytest.mark.spark
@@ -31,4 +31,4 @@ def test_a_page_with_a_broker(
 def test_a_page_with_a_broker_and_spark(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_page(name, tmp_path, monkeypatch, capsys)
+    run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
