@@ -40,7 +40,7 @@ from eventide.plan.graph import KeyTransformation, OperationTransformation, Tran
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
-from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, ProcessAll, WindowProcess
+from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, ProcessAll, WindowProcess, WindowSpec
 from eventide.runtime.window.operation import WindowOperation
 
 if TYPE_CHECKING:
@@ -260,8 +260,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             )
         kept: Contents = (contents or AllElements()) if self._evictor is None else Evictable(contents)
         late = self._late_tag
-        operation = WindowOperation(
-            kind=f"{type(self._assigner).__name__}.{kind}",
+        windows = WindowSpec(
+            name="",
             assigner=self._assigner,
             trigger=trigger,
             contents=kept,
@@ -269,8 +269,9 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             evictor=self._evictor,
             lateness_ms=self._lateness_ms,
             late_tag=None if late is None else late.tag_id,
-            result_type=output_type or Types.PICKLED_BYTE_ARRAY(),
+            output_type=output_type or Types.PICKLED_BYTE_ARRAY(),
         )
+        operation = WindowOperation(f"{type(self._assigner).__name__}.{kind}", windows)
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
         window = OperationTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
         return DataStream(self._env, window)

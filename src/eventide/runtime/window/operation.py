@@ -17,12 +17,10 @@ from eventide.api.windows import (
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
-    Evictor,
     GlobalWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
-    Trigger,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
@@ -40,6 +38,7 @@ from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
@@ -47,10 +46,10 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
-from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
+from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import FiringFunction, WindowSpec
+from eventide.runtime.window.functions import WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 from eventide.runtime.window.reducing_columns import fold_from_left
@@ -68,26 +67,21 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class WindowOperation:
     """Windows as a program describes them; everything about them but their input.
 
-    What is asked of assigners and triggers is their exact type: a subclass of a built-in one may do anything, so its
-    windows run element by element.
+    ``windows`` says how they work element by element; they get their name when they are planned. What is asked of
+    assigners and triggers is their exact type: a subclass of a built-in one may do anything, so its windows run element
+    by element.
     """
 
     kind: str
-    assigner: WindowAssigner[Any, Any]
-    trigger: Trigger[Any, Any]
-    contents: Contents
-    function: FiringFunction
-    evictor: Evictor[Any, Any] | None
-    lateness_ms: int
-    late_tag: str | None
-    result_type: TypeInformation
+    windows: WindowSpec
     needs_all: bool = True
     dead_letters: str | None = None
 
     @property
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
-        if self.assigner.has_time_windows or type(unpurged(self.trigger)) is not ContinuousEventTimeTrigger:
+        assigner, trigger = self.windows.assigner, self.windows.trigger
+        if assigner.has_time_windows or type(unpurged(trigger)) is not ContinuousEventTimeTrigger:
             return None
         return (
             "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
@@ -96,30 +90,19 @@ class WindowOperation:
 
     def spec(self, name: str) -> WindowSpec:
         """The operator that works element by element."""
-        return WindowSpec(
-            name=name,
-            assigner=self.assigner,
-            trigger=self.trigger,
-            contents=self.contents,
-            function=self.function,
-            evictor=self.evictor,
-            lateness_ms=self.lateness_ms,
-            late_tag=self.late_tag,
-            output_type=self.result_type,
-            dead_letters=self.dead_letters,
-        )
+        return replace(self.windows, name=name, dead_letters=self.dead_letters, key_context=KeyContext())
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
-        spec, contents = self.spec(name), self.contents
+        spec = self.spec(name)
+        contents, function = spec.contents, spec.function
         if isinstance(contents, Evictable) and isinstance(contents.incremental, AggregatedColumns):
             contents = contents.incremental
-        if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
-            if source.key is not None:
-                source = replace(source, key=source.key.by_field(source.value_type))
-            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(self.assigner, self.dead_letters)
-            if source.in_batch and _follows_clock(self.assigner):
+        if isinstance(contents, AggregatedColumns) and isinstance(function, ColumnResult):
+            source = _by_field(source)
+            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(spec.assigner, self.dead_letters)
+            if source.in_batch and _follows_clock(spec.assigner):
                 obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
@@ -129,8 +112,8 @@ class WindowOperation:
             obstacle = _python_in(spec)
         identity = self._identity(spec, source, max_parallelism)
         kept: str | None = None
-        if is_on_rows := isinstance(self.function, OnRows) or isinstance(contents, AllElements):
-            by_field = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
+        if is_on_rows := isinstance(function, OnRows) or isinstance(contents, AllElements):
+            by_field = _by_field(source)
             kept = _kept_as_objects(spec, by_field)
             if kept is None:
                 source, spec = by_field, replace(spec, tables=_tables(spec, by_field), contents=AllElements())
@@ -187,7 +170,7 @@ class WindowOperation:
             aggregation=contents.aggregation,
             value_type=contents.value_type,
             keys=keys,
-            shape=ResultShape(self.result_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
+            shape=ResultShape(spec.output_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
             lateness_ms=0 if follows_clock else spec.lateness_ms,
             late_tag=None if follows_clock else spec.late_tag,
             one_by_one=source.is_punctuated and not follows_clock,
@@ -196,20 +179,25 @@ class WindowOperation:
         )
 
     def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
-        key = source.key
+        key, windows = source.key, self.windows
         apart = isinstance(spec, WindowSpec) and spec.is_fixed and spec.dead_letters is not None
         return {
-            "window": described(self.assigner),
-            "trigger": described(self.trigger),
-            "evictor": described(self.evictor),
-            "allowed lateness": f"{self.lateness_ms} ms",
-            "window contents": self.contents.describe(),
+            "window": described(windows.assigner),
+            "trigger": described(windows.trigger),
+            "evictor": described(windows.evictor),
+            "allowed lateness": f"{windows.lateness_ms} ms",
+            "window contents": windows.contents.describe(),
             "stored form": f"{type(spec).__name__}{', by key' if apart else ''}",
             "element type": str(source.value_type),
             "key type": "no key" if key is None else str(key.type_info),
             "key columns": "none" if key is None else ", ".join(key.columns) or "none",
             "max parallelism": str(max_parallelism),
         }
+
+
+def _by_field(source: OperatorInput) -> OperatorInput:
+    """The input, with its key given by its field where a plain function returns that."""
+    return source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
 
 
 def described(value: Any) -> str:
