@@ -166,7 +166,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return processed((self._transformation,), _EACH[name](self._env.own_function(func)), self._env, output_type)
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:
-        rolling = Rolling(function, f"rolling {kind}", self.get_type())
+        rolling = Rolling.of(function, f"rolling {kind}", self.get_type())
         return processed((self._transformation,), rolling, self._env, self.get_type(), RollingOperation)
 
     def _field(self, method: str, field: int | str) -> int | str:

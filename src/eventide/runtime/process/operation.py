@@ -15,7 +15,7 @@ from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
-from eventide.runtime.process.rolling_columns import KeyOnColumns, RollingSpec, open_rolling
+from eventide.runtime.process.rolling_columns import KeyOnColumns, RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
@@ -43,7 +43,7 @@ class ProcessOperation:
         """Element by element: a user function sees each."""
         has_keys = all(source.key is not None for source in inputs)
         spec = ProcessSpec(name, self.processing, has_keys, self.result_type, self.dead_letters)
-        partitioners = tuple(partitioner_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
+        partitioners = tuple(partitioner_of(source, max_parallelism) for source in inputs)
         return PlannedOperator(
             spec, open_process, partitioners, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs)
         )
@@ -67,7 +67,7 @@ class RollingOperation(ProcessOperation):
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
         partitioner = KeyGroupPartitioner(ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names)
         return PlannedOperator(
-            spec, open_rolling, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
+            spec, RollingOperator, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
         )
 
 
@@ -127,9 +127,9 @@ def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[s
     }
 
 
-def partitioner_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> StreamPartitioner:
+def partitioner_of(source: OperatorInput, max_parallelism: int) -> StreamPartitioner:
     """How elements get there: by key, or all of a task to one subtask."""
-    if source.key is None or not has_keys:
+    if source.key is None:
         return ForwardPartitioner(ElementCodec(source.value_type))
     key = source.key
     return KeyGroupPartitioner(
@@ -138,22 +138,13 @@ def partitioner_of(source: OperatorInput, max_parallelism: int, *, has_keys: boo
 
 
 @dataclass(frozen=True, slots=True)
-class HandOn:
+class HandOn(Processing):
     """No function at all."""
-
-    kind: str
-    user_function: None = None
-    may_wait_for_clock: bool = False
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
         """The element itself."""
         return (_itself,)
-
-    @property
-    def on_timer(self) -> Handle | None:
-        """None."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +168,7 @@ class Redistribution:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element; nothing is kept."""
         (source,) = inputs
-        spec = ProcessSpec(name, HandOn(self.kind), False, self.result_type)
+        spec = ProcessSpec(name, HandOn(None, self.kind), False, self.result_type)
         partitioner = self.partitioner(ElementCodec(source.value_type))
         return PlannedOperator(spec, open_process, (partitioner,), "as they are", {}, (None,))
 

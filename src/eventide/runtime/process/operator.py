@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -19,18 +19,19 @@ from eventide.runtime.process.functions import Handle, KeyedElementContext, Proc
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import HoldsNothing, Operator, OperatorContext, Receive, WithoutClock
 
 ON_TIMER = "when a timer fired"
 
 
-class _ProcessOperator(ABC):
+class _ProcessOperator(Operator):
     """Base of process operators: elements go to the function one by one, in their one order.
 
     What comes out has the time of the element that it was made of. ``advice`` is what an error says of bad data.
     """
 
     advice: ClassVar[str] = ADVICE
+    inputs: Sequence[Receive] = ()
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
@@ -41,12 +42,11 @@ class _ProcessOperator(ABC):
         self._letters: DeadLetterOutput | None = None
         if spec.dead_letters is not None:
             self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)
-        self.inputs: Sequence[Receive] = tuple(
+        self.inputs = tuple(
             partial(self._receive, self._guarded(on_element)) for on_element in spec.processing.on_element
         )
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
 
     @property
@@ -128,21 +128,17 @@ class KeyedProcessOperator(_ProcessOperator):
 
     @property
     def next_clock_ms(self) -> int | None:
-        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
         return self._keyed.processing_timers.next_ms()
 
     def timers_left(self) -> int:
-        """How many timers of processing time are set: those that are left when the input ends never fire."""
         return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
 
     def flush(self) -> None:
-        """Store the state."""
         self._at.leave()
         self._keyed.expire(self._moment.processing_time, used=self._at.expires)
         self._keyed.flush()
 
     def held(self) -> dict[str, int]:
-        """How many keys and timers there are."""
         return self._keyed.held()
 
     def _guarded_timer(self, on_timer: Handle) -> Handle:

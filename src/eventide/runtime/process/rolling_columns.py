@@ -31,7 +31,7 @@ from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import Operator, OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
 from eventide.runtime.tracing.folds import SUMS, Extreme, FieldFold, Fold, How, fold_of
@@ -71,12 +71,7 @@ class RollingSpec(ProcessSpec):
         return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
 
 
-def open_rolling(spec: RollingSpec, backend: Backend, context: OperatorContext) -> RollingOperator:
-    """The operator of a rolling aggregation on columns, on its state."""
-    return RollingOperator(spec, backend, context)
-
-
-class RollingOperator(WithoutClock):
+class RollingOperator(WithoutClock, Operator):
     """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
 
     What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: both
@@ -94,7 +89,6 @@ class RollingOperator(WithoutClock):
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Its one input."""
         return (self._receive,)
 
     @property
@@ -110,7 +104,6 @@ class RollingOperator(WithoutClock):
         """Nothing happens: there are no timers."""
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call."""
         results, self._results = self._results, []
         outputs = {} if self._python is None else dict(self._python.take_outputs())
         if results:
@@ -118,14 +111,12 @@ class RollingOperator(WithoutClock):
         return outputs
 
     def flush(self) -> None:
-        """Store the state."""
         if self._python is None:
             self._columns.flush()
         else:
             self._python.flush()
 
     def held(self) -> Mapping[str, int]:
-        """How many keys there are."""
         return self._columns.held() if self._python is None else self._python.held()
 
     def _receive(self, parts: list[Elements]) -> None:

@@ -35,8 +35,8 @@ from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
-from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
+from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.process.operation import partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
@@ -464,8 +464,4 @@ def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelis
         if isinstance(spec.contents, Aggregated):
             aggregate = aggregate_fold_of(spec.contents.function, source.known_type or value_type)
         return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism, aggregate=aggregate)
-    if key is None:
-        return ForwardPartitioner(ElementCodec(value_type))
-    return KeyGroupPartitioner(
-        ElementCodec(value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns
-    )
+    return partitioner_of(source, max_parallelism)
