@@ -280,7 +280,7 @@ class Chains:
         return path.is_supplied
 
 
-def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
+def _speed(step: ChainedOperator | AssignTimestamps | KeyCheck, type_info: TypeInformation) -> str:
     """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
     if isinstance(step, AssignTimestamps) and step.takes_columns:
         return ""

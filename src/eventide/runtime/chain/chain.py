@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, DeadLetterStep, Moment, Process
+from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
@@ -64,7 +64,7 @@ class ChainNode:
     ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
     """
 
-    step: ChainedOperator | None = None
+    step: ChainedOperator | AssignTimestamps | None = None
     tag: str | None = None
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -182,14 +182,11 @@ class ChannelOutput:
             self._push(node, results if isinstance(results, Mapping) else {None: results})
         else:
             for part in batch.pieces():
-                if isinstance(node.step, Process):
-                    self._push(node, node.step.outputs(part, self._moment))
-                elif isinstance(node.step, DeadLetterStep):
-                    self._push(node, node.step.outputs(part, self._moment, self._metrics))
-                else:
-                    self._hand_on(node, node.step.apply(part))
+                self._push(node, node.step.outputs(part, self._moment, self._metrics))
 
-    def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
+    def _on_columns(
+        self, step: ChainedOperator | AssignTimestamps, batch: Elements
+    ) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None
