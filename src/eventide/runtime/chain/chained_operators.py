@@ -59,11 +59,9 @@ class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
         self._timers: TimerService = Times(moment)
 
     def timer_service(self) -> TimerService:
-        """The times that the operator knows."""
         return self._timers
 
     def timestamp(self) -> int | None:
-        """The time of the element or timer at hand."""
         return self.time_ms
 
 
@@ -86,34 +84,22 @@ class Moment:
 
 
 class Times(TimerService):
-    """The times of an operator or task; there are no timers without keys."""
+    """The times of an operator or task; timers are refused, as there are none without keys."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment = moment
 
     def current_processing_time(self) -> int:
-        """The time of the micro-batch."""
         return self._moment.processing_time
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
         return self._moment.watermark
 
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
+        raise ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")
 
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
+    register_processing_time_timer = register_event_time_timer
+    delete_event_time_timer = delete_processing_time_timer = register_event_time_timer
 
 
 class ChainedOperator(Protocol):
@@ -498,7 +484,3 @@ class KeyCheck:
     def why_in_python(self, type_info: TypeInformation) -> str:
         """Because of what it is."""
         return "each key is looked at, so that bad ones become dead letters"
-
-
-def _no_timers() -> ProgramError:
-    return ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

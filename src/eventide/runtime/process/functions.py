@@ -158,7 +158,7 @@ def _one_or_none(call: Callable[[Any], Any]) -> Handle:
 
 
 class _TimersOfKey(Times):
-    """The times of an operator, and the timers of the key at hand."""
+    """The times of an operator, and timers of the key at hand; in batch execution, none is set while others fire."""
 
     def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
         super().__init__(moment)
@@ -167,19 +167,15 @@ class _TimersOfKey(Times):
         self._processing_timers = keyed.processing_timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Set a timer by the clock; in batch execution, not while timers fire."""
         self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Set a timer of event time; in batch execution, not while timers fire."""
         self._event_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a timer by the clock back."""
         self._processing_timers.delete(whole_ms(timestamp), self._at.key, None)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take a timer of event time back."""
         self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
 
 
@@ -197,11 +193,9 @@ class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, K
         self._timers = _TimersOfKey(moment, at, keyed)
 
     def get_current_key(self) -> Any:
-        """The key at hand."""
         return self._at.key
 
     def time_domain(self) -> TimeDomain:
-        """The kind of the timer at hand."""
         if self.domain is None:
             raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
         return self.domain

@@ -110,18 +110,6 @@ def _past_saturation(watermark_ms: int, lateness_ms: int) -> int:
     return 2 * MAX_MS if reaches_all else watermark_ms - lateness_ms
 
 
-def passes_one_of(first_last_ms: int, every_ms: int, lateness_ms: int, before_ms: int, watermark_ms: int) -> bool:
-    """Say whether a watermark that goes up meets a firing, or with the lateness a drop, of regular windows.
-
-    Their last milliseconds are ``first_last_ms`` and all that are multiples of ``every_ms`` before and after it.
-
-    >>> passes_one_of(9, 10, 0, before_ms=3, watermark_ms=8), passes_one_of(9, 10, 0, before_ms=3, watermark_ms=9)
-    (False, True)
-    """
-    passed_before = (before_ms - lateness_ms - first_last_ms) // every_ms
-    return passed_before != (watermark_ms - lateness_ms - first_last_ms) // every_ms
-
-
 def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
     """Say whether an element that found no open window came too late for one.
 
