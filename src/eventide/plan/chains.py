@@ -25,7 +25,7 @@ from eventide.plan.graph import (
     advice_on_key,
     advice_on_type,
 )
-from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import (
     ChainedOperator,
     DeadLetterStep,
@@ -34,6 +34,7 @@ from eventide.runtime.chain.chained_operators import (
     type_after,
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.tracing.column_functions import UNTIL_OPENED

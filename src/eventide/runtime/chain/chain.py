@@ -13,7 +13,7 @@ from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
+from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Edge, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metrics
@@ -23,37 +23,6 @@ from eventide.runtime.tracing.kernels import Guard
 _REPORTS_OF_A_FRAME = 2_048
 _MOST_BYTES = 1 << 30
 _KEYS_TYPED = "when the keys of its elements were brought to their declared type"
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """The way from a task to the operator or sink ``target``; its ``partitioner`` says how elements leave.
-
-    ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
-    ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
-    carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
-    ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
-    ``takes_elements`` is False, the target hears what is reported, and nothing else. ``advice_on_key`` and
-    ``advice_on_type`` say what lets a job go on that stops at elements without a key, or of another type; empty where
-    nothing would.
-    """
-
-    number: int
-    target: int
-    producer: str
-    subtasks: int
-    partitioner: StreamPartitioner
-    assigner: int | None = None
-    has_watermarks: bool = True
-    by_element: bool = False
-    takes_elements: bool = True
-    advice_on_key: str = ""
-    advice_on_type: str = ""
-
-    @property
-    def address(self) -> tuple[int, int]:
-        """Its address among all edges of the job."""
-        return self.target, self.number
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Inbox, Signal
+from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, Frame, Inbox, Signal
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 from eventide.runtime.observation.event_time_log import (
     EVENT_TIME,
@@ -27,30 +27,6 @@ _ARRIVALS, _COUNTS = "arrivals", "counts"
 
 _MANY = 100
 """Number of splits of one task above which the usual disorder of each split is not reported."""
-
-
-class ObservedEdge(Protocol):
-    """An edge out of a task, whose first subtask remembers what the task has observed."""
-
-    @property
-    def target(self) -> int:
-        """Where its frames are addressed to."""
-
-    @property
-    def number(self) -> int:
-        """Its number among the edges to its target."""
-
-    @property
-    def assigner(self) -> int | None:
-        """The number of the assigner whose timestamps its elements have; None if they have those of the source."""
-
-    @property
-    def has_watermarks(self) -> bool:
-        """Whether the target hears of event time."""
-
-    @property
-    def takes_elements(self) -> bool:
-        """Whether the target hears more than reports."""
 
 
 class SplitObserver:
@@ -82,7 +58,7 @@ class ReaderObserver:
         """Take the counts of a task before this one."""
         self._counted.append(frame.content.get(_COUNTS, {}))
 
-    def frames(self, edges: Sequence[ObservedEdge], counters: OperatorCounters) -> Iterator[Frame]:
+    def frames(self, edges: Sequence[Edge], counters: OperatorCounters) -> Iterator[Frame]:
         """Tell the first subtask after each edge what was observed; the counts go to one of them."""
         counted = add_up([dead_letters_of(counters), *self._counted])
         for edge in edges:

@@ -9,13 +9,13 @@ from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput
 from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.frames import END_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
