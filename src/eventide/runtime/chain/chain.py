@@ -13,7 +13,15 @@ from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Edge, Frame, Signal, WatermarkReport
+from eventide.runtime.exchange.frames import (
+    BY_ELEMENT,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    Edge,
+    Frame,
+    Signal,
+    WatermarkReport,
+)
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metrics
@@ -67,17 +75,10 @@ class ChainNode:
 class ChannelOutput:
     """The way of one channel, a split or a subtask, through the chain of its task and out of it.
 
-    Args:
-        root: the chain.
-        channel: the name of the channel.
-        task: the index of the task among its like.
-        slot: a number that says which subtask gets what is not dealt out by key.
-        watermarks_of: the watermarks of the channel, by the number of their assigner.
-        metrics: counts what is left out on the way.
-        moment: where the task stands.
-        observer: sees the timestamps of the channel, if it is that of a split.
-        shared: the writers, by the address of their edge, that all channels of the task have in common; their owner
-            gives away what is in them.
+    ``task`` is the index of the task among its like, and ``slot`` says which subtask gets what is not dealt out by key.
+    ``watermarks_of`` are by the number of their assigner. An ``observer`` sees the timestamps of a split. All channels
+    of the task have the ``shared`` writers in common, by the address of their edge; their owner gives away what is in
+    them.
     """
 
     def __init__(

@@ -129,10 +129,8 @@ class WatermarkValve:
         """Take note of which run of the job planned the micro-batch, before anything is reported in it.
 
         The time between two runs is not silence: in the first micro-batch of a run the timeouts of channels start anew,
-        and those that were silent count again, as in Flink, whose clock begins with each run.
-
-        Args:
-            run: a name for the run; None if the host cannot tell runs apart, so that time goes on as if there were one.
+        and those that were silent count again, as in Flink, whose clock begins with each run. ``run`` is a name for it;
+        None if the host cannot tell runs apart, so that time goes on as if there were one.
 
         Returns:
             Whether the run is another one than that of the micro-batch before.

@@ -86,14 +86,7 @@ class OperatorObserver:
     Every subtask has its late elements and what was counted; the first one has the log of splits and of the watermark
     for all. Batch execution keeps late elements alone: no state goes on from there.
 
-    Args:
-        name: the name of the operator.
-        edges: the edges to it.
-        subtask: the index of the subtask.
-        backend: its state.
-        metrics: what it counts in this micro-batch.
-        clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
-        in_batch: whether execution is that of a batch.
+    ``metrics`` is what the subtask counts in this micro-batch, whose time by the clock is ``clock_ms``.
     """
 
     def __init__(
@@ -120,12 +113,7 @@ class OperatorObserver:
         """Whether the operator holds anything after the micro-batch, or held something before it."""
 
     def begin_batch(self, watermark: int, late_until: int) -> None:
-        """Take note of where the operator stands before the first element, in milliseconds.
-
-        Args:
-            watermark: its watermark.
-            late_until: the last event time of which an element comes too late now.
-        """
+        """Take note of the operator's watermark before the first element, and of its ``late_until``."""
         self._watermark_before = watermark
         self._late_until = late_until
 

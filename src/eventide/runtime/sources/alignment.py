@@ -122,14 +122,8 @@ def planned_together(
 ) -> dict[str, int]:
     """Where those parts end that need not wait: at one time, if the source knows about time; else one by one.
 
-    A split that nothing was read of gives its first row: from that it is known where it stands.
-
-    Args:
-        source: the source.
-        standing: where it and its group stand.
-        now: where its parts stand.
-        limit_of: for each part, what must not be passed; None for nothing.
-        max_rows: how many rows to read at most.
+    A split that nothing was read of gives its first row: from that it is known where it stands. ``now`` says where the
+    parts stand, and ``limit_of`` which position must not be passed in each; None for none.
     """
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     split_of = {part: source.split_of(part) for part in unread}
@@ -202,13 +196,7 @@ class Leveling:
     split runs out of rows before it that may have more one day: then all have passed it, and are as near to each other
     as their rows let them. Only what other sources allow is never passed.
 
-    Args:
-        source: the source.
-        standing: where it stands.
-        by_time: how its positions follow from event time.
-        split_of: the split of each part.
-        limit_of: for each part, what must not be passed; None for nothing.
-        unread: the parts that have not ended, with their positions.
+    ``unread`` are the parts that have not ended, with their positions.
     """
 
     def __init__(
@@ -232,11 +220,8 @@ class Leveling:
     def plan(self, max_rows: int | None) -> dict[str, int] | None:
         """Where the next micro-batch ends, in those parts that it reads something of.
 
-        Args:
-            max_rows: how many rows to read at most, but for one of each split.
-
-        Returns:
-            None, if the source cannot say what comes before a time, or nothing is known of any split.
+        It has at most ``max_rows`` and one row of each split. None, if the source cannot say what comes before a time,
+        or nothing is known of any split.
         """
         unread = self._unread
         times = {split: self._time_of(split) for split in {self._split_of[part] for part in unread}}
