@@ -91,70 +91,38 @@ class ProcessBoth(ProcessEach):
 
 
 @dataclass(frozen=True, slots=True)
-class MapEach(Processing):
-    """A ``MapFunction`` that may use state: one element for one."""
-
-    kind: str = "keyed map"
+class Called(Processing):
+    """A function that is called with elements alone, and may use state where there are keys."""
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        call = self.user_function.map
-        return (lambda value, _: (call(value),),)
+        return _HANDLERS[self.kind](self.user_function)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatMapEach(Processing):
-    """A ``FlatMapFunction`` that may use state: any number of elements for one."""
-
-    kind: str = "keyed flat_map"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        call = self.user_function.flat_map
-        return (lambda value, _: call(value),)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterEach(Processing):
-    """A ``FilterFunction`` that may use state: the element itself, or nothing."""
-
-    kind: str = "keyed filter"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        call = self.user_function.filter
-        return (lambda value, _: (value,) if call(value) else None,)
-
-
-@dataclass(frozen=True, slots=True)
-class MapBoth(Processing):
-    """A ``CoMapFunction``: one element for one; as in PyFlink, None is no element."""
-
-    kind: str = "map of two inputs"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        return _one_or_none(self.user_function.map1), _one_or_none(self.user_function.map2)
-
-
-@dataclass(frozen=True, slots=True)
-class FlatMapBoth(Processing):
-    """A ``CoFlatMapFunction``: any number of elements for one."""
-
-    kind: str = "flat_map of two inputs"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        first, second = self.user_function.flat_map1, self.user_function.flat_map2
-        return (lambda value, _: first(value)), (lambda value, _: second(value))
+def _one(call: Callable[[Any], Any]) -> Handle:
+    return lambda value, _: (call(value),)
 
 
 def _one_or_none(call: Callable[[Any], Any]) -> Handle:
-    def handle(value: Any, _: Any) -> Results:
-        result = call(value)
-        return None if result is None else (result,)
+    return lambda value, _: None if (result := call(value)) is None else (result,)
 
-    return handle
+
+def _any_number(call: Callable[[Any], Results]) -> Handle:
+    return lambda value, _: call(value)
+
+
+def _itself_or_nothing(call: Callable[[Any], Any]) -> Handle:
+    return lambda value, _: (value,) if call(value) else None
+
+
+_HANDLERS: dict[str, Callable[[Any], tuple[Handle, ...]]] = {
+    "keyed map": lambda function: (_one(function.map),),
+    "keyed flat_map": lambda function: (_any_number(function.flat_map),),
+    "keyed filter": lambda function: (_itself_or_nothing(function.filter),),
+    # As in PyFlink, None is no element.
+    "map of two inputs": lambda function: (_one_or_none(function.map1), _one_or_none(function.map2)),
+    "flat_map of two inputs": lambda function: (_any_number(function.flat_map1), _any_number(function.flat_map2)),
+}
 
 
 class _TimersOfKey(Times):
