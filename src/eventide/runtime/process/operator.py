@@ -24,6 +24,32 @@ from eventide.runtime.tasks.operator import HoldsNothing, Operator, OperatorCont
 ON_TIMER = "when a timer fired"
 
 
+class KeyedOperator(Operator):
+    """The part of an operator that keeps its state by key: ``_at`` is the key at hand, and ``_out`` has its results."""
+
+    _keyed: KeyedState
+    _at: KeyContext
+    _out: Collector
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        return self._keyed.processing_timers.next_ms()
+
+    def timers_left(self) -> int:
+        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
+
+    def take_outputs(self) -> Mapping[str | None, Elements]:
+        return self._out.take()
+
+    def flush(self) -> None:
+        self._at.leave()
+        self._keyed.expire(self._at.clock_ms, used=self._at.expires)
+        self._keyed.flush()
+
+    def held(self) -> dict[str, int]:
+        return self._keyed.held()
+
+
 class _ProcessOperator(Operator):
     """Base of process operators: elements go to the function one by one, in their one order.
 
@@ -102,7 +128,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
             ) from error
 
 
-class KeyedProcessOperator(_ProcessOperator):
+class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     """The operator with keys: the function has state and timers for each.
 
     What a timer puts out has its time, where that is event time, and none where it is the clock's.
@@ -125,21 +151,6 @@ class KeyedProcessOperator(_ProcessOperator):
     def advance_clock(self, clock_ms: int) -> None:
         """Fire the timers of processing time that are set for a time or before."""
         self._fire(self._keyed.processing_timers, clock_ms, TimeDomain.PROCESSING_TIME)
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        return self._keyed.processing_timers.next_ms()
-
-    def timers_left(self) -> int:
-        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
-
-    def flush(self) -> None:
-        self._at.leave()
-        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
-        self._keyed.flush()
-
-    def held(self) -> dict[str, int]:
-        return self._keyed.held()
 
     def _guarded_timer(self, on_timer: Handle) -> Handle:
         """A function on timers; with dead letters, one whose results are put out as a whole, or not at all."""

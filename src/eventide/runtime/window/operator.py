@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,10 +16,11 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
+from eventide.runtime.process.operator import KeyedOperator
 from eventide.runtime.state.key_context import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import Operator, OperatorContext, Receive
+from eventide.runtime.tasks.operator import OperatorContext, Receive
 from eventide.runtime.window.functions import (
     TRIGGER_STATE,
     WINDOW_STATE,
@@ -45,7 +46,7 @@ Fire: TypeAlias = Callable[[Window | None, bool], object]
 """Fires the window at hand, given where its contents are, and whether they stay."""
 
 
-class WindowOperator(Operator):
+class WindowOperator(KeyedOperator):
     """One window operator in one subtask.
 
     Elements are handled one by one under the watermark that is current when they arrive; :meth:`advance` moves the
@@ -122,24 +123,6 @@ class WindowOperator(Operator):
     def advance_clock(self, clock_ms: int) -> None:
         """Fire all timers of processing time that are set for a time or before; it stays that of the micro-batch."""
         self._fire_timers(self._keyed.processing_timers, clock_ms, self._spec.trigger.on_processing_time)
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        return self._keyed.processing_timers.next_ms()
-
-    def timers_left(self) -> int:
-        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
-
-    def take_outputs(self) -> Mapping[str | None, Elements]:
-        return self._out.take()
-
-    def flush(self) -> None:
-        self._at.leave()
-        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
-        self._keyed.flush()
-
-    def held(self) -> dict[str, int]:
-        return self._keyed.held()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """All that is kept, by key and window (None: the key as a whole): for harnesses."""
