@@ -63,7 +63,11 @@ class WatermarkValve:
         self._in_batch = in_batch
         self._edges = {e.edge: e for e in edges}
         self._idleness = {e.edge: Idleness(e.idle_after_ms) for e in edges if e.idle_after_ms is not None}
-        self._splits = {e.edge: WatermarkCombiner(_members(e), e.channels) for e in edges if e.is_source}
+        self._splits = {
+            e.edge: WatermarkCombiner(Members.CHANNELS if e.active_by_elements else Members.SPLITS, e.channels)
+            for e in edges
+            if e.is_source
+        }
         self._channels = {
             number: WatermarkCombiner(
                 Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)]
@@ -284,10 +288,6 @@ class WatermarkValve:
 def _unasked(report: WatermarkReport) -> WatermarkReport:
     """The part of a report that counts for a split whose generator is not asked."""
     return report._replace(watermark=None, idle=report.idle or None)
-
-
-def _members(source: ValveEdge) -> Members:
-    return Members.CHANNELS if source.active_by_elements else Members.SPLITS
 
 
 def _channels_of(edge: ValveEdge) -> list[str]:

@@ -143,8 +143,7 @@ class HandOn(Processing):
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """The element itself."""
-        return (_itself,)
+        return (lambda value, _: (value,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,3 @@ class Redistribution:
         spec = ProcessSpec(name, HandOn(None, self.kind), False, self.result_type)
         partitioner = self.partitioner(ElementCodec(source.value_type))
         return PlannedOperator(spec, open_process, (partitioner,), "as they are", {}, (None,))
-
-
-def _itself(value: Any, _: Any) -> tuple[Any]:
-    return (value,)

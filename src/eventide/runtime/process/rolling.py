@@ -190,7 +190,7 @@ def field_of(value: Any, field: int | str) -> Any:
         if isinstance(value, Row | dict) or (isinstance(value, list | tuple) and isinstance(field, int)):
             return value[field]  # type: ignore[index]
         if isinstance(field, str):
-            return value[_place(field)] if _is_plain_tuple(value) else getattr(value, field)
+            return value[_place(field)] if type(value) is tuple else getattr(value, field)
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise _no_field(value, field) from error
     if field != 0:
@@ -223,10 +223,6 @@ def with_field(value: Any, field: int | str, new: Any) -> Any:
         setattr(changed, field, new)
         return changed
     return new
-
-
-def _is_plain_tuple(value: Any) -> bool:
-    return type(value) is tuple
 
 
 def _place(field: str) -> int:

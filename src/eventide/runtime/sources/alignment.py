@@ -243,7 +243,9 @@ class Leveling:
         """All splits up to one time, and those that stood before it by one row further."""
         # A split at the allowed time is read, as by the rule.
         before = add_ms(level, 1) if level == sure else level
-        behind = {part: at for part, at in self._unread.items() if _is_before(times[self._split_of[part]], before)}
+        # One that does not count is read like those that have still to come there.
+        highest = {part: times[self._split_of[part]] for part in self._unread}
+        behind = {part: at for part, at in self._unread.items() if (ms := highest[part]) is None or ms < before}
         planned = {part: reached for part in self._unread if (reached := self._reached(part, level)) is not None}
         return self._with_one_more(planned, behind)
 
@@ -330,8 +332,3 @@ class Leveling:
         """The position of a part before what is later; None for one that is not to be begun yet."""
         position = (self._positions(time_ms) or {}).get(part)
         return None if position is None else max(self._unread[part], min(position, self._ends[part]))
-
-
-def _is_before(split_ms: int | None, time_ms: int) -> bool:
-    """Whether a split has still to come to a time; one that does not count is read like those that have."""
-    return split_ms is None or split_ms < time_ms

@@ -272,14 +272,13 @@ class WindowSpec:
         """Return the lines of ``explain``."""
         gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
-        kept = f"{type(self.contents).__name__}{'' if self.tables is None else ' in Arrow columns'}"
-        if isinstance(self.tables, AggregateTables):
-            kept = "partial aggregates in Arrow columns"
+        kept = "partial aggregates" if isinstance(self.tables, AggregateTables) else type(self.contents).__name__
+        form = "" if self.tables is None else " in Arrow columns"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
-            ("state", f"{kept} per key and window"),
+            ("state", f"{kept}{form} per key and window"),
             *described(self.dead_letters),
         ]
 

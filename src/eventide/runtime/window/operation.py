@@ -129,7 +129,7 @@ class WindowOperation:
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
         else:
-            reason = _unreduced(spec, source) if _reduces(spec) else None
+            reason = _unreduced(spec, source) if isinstance(spec.contents, Reduced | Aggregated) else None
             unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
             speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
             if spec.is_fixed and _folds_columns(spec, source):
@@ -381,10 +381,6 @@ def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
         return ElementTables(source.value_type, kind, columns, in_row)
     aggregation, results = contents.aggregation, contents.result_types
     return AggregateTables(source.value_type, kind, columns, in_row, aggregation=aggregation, result_types=results)
-
-
-def _reduces(spec: WindowSpec) -> bool:
-    return isinstance(spec.contents, Reduced | Aggregated)
 
 
 def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
