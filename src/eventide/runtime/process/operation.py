@@ -15,11 +15,11 @@ from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
-from eventide.runtime.process.rolling_columns import KeyOnColumns, RollingOperator, RollingSpec
+from eventide.runtime.process.rolling_columns import RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce, why_python
 
@@ -53,19 +53,21 @@ class ProcessOperation:
 class RollingOperation(ProcessOperation):
     """Description of a rolling aggregation, which runs on columns where they give the same."""
 
+    processing: Rolling
+
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
         rolling, value_type = self.processing, source.value_type
-        if not isinstance(rolling, Rolling):
-            raise TypeError(f"{rolling!r} is no rolling aggregation")
         key, why = _key_on_columns(source)
         obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
         if key is None or obstacle is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
             return replace(planned, speed=f"element by element, because {obstacle}")
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
-        partitioner = KeyGroupPartitioner(ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names)
+        partitioner = KeyGroupPartitioner(
+            ElementCodec(value_type), key.select, max_parallelism, key_columns=key.columns
+        )
         return PlannedOperator(
             spec, RollingOperator, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
         )
@@ -86,7 +88,7 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
     return why_python(lambda: traced_reduce(reduce, kind), reduce)
 
 
-def _key_on_columns(source: OperatorInput) -> tuple[KeyOnColumns | None, str]:
+def _key_on_columns(source: OperatorInput) -> tuple[Key | None, str]:
     """How keys are found on columns; None, and why, if columns do not have them, or do not tell them apart."""
     key, kind = source.key, source.value_type
     if kind.is_pickled:
@@ -104,7 +106,7 @@ def _key_on_columns(source: OperatorInput) -> tuple[KeyOnColumns | None, str]:
     parts = found.types if isinstance(found, CompositeTypeInfo) else [found]
     if not all(map(is_exact, parts)):
         return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
-    return KeyOnColumns(key.select, names, found), ""
+    return Key(key.select, found, names), ""
 
 
 def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) -> Operator:

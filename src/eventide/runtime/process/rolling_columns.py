@@ -7,7 +7,7 @@ second ones, with what comes of that and the third ones, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
 from eventide.runtime.tracing.folds import SUMS, Extreme, FieldFold, Fold, How, fold_of
@@ -43,21 +43,12 @@ _WORTH_A_STEP = 32
 """So many elements take in Python the time of one step of all keys on columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOnColumns:
-    """How keys are found: by fields that have names, or by what a function gives that can be traced."""
-
-    select: Callable[[Any], Any]
-    names: tuple[str, ...]
-    type_info: TypeInformation
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingSpec(ProcessSpec):
     """All that describes a rolling aggregation that works on columns, and on objects where it has to."""
 
     function: ReduceFunction
-    key: KeyOnColumns
+    key: Key
 
     @property
     def speed(self) -> str:
@@ -150,7 +141,7 @@ class RollingOperator(WithoutClock, Operator):
         arrival = np.arange(len(columns))
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
-        parts = key_parts(columns, key.names, key.select)
+        parts = key_parts(columns, key.columns, key.select)
         groups = numbers_of_columns(parts)
         firsts = pa.array(first_rows(groups))
         keys = [part.take(firsts) for part in parts]
