@@ -273,12 +273,7 @@ def _counts(spec: WindowSpec) -> Counts | None:
     every: int = counting.window_size
     if evictor is None:
         return Counts(every, every if purges else None)
-    if (
-        purges
-        or assigner.has_time_windows
-        or not isinstance(evictor, CountEvictor)
-        or type(evictor) is not CountEvictor
-    ):
+    if purges or assigner.has_time_windows or type(evictor) is not CountEvictor:
         return None
     return None if evictor.do_evict_after else Counts(every, evictor.max_count)
 

@@ -78,7 +78,7 @@ def last_reached(first_last_ms: int, every_ms: int, watermark_ms: int) -> int:
     >>> [last_reached(9, 10, watermark_ms) for watermark_ms in (8, 9, 29)]
     [-1, 0, 2]
     """
-    return (_past_saturation(watermark_ms, 0) - first_last_ms) // every_ms
+    return last_late(first_last_ms, every_ms, 0, watermark_ms)
 
 
 def last_late(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms: int) -> int:
@@ -87,8 +87,6 @@ def last_late(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms:
     >>> [last_late(9, 10, 5, watermark_ms) for watermark_ms in (13, 14)]
     [-1, 0]
     """
-    if watermark_ms == MAX_MS:
-        return last_reached(first_last_ms, every_ms, watermark_ms)
     return (_past_saturation(watermark_ms, lateness_ms) - first_last_ms) // every_ms
 
 
