@@ -117,47 +117,41 @@ class WindowOperation:
             kept = _kept_as_objects(spec, by_field)
             if kept is None:
                 source, spec = by_field, replace(spec, tables=_tables(spec, by_field), contents=AllElements())
-        if isinstance(spec.tables, AggregateTables):
-            identity["stored form"] += ", aggregated"
         partitioner = _element_partitioner(spec, source, max_parallelism)
         used = None
         if isinstance(spec.tables, AggregateTables) and isinstance(contents, AggregatedColumns):
+            identity["stored form"] += ", aggregated"
             window = self._columnar(spec, contents, source)
             if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
                 partitioner = window.partitioner(max_parallelism)
                 used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
+        elif spec.tables is not None:
+            before = "" if used is None else "aggregated before the shuffle, "
+            speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
         else:
-            reason = _unreduced(spec, source) if isinstance(spec.contents, Reduced | Aggregated) else None
-            unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
-            speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
+            speed = f"{_ELEMENT}, because {obstacle}"
+            if isinstance(spec.contents, Reduced | Aggregated) and (reason := _unreduced(spec, source)) is not None:
+                speed += f"; not reduced before the shuffle, because {reason}"
             if spec.is_fixed and _folds_columns(spec, source):
-                speed = f"{speed}; many elements that come as columns are added from left to right without objects"
-            if spec.tables is not None:
-                before = "" if used is None else "aggregated before the shuffle, "
-                speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
-            elif is_on_rows:
-                speed = f"{speed}; elements are kept as objects, because {kept}"
+                speed += "; many elements that come as columns are added from left to right without objects"
+            if is_on_rows:
+                speed += f"; elements are kept as objects, because {kept}"
         return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (used,))
 
     def _on_columns(
-        self,
-        spec: WindowSpec,
-        contents: AggregatedColumns,
-        source: OperatorInput,
-        max_parallelism: int,
+        self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput, max_parallelism: int
     ) -> PlannedOperator:
         window = self._columnar(spec, contents, source)
-        keys = window.keys
-        gaps = window.gaps
+        gaps, used = window.gaps, frozenset({*window.keys, *contents.aggregation.input_columns})
         return PlannedOperator(
             window,
             open_columnar_windows,
             (window.partitioner(max_parallelism),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
-            (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
+            (None if window.ships_elements or gaps else used,),
         )
 
     def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
