@@ -14,12 +14,10 @@ from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroad
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ElementContext, Moment
-from eventide.runtime.chain.outputs import Collector
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_unless
 from eventide.runtime.exchange.partitioners import ToAll
-from eventide.runtime.invoke import user_function_error
 from eventide.runtime.process.functions import KeyedElementContext, ProcessEach, ProcessSpec
 from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
@@ -92,22 +90,15 @@ class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessF
         at.leave()
 
 
-def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -> Receive:
+def _receiver(
+    operator: BroadcastOperator | KeyedBroadcastOperator, spec: BroadcastSpec, context: _BroadcastContext
+) -> Receive:
     """The handler of elements of the broadcast stream, in the order that they have in every subtask."""
     handle = spec.processing.user_function.process_broadcast_element
 
     def receive(parts: list[Elements]) -> None:
         spec.key_context.leave()
-        value = None
-        try:
-            for _, value, context.time_ms in interleave(parts).rows():
-                results = handle(value, context)
-                if results is not None:
-                    out.put_results(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                spec.name, error, during="while it handled a broadcast element", element=value
-            ) from error
+        operator.handle_each(interleave(parts), handle, context, "while it handled a broadcast element")
 
     return receive
 
@@ -123,7 +114,7 @@ class BroadcastOperator(ProcessOperator):
         self._context = seen = _ElementContext(self._moment)
         seen.states = states
         beside = _BroadcastContext(self._moment, states, None, spec.key_context)
-        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+        self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
         """Store the broadcast state."""
@@ -143,7 +134,7 @@ class KeyedBroadcastOperator(KeyedProcessOperator):
         self._context = seen = _KeyedElementContext(self._moment, self._at, keyed)
         seen.states = states
         beside = _BroadcastContext(self._moment, states, keyed, self._at)
-        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+        self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
         """Store the state by key, and the broadcast state."""

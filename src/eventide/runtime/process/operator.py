@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -58,6 +57,7 @@ class _ProcessOperator(Operator):
 
     advice: ClassVar[str] = ADVICE
     inputs: Sequence[Receive] = ()
+    _context: ElementContext
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
@@ -95,9 +95,24 @@ class _ProcessOperator(Operator):
 
         return handle
 
-    @abstractmethod
     def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         """Handle elements of one input, all under the current watermark."""
+        self.handle_each(interleave(parts), on_element, self._context)
+
+    def handle_each(self, elements: Elements, on_element: Handle, context: Any, during: str = HANDLING) -> None:
+        """Hand each element to a function, with the context that the function sees, and put out what it gives."""
+        at, put = self._at, self._out.put_results
+        value = None
+        try:
+            for at.key, value, context.time_ms in elements.rows():
+                results = on_element(value, context)
+                if results is not None:
+                    put(results, context.time_ms)
+        except Exception as error:
+            of = {"key": at.key} if elements.keys else {}
+            raise user_function_error(
+                self._spec.name, error, during=during, advice=self.advice, **of, element=value
+            ) from error
 
 
 class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
@@ -114,19 +129,6 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
     def flush(self) -> None:
         """There is nothing to store."""
 
-    def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
-        context, put = self._context, self._out.put_results
-        value = None
-        try:
-            for _, value, context.time_ms in interleave(parts).rows():
-                results = on_element(value, context)
-                if results is not None:
-                    put(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=self.advice, element=value
-            ) from error
-
 
 class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     """The operator with keys: the function has state and timers for each.
@@ -134,6 +136,8 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     What a timer puts out has its time, where that is event time, and none where it is the clock's.
     Flink: ``KeyedProcessOperator``, ``KeyedCoProcessOperator``.
     """
+
+    _context: KeyedElementContext
 
     def __init__(self, spec: ProcessSpec, keyed: KeyedState, context: OperatorContext) -> None:
         super().__init__(spec, context, keyed)
@@ -167,19 +171,9 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
-        at, context, put = self._at, self._context, self._out.put_results
-        at.values = self._keyed.values
-        context.domain = None
-        value = None
-        try:
-            for at.key, value, context.time_ms in elements.rows():
-                results = on_element(value, context)
-                if results is not None:
-                    put(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=self.advice, key=at.key, element=value
-            ) from error
+        self._at.values = self._keyed.values
+        self._context.domain = None
+        self.handle_each(elements, on_element, self._context)
 
     def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
         at, context = self._at, self._context
