@@ -169,7 +169,8 @@ class WatermarkValve:
         """
         self._listen(reports)
         for edge, watched in self._idleness.items():
-            watched.end_batch(self._members_of(edge), clock_ms)
+            members = self._splits[edge].watermarks() if edge in self._splits else self._edges[edge].channels
+            watched.end_batch(members, clock_ms)
         unasked = {edge for edge in ending if self._splits[edge].idle and not self._edges[edge].active_by_elements}
         self._receive([(edge, _unasked(report) if edge in unasked else report) for edge, report in reports])
         for edge, watched in self._idleness.items():
@@ -231,10 +232,6 @@ class WatermarkValve:
         """Return the combiner that a channel reports to, and the channel's name there."""
         e = self._edges[edge]
         return (self._splits[edge], channel) if e.is_source else (self._channels[e.input], f"{e.name}/{channel}")
-
-    def _members_of(self, edge: int) -> list[str]:
-        splits = self._splits.get(edge)
-        return [*self._edges[edge].channels] if splits is None else [*splits.watermarks()]
 
     def _end_splits(self, edge: int, splits: WatermarkCombiner, ended: list[str]) -> None:
         if not ended:
