@@ -27,10 +27,10 @@ from eventide.plan.graph import (
 )
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import (
-    ChainedOperator,
     DeadLetterStep,
     KeyCheck,
     SingleStep,
+    Step,
     type_after,
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -281,7 +281,7 @@ class Chains:
         return path.is_supplied
 
 
-def _speed(step: ChainedOperator | AssignTimestamps | KeyCheck, type_info: TypeInformation) -> str:
+def _speed(step: Step, type_info: TypeInformation) -> str:
     """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
     if isinstance(step, AssignTimestamps) and step.takes_columns:
         return ""

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process
+from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process, Step
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
@@ -154,9 +154,7 @@ class ChannelOutput:
             for part in batch.pieces():
                 self._push(node, node.step.outputs(part, self._moment, self._metrics))
 
-    def _on_columns(
-        self, step: ChainedOperator | AssignTimestamps, batch: Elements
-    ) -> Elements | Mapping[str | None, Elements] | None:
+    def _on_columns(self, step: Step, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None

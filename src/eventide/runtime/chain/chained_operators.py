@@ -102,7 +102,7 @@ class Times(TimerService):
     delete_event_time_timer = delete_processing_time_timer = register_event_time_timer
 
 
-class ChainedOperator(Protocol):
+class Step(Protocol):
     """A function on elements that keeps no state."""
 
     @property
@@ -124,6 +124,10 @@ class ChainedOperator(Protocol):
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """Why Python is called for each element of a type that comes as columns; None if it is not."""
+
+
+class ChainedOperator(Step, Protocol):
+    """A step that Python can be called for."""
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """All that comes out, by side output (None: the main one), by a call of Python for each element.
@@ -312,7 +316,7 @@ class FlatMap(OneOutput, _CalledFunction):
 
 
 def type_after(
-    step: ChainedOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
+    step: Step, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
 ) -> TypeInformation:
     """The type of what comes out of a step: as it was declared, or as a trace finds it.
 
@@ -378,7 +382,7 @@ class Process(_CalledFunction):
         return out.take()
 
 
-class SingleStep(ChainedOperator, Protocol):
+class SingleStep(Step, Protocol):
     """A step that can be taken with a single element."""
 
     @property
@@ -397,7 +401,7 @@ class SingleStep(ChainedOperator, Protocol):
 class DeadLetterStep:
     """A step whose bad elements go to the side output ``tag``: of each element, all comes out or nothing."""
 
-    step: SingleStep | KeyCheck
+    step: SingleStep
     tag: str
 
     @property
