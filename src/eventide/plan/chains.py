@@ -26,13 +26,7 @@ from eventide.plan.graph import (
     advice_on_type,
 )
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.chain.chained_operators import (
-    DeadLetterStep,
-    KeyCheck,
-    SingleStep,
-    Step,
-    type_after,
-)
+from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep, Step, type_after
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
