@@ -29,6 +29,7 @@ from eventide.datastream.functions import AggregateFunction
 from eventide.runtime.chain.chained_operators import Moment, Process
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
 from eventide.runtime.tracing.folds import aggregate_fold_of
@@ -652,7 +653,7 @@ def process_difference(case: Case) -> str | None:
     if found is None:
         raise NotTraceable
     try:
-        expected = step.outputs(Elements(columns=columns), Moment())
+        expected = step.outputs(Elements(columns=columns), Moment(), Metrics())
     except Exception as error:
         return f"{case.source}\n  raises {error!r}, and its trace gives {found!r}"
     for tag in {*expected, *found}:

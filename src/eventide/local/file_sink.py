@@ -46,12 +46,16 @@ def _write_json(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
 
 
 def _write_csv(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
-    row_type, rows = _as_rows(spec, values)
-    dialect, options = _dialect(_options(spec)), _options(spec)
+    (row_type, rows), options = _as_rows(spec, values), _options(spec)
+    dialect = _dialect(options)
     schema: SerializationSchema = CsvRowSerializationSchema(row_type, dialect)
-    if options.get("header") == "true":
-        file.write((dialect.line(row_type.field_names)).encode())
-    file.write(b"".join(schema.serialize(row) for row in rows))
+    header = dialect.line(row_type.field_names) if options.get("header", "").lower() == "true" else ""
+    text = header + b"".join(schema.serialize(row) for row in rows).decode()
+    file.write(text.encode(_encoding(options), errors="replace"))
+
+
+def _encoding(options: Mapping[str, str]) -> str:
+    return options.get("encoding", "UTF-8").upper()
 
 
 def _dialect(options: Mapping[str, str]) -> Dialect:
@@ -80,6 +84,10 @@ _FORMATS = {
     ),
     "orc": _Format(_write_orc, ".zstd.orc"),
 }
+
+
+_ENCODINGS = ("UTF-8", "US-ASCII", "ISO-8859-1", "UTF-16BE", "UTF-16LE")
+"""The encodings that Java and Python write alike."""
 
 
 class LocalFiles:
@@ -148,7 +156,7 @@ def is_of_files(spec: SinkSpec) -> bool:
         return False
     if sink.format not in _FORMATS:
         return _parquet(spec) is not None
-    return {*_options(spec)} <= _FORMATS[sink.format].options
+    return {*_options(spec)} <= _FORMATS[sink.format].options and _encoding(_options(spec)) in _ENCODINGS
 
 
 def refuse_used_directories(plan: JobPlan) -> None:

@@ -152,12 +152,7 @@ class LocalHost(Host):
 
 
 def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) -> Savepoint:
-    """Write a savepoint of a local run that stands between two micro-batches.
-
-    Args:
-        plan: the job's.
-        checkpoint: what its run has left.
-        location: a new directory.
+    """Write a savepoint of a local run that stands between two micro-batches, to a new directory.
 
     Raises:
         StateError: if there is something at the location.
@@ -195,13 +190,7 @@ def begun_from(savepoint: Savepoint, plan: JobPlan) -> LocalCheckpoint:
 
 
 def evidence(plan: JobPlan, checkpoint: LocalCheckpoint, asked_ms: int) -> Evidence:
-    """Return the evidence after the last micro-batch.
-
-    Args:
-        plan: the job's.
-        checkpoint: what its run has left.
-        asked_ms: the time by the clock, in milliseconds.
-    """
+    """Return the evidence after the last micro-batch; ``asked_ms`` is the time by the clock, in milliseconds."""
     heads = [(subtask, values[HEAD]) for (_, subtask), values in checkpoint.state.items() if HEAD in values]
 
     def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:

@@ -25,15 +25,10 @@ from eventide.plan.graph import (
     advice_on_key,
     advice_on_type,
 )
-from eventide.runtime.chain.chain import ChainNode, Edge
-from eventide.runtime.chain.chained_operators import (
-    ChainedOperator,
-    DeadLetterStep,
-    KeyCheck,
-    SingleStep,
-    type_after,
-)
+from eventide.runtime.chain.chain import ChainNode
+from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep, Step, type_after
 from eventide.runtime.chain.timestamps import AssignTimestamps
+from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.tracing.column_functions import UNTIL_OPENED
@@ -277,7 +272,7 @@ class Chains:
         return path.is_supplied
 
 
-def _speed(step: ChainedOperator, type_info: TypeInformation) -> str:
+def _speed(step: Step, type_info: TypeInformation) -> str:
     """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
     if isinstance(step, AssignTimestamps) and step.takes_columns:
         return ""

@@ -19,10 +19,11 @@ from eventide.api.windows import (
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, SinkSpec
-from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.eventtime.valve import ValveEdge
+from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.joins.columns import WindowColumns
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.task import SourceSpec

@@ -19,7 +19,7 @@ from support.twin import AllContents, Contents, by_sink, plan_of, run, timed, va
 
 
 def assigner_of(stream):
-    return stream._transformation.operation.assigner
+    return stream._transformation.operation.windows.assigner
 
 
 @pytest.mark.parametrize(

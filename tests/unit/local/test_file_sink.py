@@ -87,6 +87,22 @@ def test_lines_of_csv_are_read_as_they_were_written(tmp_path):
     assert [tuple(row) for row in again.execute_and_collect()] == [tuple(row) for row in ROWS]
 
 
+def test_csv_has_the_encoding_and_the_header_that_its_options_ask_for(tmp_path):
+    options = {"path": str(tmp_path / "out"), "encoding": "iso-8859-1", "header": "True"}
+    env = local_environment()
+    env.from_collection([Row("Zoë €", 1)], VISITS).sink_to(FormatSink("csv", options))
+    env.execute()
+    [file] = (tmp_path / "out").iterdir()
+    assert file.read_bytes() == "user,visits\nZoë ?,1\n".encode("latin-1")
+
+
+def test_csv_in_an_encoding_that_java_writes_in_another_way_needs_spark(tmp_path):
+    env = local_environment()
+    env.from_collection(ROWS, VISITS).sink_to(FormatSink("csv", {"path": str(tmp_path / "out"), "encoding": "UTF-16"}))
+    with pytest.raises(ProgramError, match="needs Spark"):
+        env.execute()
+
+
 def test_what_was_written_can_be_read_by_a_file_source(tmp_path):
     env = local_environment()
     env.from_collection(["a", "b"], Types.STRING()).sink_to(lines(tmp_path / "out"))

@@ -21,7 +21,7 @@ from eventide.datastream.data_stream.stream import DataStream, check_one_environ
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
-from eventide.runtime.process.functions import FlatMapBoth, MapBoth, ProcessBoth, Processing
+from eventide.runtime.process.functions import Called, ProcessBoth, Processing
 from eventide.runtime.process.operation import ProcessOperation
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is no ``CoMapFunction``.
         """
         check_is(func, CoMapFunction, "map on connected streams needs a CoMapFunction")
-        return self._processed(MapBoth(self._own(func)), output_type)
+        return self._processed(Called(self._own(func), "map of two inputs"), output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
@@ -79,7 +79,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is no ``CoFlatMapFunction``.
         """
         check_is(func, CoFlatMapFunction, "flat_map on connected streams needs a CoFlatMapFunction")
-        return self._processed(FlatMapBoth(self._own(func)), output_type)
+        return self._processed(Called(self._own(func), "flat_map of two inputs"), output_type)
 
     def process(
         self,

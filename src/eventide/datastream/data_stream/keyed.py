@@ -26,7 +26,7 @@ from eventide.datastream.data_stream.stream import DataStream, of_operation
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError, check_is
 from eventide.runtime.chain.chained_operators import ChainedOperator
-from eventide.runtime.process.functions import FilterEach, FlatMapEach, MapEach, ProcessEach, Processing
+from eventide.runtime.process.functions import Called, ProcessEach
 from eventide.runtime.process.operation import RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.process.vectorized import VectorizedOperation
@@ -34,8 +34,6 @@ from eventide.runtime.state.key_context import is_rich
 
 if TYPE_CHECKING:
     from eventide.datastream.data_stream.joined import IntervalJoin
-
-_EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
 
 
 def _refused(method: str) -> Callable[..., NoReturn]:
@@ -144,10 +142,11 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         """Call a function that is opened after the shuffle, where the state of its key is."""
         if not (is_rich(func) and isinstance(func, kind)):
             return super()._called(name, kind, step, func, output_type)
-        return processed((self._transformation,), _EACH[name](self._env.own_function(func)), self._env, output_type)
+        called = Called(self._env.own_function(func), f"keyed {name}")
+        return processed((self._transformation,), called, self._env, output_type)
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:
-        rolling = Rolling(function, f"rolling {kind}", self.get_type())
+        rolling = Rolling.of(function, f"rolling {kind}", self.get_type())
         return processed((self._transformation,), rolling, self._env, self.get_type(), RollingOperation)
 
     def _field(self, method: str, field: int | str) -> int | str:

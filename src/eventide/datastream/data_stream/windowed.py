@@ -40,7 +40,7 @@ from eventide.plan.graph import KeyTransformation, OperationTransformation, Tran
 from eventide.runtime.columnar.aggregation import Aggregation
 from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
-from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, PassOn, ProcessAll, WindowProcess
+from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, ProcessAll, WindowProcess, WindowSpec
 from eventide.runtime.window.operation import WindowOperation
 
 if TYPE_CHECKING:
@@ -242,7 +242,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         if function is None:
             return self._operator("aggregate", contents, result, result_type)
         names = contents.aggregation.result_names
-        on_rows = OnRows(names, self._firing_function("aggregate", function))
+        firing = self._firing_function("aggregate", function)
+        on_rows = OnRows(firing.user_function, names=names, function=firing)
         return self._operator("aggregate", contents, on_rows, output_type)
 
     def _operator(
@@ -257,8 +258,8 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             )
         kept: Contents = (contents or AllElements()) if self._evictor is None else Evictable(contents)
         late = self._late_tag
-        operation = WindowOperation(
-            kind=f"{type(self._assigner).__name__}.{kind}",
+        windows = WindowSpec(
+            name="",
             assigner=self._assigner,
             trigger=trigger,
             contents=kept,
@@ -266,15 +267,16 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             evictor=self._evictor,
             lateness_ms=self._lateness_ms,
             late_tag=None if late is None else late.tag_id,
-            result_type=output_type or Types.PICKLED_BYTE_ARRAY(),
+            output_type=output_type or Types.PICKLED_BYTE_ARRAY(),
         )
+        operation = WindowOperation(f"{type(self._assigner).__name__}.{kind}", windows)
         side_outputs = {} if late is None else {late.tag_id: self._source.type_info}
         window = OperationTransformation(operation.kind, (self._source,), output_type, operation, side_outputs)
         return DataStream(self._env, window)
 
     def _firing_function(self, kind: str, function: object) -> FiringFunction:
         if function is None:
-            return PassOn()
+            return FiringFunction()
         if isinstance(function, ColumnResult | OnRows):
             return function
         for accepted, adapter in self._adapters:
@@ -356,7 +358,7 @@ def _aggregated_by_column(
     check_named_once(names)
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
     contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
-    result = ColumnResult(tuple(names), len(keys), has_window)
+    result = ColumnResult(names=tuple(names), keys=len(keys), has_window=has_window)
     return contents, result, Types.ROW_NAMED(names, [field for _, field in fields])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.errors import DataError, ProgramError
-from eventide.runtime.chain.chained_operators import Call
+from eventide.runtime.chain.chained_operators import Call, OneOutput
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.invoke import calling
 
@@ -19,7 +20,7 @@ _HANDLING = "while it handled a batch"
 
 
 @dataclass(frozen=True, slots=True)
-class _OnBatches:
+class _OnBatches(OneOutput):
     """A function that is called with whole batches of elements, whose type is declared."""
 
     name: str
@@ -47,8 +48,9 @@ class _OnBatches:
         with calling(self.name, during=_HANDLING):
             return Elements(columns=self._result(columns, self.call(columns.fields())))
 
+    @abstractmethod
     def _result(self, columns: Columns, returned: Any) -> Columns:
-        raise NotImplementedError
+        """The elements that come out, made of what the function gave for some columns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,20 @@ from typing import Any, NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, DeadLetterStep, Moment, Process
+from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process, Step
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import NoKey
-from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, END_OF_INPUT, Frame, Signal, WatermarkReport
+from eventide.runtime.exchange.frames import (
+    BY_ELEMENT,
+    END_OF_BATCH,
+    END_OF_INPUT,
+    Edge,
+    Frame,
+    Signal,
+    WatermarkReport,
+)
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metrics
@@ -26,37 +34,6 @@ _KEYS_TYPED = "when the keys of its elements were brought to their declared type
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
-    """The way from a task to the operator or sink ``target``; its ``partitioner`` says how elements leave.
-
-    ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
-    ``assigner`` is the number of the last :class:`AssignTimestamps` before it in its task, whose watermarks it
-    carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
-    ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
-    ``takes_elements`` is False, the target hears what is reported, and nothing else. ``advice_on_key`` and
-    ``advice_on_type`` say what lets a job go on that stops at elements without a key, or of another type; empty where
-    nothing would.
-    """
-
-    number: int
-    target: int
-    producer: str
-    subtasks: int
-    partitioner: StreamPartitioner
-    assigner: int | None = None
-    has_watermarks: bool = True
-    by_element: bool = False
-    takes_elements: bool = True
-    advice_on_key: str = ""
-    advice_on_type: str = ""
-
-    @property
-    def address(self) -> tuple[int, int]:
-        """Its address among all edges of the job."""
-        return self.target, self.number
-
-
-@dataclass(frozen=True, slots=True)
 class ChainNode:
     """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to.
 
@@ -64,7 +41,7 @@ class ChainNode:
     ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
     """
 
-    step: ChainedOperator | None = None
+    step: ChainedOperator | AssignTimestamps | None = None
     tag: str | None = None
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -98,17 +75,10 @@ class ChainNode:
 class ChannelOutput:
     """The way of one channel, a split or a subtask, through the chain of its task and out of it.
 
-    Args:
-        root: the chain.
-        channel: the name of the channel.
-        task: the index of the task among its like.
-        slot: a number that says which subtask gets what is not dealt out by key.
-        watermarks_of: the watermarks of the channel, by the number of their assigner.
-        metrics: counts what is left out on the way.
-        moment: where the task stands.
-        observer: sees the timestamps of the channel, if it is that of a split.
-        shared: the writers, by the address of their edge, that all channels of the task have in common; their owner
-            gives away what is in them.
+    ``task`` is the index of the task among its like, and ``slot`` says which subtask gets what is not dealt out by key.
+    ``watermarks_of`` are by the number of their assigner. An ``observer`` sees the timestamps of a split. All channels
+    of the task have the ``shared`` writers in common, by the address of their edge; their owner gives away what is in
+    them.
     """
 
     def __init__(
@@ -182,14 +152,9 @@ class ChannelOutput:
             self._push(node, results if isinstance(results, Mapping) else {None: results})
         else:
             for part in batch.pieces():
-                if isinstance(node.step, Process):
-                    self._push(node, node.step.outputs(part, self._moment))
-                elif isinstance(node.step, DeadLetterStep):
-                    self._push(node, node.step.outputs(part, self._moment, self._metrics))
-                else:
-                    self._hand_on(node, node.step.apply(part))
+                self._push(node, node.step.outputs(part, self._moment, self._metrics))
 
-    def _on_columns(self, step: ChainedOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
+    def _on_columns(self, step: Step, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import compress
@@ -47,6 +48,7 @@ from eventide.runtime.tracing.column_functions import (
 )
 from eventide.runtime.tracing.fields import fields_read
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.tracing import Trace
 
 
 class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
@@ -57,11 +59,9 @@ class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
         self._timers: TimerService = Times(moment)
 
     def timer_service(self) -> TimerService:
-        """The times that the operator knows."""
         return self._timers
 
     def timestamp(self) -> int | None:
-        """The time of the element or timer at hand."""
         return self.time_ms
 
 
@@ -84,37 +84,25 @@ class Moment:
 
 
 class Times(TimerService):
-    """The times of an operator or task; there are no timers without keys."""
+    """The times of an operator or task; timers are refused, as there are none without keys."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment = moment
 
     def current_processing_time(self) -> int:
-        """The time of the micro-batch."""
         return self._moment.processing_time
 
     def current_watermark(self) -> int:
-        """The operator's watermark."""
         return self._moment.watermark
 
-    def register_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
+        raise ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")
 
-    def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
-
-    def delete_event_time_timer(self, timestamp: int) -> None:
-        """Refused."""
-        raise _no_timers()
+    register_processing_time_timer = register_event_time_timer
+    delete_event_time_timer = delete_processing_time_timer = register_event_time_timer
 
 
-class ChainedOperator(Protocol):
+class Step(Protocol):
     """A function on elements that keeps no state."""
 
     @property
@@ -137,43 +125,94 @@ class ChainedOperator(Protocol):
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """Why Python is called for each element of a type that comes as columns; None if it is not."""
 
+
+class ChainedOperator(Step, Protocol):
+    """A step that Python can be called for."""
+
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
+        """All that comes out, by side output (None: the main one), by a call of Python for each element.
+
+        Results keep the timestamp and the number of their element.
+        """
+
+
+class OneOutput(ABC):
+    """The part of an operator on elements that has no side outputs."""
+
+    __slots__ = ()
+
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
+        """What comes out, as the main output."""
+        return {None: self.apply(elements)}
+
+    @abstractmethod
     def apply(self, elements: Elements) -> Elements:
         """The elements that come out, by a call of Python for each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
-    """One element for one; ``type_info`` is the type that was declared for what comes out."""
+class _CalledFunction(ABC):
+    """A function that is called with each element; ``type_info`` is the type that was declared for what comes out."""
 
     name: str
-    call: Callable[[Any], Any]
+    call: Callable[..., Any]
     user_function: Any
     type_info: TypeInformation | None = None
+
     during: ClassVar[str] = HANDLING
+    several: ClassVar[bool] = False
+    """Whether it gives any number of results for one element."""
+
+    def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
+        """The results of the function's trace."""
+        try:
+            return self._on_columns(columns)
+        except NotTraceable:
+            return None
+
+    @abstractmethod
+    def _on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements]:
+        """The results of the function's trace; the function may have none."""
+
+    def why_in_python(self, type_info: TypeInformation) -> str | None:
+        """The reason that keeps the function in Python; None if it runs on columns."""
+        return why_python(lambda: self.output_types(self.trace(type_info)), self.call)
+
+    def trace(self, type_info: TypeInformation) -> Trace:
+        """The trace of the function with elements of a type.
+
+        Raises:
+            NotTraceable: if it stays Python.
+        """
+        return traced(self.call, type_info, several=self.several)
+
+    def output_types(self, trace: Trace) -> Mapping[str | None, TypeInformation]:
+        """The types of its outputs, by side output.
+
+        Raises:
+            NotTraceable: if results do not become values of the declared type by a cast.
+        """
+        return {None: result_type(trace, self.type_info)}
+
+    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
+        """The fields of its elements that it reads, besides handing them on; None if that is not known."""
+        return fields_read(self.call, type_info, several=self.several)
+
+
+@dataclass(frozen=True, slots=True)
+class Map(OneOutput, _CalledFunction):
+    """One element for one."""
 
     def caller(self, values: list[Any]) -> Call:
         """The function, whose result is one of one."""
         call = self.call
         return lambda value, _: [call(value)]
 
-    def on_columns(self, columns: Columns) -> Elements | None:
-        """The results of the function's trace."""
-        try:
-            values, kind = mapped(self.call, columns, self.type_info)
-        except NotTraceable:
-            return None
+    def _on_columns(self, columns: Columns) -> Elements:
+        values, kind = mapped(self.call, columns, self.type_info)
         return Elements(columns=replace(columns, type_info=kind, values=values))
 
-    def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason that keeps the function in Python; None if it runs on columns."""
-        return why_python(lambda: result_type(traced(self.call, type_info), self.type_info), self.call)
-
-    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
-        """The fields of its elements that the function reads; None if that is not known."""
-        return fields_read(self.call, type_info)
-
     def apply(self, elements: Elements) -> Elements:
-        """Call the function with each element."""
         call, values = self.call, iter(elements.values)
         try:
             results = [call(value) for value in values] if is_bare(call) else own_in_turn(map(call, values))
@@ -199,37 +238,22 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(OneOutput, _CalledFunction):
     """The elements for which the function is true."""
-
-    name: str
-    call: Callable[[Any], Any]
-    user_function: Any
-    type_info: ClassVar[None] = None
-    during: ClassVar[str] = HANDLING
 
     def caller(self, values: list[Any]) -> Call:
         """The element itself, or nothing."""
         call = self.call
         return lambda value, _: [value] if call(value) else []
 
-    def on_columns(self, columns: Columns) -> Elements | None:
-        """The elements for which the function's trace gives what is true."""
-        try:
-            return Elements(columns=columns.filtered(filtered(self.call, columns)))
-        except NotTraceable:
-            return None
+    def _on_columns(self, columns: Columns) -> Elements:
+        return Elements(columns=columns.filtered(filtered(self.call, columns)))
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: traced_truth(self.call, type_info), self.call)
 
-    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
-        """The fields of its elements that the function reads, besides handing them on; None if that is not known."""
-        return fields_read(self.call, type_info)
-
     def apply(self, elements: Elements) -> Elements:
-        """Call the function with each element."""
         call, values = self.call, iter(elements.values)
         given = elements.values
         stay_as_they_are = only_looks(call) or all_fixed(given)
@@ -257,37 +281,20 @@ class Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMap:
-    """Any number of elements for one; ``type_info`` is the type that was declared for what comes out."""
+class FlatMap(OneOutput, _CalledFunction):
+    """Any number of elements for one."""
 
-    name: str
-    call: Callable[[Any], Iterable[Any] | None]
-    user_function: Any
-    type_info: TypeInformation | None = None
-    during: ClassVar[str] = HANDLING
+    several: ClassVar[bool] = True
 
     def caller(self, values: list[Any]) -> Call:
         """The function, whose results are listed."""
         call = self.call
         return lambda value, _: list((given := call(value)) or no_results(given))
 
-    def on_columns(self, columns: Columns) -> Elements | None:
-        """The results of the function's trace."""
-        try:
-            return Elements(columns=flat_mapped(self.call, columns, self.type_info))
-        except NotTraceable:
-            return None
-
-    def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason that keeps the function in Python; None if it runs on columns."""
-        return why_python(lambda: result_type(traced(self.call, type_info, several=True), self.type_info), self.call)
-
-    def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
-        """The fields of its elements that the function reads; None if that is not known."""
-        return fields_read(self.call, type_info, several=True)
+    def _on_columns(self, columns: Columns) -> Elements:
+        return Elements(columns=flat_mapped(self.call, columns, self.type_info))
 
     def apply(self, elements: Elements) -> Elements:
-        """Call the function with each element; its results keep the element's timestamp and number."""
         out, call, values = Elements(), self.call, iter(elements.values)
         put, put_timestamp, put_number = out.values.append, out.timestamps.append, out.sequence.append
         fixed, are_fixed = FIXED, FIXED.issuperset  # own looks at these first: here without a call for each result
@@ -309,7 +316,7 @@ class FlatMap:
 
 
 def type_after(
-    step: ChainedOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
+    step: Step, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
 ) -> TypeInformation:
     """The type of what comes out of a step: as it was declared, or as a trace finds it.
 
@@ -318,19 +325,11 @@ def type_after(
     step = step.step if isinstance(step, DeadLetterStep) else step
     if isinstance(step, Filter):
         return before
-    if isinstance(step, Map | FlatMap | Process) and not before.is_pickled:
-        is_process = isinstance(step, Process)
+    if isinstance(step, _CalledFunction) and not before.is_pickled:
         try:
-            found = (
-                traced_process(step.call, before)
-                if is_process
-                else traced(step.call, before, several=isinstance(step, FlatMap))
-            )
+            found = step.trace(before)
             if found.admission.is_closed or not for_good:
-                types = (
-                    output_types(found, step.type_info) if is_process else {None: result_type(found, step.type_info)}
-                )
-                return types.get(None, declared)
+                return step.output_types(found).get(None, declared)
         except NotTraceable:
             pass
     return declared
@@ -343,15 +342,10 @@ def element_error(name: str, error: Exception, elements: Elements, handled: Iter
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
-    """A ``ProcessFunction``, which has side outputs; ``type_info`` is the declared type of what comes out."""
+class Process(_CalledFunction):
+    """A ``ProcessFunction``, which has side outputs."""
 
-    name: str
-    call: Callable[[Any, ElementContext], Any]
-    user_function: Any
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
-
-    during: ClassVar[str] = HANDLING
 
     def caller(self, values: list[Any]) -> Call:
         """The function, which may go on while its results are taken."""
@@ -363,20 +357,18 @@ class Process:
 
         return results_of
 
-    def on_columns(self, columns: Columns) -> Mapping[str | None, Elements] | None:
-        """The results of the function's trace, by side output."""
-        try:
-            outputs = processed(self.call, columns, self.type_info)
-        except NotTraceable:
-            return None
+    def _on_columns(self, columns: Columns) -> Mapping[str | None, Elements]:
+        outputs = processed(self.call, columns, self.type_info)
         return {tag: Elements(columns=output) for tag, output in outputs.items()}
 
-    def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason that keeps the function in Python; None if it runs on columns."""
-        return why_python(lambda: output_types(traced_process(self.call, type_info), self.type_info), self.call)
+    def trace(self, type_info: TypeInformation) -> Trace:
+        return traced_process(self.call, type_info)
 
-    def outputs(self, elements: Elements, moment: Moment) -> dict[str | None, Elements]:
-        """Call the function with each element; its results keep the element's timestamp and number."""
+    def output_types(self, trace: Trace) -> Mapping[str | None, TypeInformation]:
+        return output_types(trace, self.type_info)
+
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
+        """The results of the function, by side output."""
         call = self.call
         context, out = ElementContext(moment), Collector(self.name, self.type_info)
         values = iter(elements.values)
@@ -389,12 +381,8 @@ class Process:
             raise element_error(self.name, error, elements, values) from error
         return out.take()
 
-    def apply(self, elements: Elements) -> Elements:
-        """The elements that come out of the main output."""
-        return self.outputs(elements, Moment()).get(None, Elements())
 
-
-class SingleStep(ChainedOperator, Protocol):
+class SingleStep(Step, Protocol):
     """A step that can be taken with a single element."""
 
     @property
@@ -445,7 +433,7 @@ class DeadLetterStep:
         """What the step says."""
         return self.step.why_in_python(type_info)
 
-    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> dict[str | None, Elements]:
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """The results of the good elements, by side output, and a dead letter for each of the others."""
         step = self.step
         values, columns = elements.values, elements.columns
@@ -464,10 +452,6 @@ class DeadLetterStep:
                 original = originals[place] if columns is None else Elements(columns=columns.slice(place, 1)).values[0]
                 letters.put(before, step.during, error, context.time_ms, number, element=original)
         return out.take()
-
-    def apply(self, elements: Elements) -> Elements:
-        """The elements that come out of the main output."""
-        return self.outputs(elements, Moment(), Metrics()).get(None, Elements())
 
 
 @dataclass(frozen=True, slots=True)
@@ -504,11 +488,3 @@ class KeyCheck:
     def why_in_python(self, type_info: TypeInformation) -> str:
         """Because of what it is."""
         return "each key is looked at, so that bad ones become dead letters"
-
-    def apply(self, elements: Elements) -> Elements:
-        """The elements as they are."""
-        return elements
-
-
-def _no_timers() -> ProgramError:
-    return ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

@@ -151,12 +151,7 @@ def as_results(operator: str, values: list[Any], type_info: TypeInformation | No
 class DeadLetterOutput:
     """Puts the dead letters of an operator out beside its results, and counts them.
 
-    Args:
-        operator: the operator's name.
-        tag: the side output.
-        out: where the results go.
-        metrics: what counts the letters.
-        keyed: the state of the operator; where it has transactions, what fails is rolled back.
+    Where the state of the operator has transactions, what fails is rolled back.
     """
 
     def __init__(
@@ -179,19 +174,10 @@ class DeadLetterOutput:
         element: Any = None,
         window: Any = None,
     ) -> bool:
-        """Do something as a whole, with the results that it gives, or put out its dead letter.
+        """Call a function and put its results out, or its dead letter, and nothing else; return whether it was done.
 
-        Args:
-            act: the function to call; its results are put out.
-            args: its arguments.
-            during: its work, in words.
-            time_ms: the time of the results, and of the letter.
-            key: the key at hand.
-            element: the element of the letter, as it was.
-            window: the window at hand.
-
-        Returns:
-            whether it was done.
+        ``during`` is its work in words, and ``time_ms`` the time of its results and of the letter, whose ``element`` is
+        as it was before.
 
         Raises:
             Exception: what the function raised, if the data is not to blame.

@@ -7,7 +7,7 @@ import math
 import operator as python_operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -62,11 +62,8 @@ class AssignTimestamps:
     id: str = ""
     place: int | None = None
     dead_letters: str | None = None
-
-    @property
-    def user_function(self) -> Any:
-        """A timestamp assigner is not opened."""
-        return None
+    user_function: ClassVar[None] = None
+    """A timestamp assigner is not opened."""
 
     @property
     def takes_columns(self) -> bool:
@@ -116,21 +113,15 @@ class AssignTimestamps:
         strategy = replace(self.strategy, timestamp_assigner=None if keeps else assigner, timestamp_column=None)
         return replace(self, strategy=strategy)
 
-    def apply(self, batch: Elements) -> Elements:
-        """Extract and check each timestamp.
-
-        Raises:
-            DataError: for one that is missing, or no timestamp, naming the element where it can be known.
-        """
-        timed, _ = self._applied(batch, keeps_null=False)
-        return timed
-
     def sort_out(self, batch: Elements) -> tuple[Elements, Elements | None, Elements | None]:
         """Extract and check each timestamp, and set the elements apart that have none.
 
         Returns:
             the elements with a timestamp; those without one, where the strategy lets them pass; and where dead letters
             are wanted, those of the elements whose timestamp cannot be found.
+
+        Raises:
+            DataError: for a timestamp that is missing, or is none, naming the element where it can be known.
         """
         keeps_null = self.strategy.null_timestamps is not NullTimestamps.FAIL
         if self.dead_letters is None:

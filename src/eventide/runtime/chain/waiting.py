@@ -14,7 +14,7 @@ from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.api.functions.asynchronous import NO_RETRY_STRATEGY
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import UserFunctionError
-from eventide.runtime.chain.chained_operators import Call
+from eventide.runtime.chain.chained_operators import Call, OneOutput
 from eventide.runtime.chain.outputs import as_results
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import own
@@ -22,7 +22,7 @@ from eventide.runtime.invoke import shown, user_function_error
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(OneOutput):
     """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for its results."""
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -34,12 +34,17 @@ Kept: TypeAlias = tuple[Snapshot, int, bool, int]
 """Stored form of a generator: its gained state, its last watermark, whether it is idle, and when it was first made."""
 
 
-class ChannelWatermarks(Protocol):
-    """Makes the watermarks of one channel, a split or a subtask, after one assigner; ``step`` gives the timestamps."""
+class ChannelWatermarks:
+    """Makes the watermarks of one channel, a split or a subtask, after one assigner: as it stands, none.
 
-    @property
-    def step(self) -> AssignTimestamps:
-        """The assigner of timestamps, as it works for this channel."""
+    Attributes:
+        step: the assigner of timestamps, as it works for this channel.
+        channel: the name of the channel.
+    """
+
+    def __init__(self, step: AssignTimestamps, channel: str) -> None:
+        self.step = step
+        self.channel = channel
 
     def see(self, batch: Elements) -> None:
         """Look at elements that have their timestamps."""
@@ -53,24 +58,26 @@ class ChannelWatermarks(Protocol):
 
     def reports(self) -> list[WatermarkReport]:
         """The channel's reports of this micro-batch; the last one is about its end."""
+        return [WatermarkReport(self.channel)]
 
 
-class HighestTimestamp:
+class MadeElsewhere(ChannelWatermarks):
+    """Stands for the generator of a split where its elements are: what it looks at goes to tasks of its own."""
+
+
+class HighestTimestamp(ChannelWatermarks):
     """Watermarks that follow from the highest timestamp; the receiver keeps the maximum over micro-batches."""
 
     def __init__(self, step: AssignTimestamps, channel: str) -> None:
-        self.step = step
-        self._channel = channel
+        super().__init__(step, channel)
         self._highest: int | None = None
         self._report = WatermarkReport(channel)
 
     def see(self, batch: Elements) -> None:
-        """Look at elements that have their timestamps."""
         highest = highest_timestamp(batch)
         self._highest = highest if self._highest is None else max(highest, self._highest)
 
     def end_batch(self, *, is_asked: bool) -> None:
-        """Work out the candidate of this micro-batch."""
         self._report = self._candidate(END_OF_BATCH)
 
     def reports(self) -> list[WatermarkReport]:
@@ -81,26 +88,8 @@ class HighestTimestamp:
     def _candidate(self, point: int) -> WatermarkReport:
         generator = self.step.strategy.generator
         if self._highest is None or isinstance(generator, SuppliedGenerator):
-            return WatermarkReport(self._channel)
-        return WatermarkReport(self._channel, point, generator.watermark_for(self._highest), spoke=True)
-
-
-class MadeElsewhere:
-    """Stands for the generator of a split where its elements are: what it looks at goes to tasks of its own."""
-
-    def __init__(self, step: AssignTimestamps, channel: str) -> None:
-        self.step = step
-        self._channel = channel
-
-    def see(self, batch: Elements) -> None:
-        """Look at nothing."""
-
-    def end_batch(self, *, is_asked: bool) -> None:
-        """Say nothing."""
-
-    def reports(self) -> list[WatermarkReport]:
-        """A report that says nothing."""
-        return [WatermarkReport(self._channel)]
+            return WatermarkReport(self.channel)
+        return WatermarkReport(self.channel, point, generator.watermark_for(self._highest), spoke=True)
 
 
 class AssignerAndGenerator:
@@ -135,19 +124,20 @@ class AssignerAndGenerator:
             learnt.restore(snapshot)
 
 
-class GeneratorRun:
+class GeneratorRun(ChannelWatermarks):
     """A user-defined generator at work in one micro-batch, with the assigner of its own split if it has one."""
 
     def __init__(
         self,
         step: AssignTimestamps,
+        channel: str,
         assigner: TimestampAssigner | None,
         generator: WatermarkGenerator,
         learnt: Learnt,
         made_ms: int,
         emitter: Emitter,
     ) -> None:
-        self.step = step if assigner is None else step.with_assigner(assigner)
+        super().__init__(step if assigner is None else step.with_assigner(assigner), channel)
         supplied = step.strategy.generator
         self._ignores_elements = isinstance(supplied, SuppliedGenerator) and supplied.ignores_elements
         self.generator = generator
@@ -158,7 +148,6 @@ class GeneratorRun:
         self.emitter.is_periodic = step.strategy.is_periodic
 
     def see(self, batch: Elements) -> None:
-        """Show elements to the generator."""
         self.emitter.hear()
         if batch.columns is not None and isinstance(self.generator, VectorizedWatermarkGenerator):
             self._see_columns(batch.columns, self.generator)
@@ -211,7 +200,6 @@ class GeneratorRun:
         self.emitter.end_batch()
 
     def reports(self) -> list[WatermarkReport]:
-        """The channel's reports of this micro-batch."""
         return self.emitter.reports()
 
 
@@ -256,7 +244,7 @@ class Generators:
                 learnt.restore(snapshot)
         emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
         emitter.is_muted = self._in_batch
-        run = self._running[name] = GeneratorRun(step, assigner, generator, learnt, made_ms, emitter)
+        run = self._running[name] = GeneratorRun(step, channel, assigner, generator, learnt, made_ms, emitter)
         return run
 
     def forget(self, name: str) -> None:

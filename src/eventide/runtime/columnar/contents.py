@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,10 +13,8 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
-from eventide.runtime.window.contents import Times, add_one_by_one
-
-if TYPE_CHECKING:
-    from eventide.runtime.window.functions import FiringContext, FiringFunction
+from eventide.runtime.window.contents import Contents
+from eventide.runtime.window.functions import FiringContext, FiringFunction
 
 _MANY_ELEMENTS = 1_024
 
@@ -35,22 +33,19 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class AggregatedColumns:
+class AggregatedColumns(Contents):
     """Keeps partial aggregates of the elements of a window, and a few elements until they are worth aggregating."""
 
     aggregates: tuple[ColumnAggregate, ...]
     aggregation: Aggregation
     value_type: TypeInformation
     result_types: tuple[TypeInformation, ...]
-    user_function: None = None
-    is_associative: bool = True
 
     def describe(self) -> str:
         """Describe the contents: nothing of the aggregates may change while a checkpoint is in use."""
         return f"AggregatedColumns: {', '.join(map(repr, self.aggregates))}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """Take one more element."""
         if kept is None:
             return _Kept(None, [value], [timestamp])
         kept.values.append(value)
@@ -58,10 +53,6 @@ class AggregatedColumns:
         if len(kept.values) >= _MANY_ELEMENTS:
             return _Kept(self._partials(kept), [], [])
         return kept
-
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
-        """Take more elements of several keys."""
-        add_one_by_one(self, kept, keys, values, timestamps)
 
     def merge(self, left: Any, right: Any) -> Any:
         """The partial aggregates of both."""
@@ -86,15 +77,13 @@ class AggregatedColumns:
         return tables[0] if len(tables) == 1 else self.aggregation.merge(pa.concat_tables(tables), [])
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnResult(FiringFunction):
     """Makes a row of the key, the window where it has times, and the aggregates."""
 
     names: tuple[str, ...]
     keys: int
     has_window: bool
-    user_function: None = None
-    has_clear: bool = False
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """One row for the one input, which is None where an evictor has left no element: then there is no row."""
@@ -103,21 +92,13 @@ class ColumnResult:
             before += (context.window(),)
         return [Row.of_fields(self.names, before + results) for results in inputs if results is not None]
 
-    def clear(self, context: FiringContext) -> None:
-        """Nothing is kept."""
 
-
-@dataclass(frozen=True, slots=True)
-class OnRows:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnRows(FiringFunction):
     """Calls a window function with a row of the aggregates."""
 
     names: tuple[str, ...]
     function: FiringFunction
-
-    @property
-    def user_function(self) -> Any:
-        """The user's function."""
-        return self.function.user_function
 
     @property
     def has_clear(self) -> bool:
@@ -130,5 +111,4 @@ class OnRows:
         return self.function.fire(key, rows, context) if rows else []
 
     def clear(self, context: FiringContext) -> None:
-        """Let the function clear what it kept."""
         self.function.clear(context)

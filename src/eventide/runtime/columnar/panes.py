@@ -14,7 +14,7 @@ from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import PANE, Array, key_names, numbers_in
-from eventide.runtime.window.rules import last_late, last_reached, latest_late_time, passes_one_of
+from eventide.runtime.window.rules import last_late, last_reached, latest_late_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,7 @@ class Panes:
         >>> Panes(size=10, slide=10).is_boundary_between(3, 8), Panes(size=10, slide=10).is_boundary_between(3, 9)
         (False, True)
         """
-        last_ms = TimeWindow(self.offset, self.offset + self.size).max_timestamp()
-        return passes_one_of(last_ms, self.slide, lateness_ms, before_ms, watermark_ms)
+        return self.last_late(lateness_ms, before_ms) != self.last_late(lateness_ms, watermark_ms)
 
     def reacts_between(self, before_ms: int, watermark_ms: int, lateness_ms: int) -> bool:
         """Whether a window fires, or is dropped, as the watermark goes up; an element in a gap may become late."""

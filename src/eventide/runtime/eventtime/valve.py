@@ -63,7 +63,11 @@ class WatermarkValve:
         self._in_batch = in_batch
         self._edges = {e.edge: e for e in edges}
         self._idleness = {e.edge: Idleness(e.idle_after_ms) for e in edges if e.idle_after_ms is not None}
-        self._splits = {e.edge: WatermarkCombiner(_members(e), e.channels) for e in edges if e.is_source}
+        self._splits = {
+            e.edge: WatermarkCombiner(Members.CHANNELS if e.active_by_elements else Members.SPLITS, e.channels)
+            for e in edges
+            if e.is_source
+        }
         self._channels = {
             number: WatermarkCombiner(
                 Members.CHANNELS, [c for e in edges if e.input == number for c in _channels_of(e)]
@@ -129,10 +133,8 @@ class WatermarkValve:
         """Take note of which run of the job planned the micro-batch, before anything is reported in it.
 
         The time between two runs is not silence: in the first micro-batch of a run the timeouts of channels start anew,
-        and those that were silent count again, as in Flink, whose clock begins with each run.
-
-        Args:
-            run: a name for the run; None if the host cannot tell runs apart, so that time goes on as if there were one.
+        and those that were silent count again, as in Flink, whose clock begins with each run. ``run`` is a name for it;
+        None if the host cannot tell runs apart, so that time goes on as if there were one.
 
         Returns:
             Whether the run is another one than that of the micro-batch before.
@@ -167,7 +169,8 @@ class WatermarkValve:
         """
         self._listen(reports)
         for edge, watched in self._idleness.items():
-            watched.end_batch(self._members_of(edge), clock_ms)
+            members = self._splits[edge].watermarks() if edge in self._splits else self._edges[edge].channels
+            watched.end_batch(members, clock_ms)
         unasked = {edge for edge in ending if self._splits[edge].idle and not self._edges[edge].active_by_elements}
         self._receive([(edge, _unasked(report) if edge in unasked else report) for edge, report in reports])
         for edge, watched in self._idleness.items():
@@ -230,10 +233,6 @@ class WatermarkValve:
         e = self._edges[edge]
         return (self._splits[edge], channel) if e.is_source else (self._channels[e.input], f"{e.name}/{channel}")
 
-    def _members_of(self, edge: int) -> list[str]:
-        splits = self._splits.get(edge)
-        return [*self._edges[edge].channels] if splits is None else [*splits.watermarks()]
-
     def _end_splits(self, edge: int, splits: WatermarkCombiner, ended: list[str]) -> None:
         if not ended:
             return
@@ -286,10 +285,6 @@ class WatermarkValve:
 def _unasked(report: WatermarkReport) -> WatermarkReport:
     """The part of a report that counts for a split whose generator is not asked."""
     return report._replace(watermark=None, idle=report.idle or None)
-
-
-def _members(source: ValveEdge) -> Members:
-    return Members.CHANNELS if source.active_by_elements else Members.SPLITS
 
 
 def _channels_of(edge: ValveEdge) -> list[str]:

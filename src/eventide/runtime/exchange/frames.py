@@ -13,7 +13,7 @@ from enum import IntEnum, StrEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from eventide.runtime.exchange.partitioners import Codec, Payload
+from eventide.runtime.exchange.partitioners import Codec, Payload, StreamPartitioner
 
 METRICS = -1
 """The target of frames that are meant for the driver."""
@@ -91,6 +91,37 @@ class Frame:
         channel = bytes(data[_HEADER.size : _HEADER.size + length]).decode()
         content = _content_from(Signal(signal), memoryview(data)[_content_start(length) :])
         return cls(target, subtask, Signal(signal), point, edge, channel, content, task)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The way from a task to the operator or sink ``target``; its ``partitioner`` says how elements leave.
+
+    ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
+    ``assigner`` is the number of the last assigner of timestamps before it in its task, whose watermarks it
+    carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
+    ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
+    ``takes_elements`` is False, the target hears what is reported, and nothing else. ``advice_on_key`` and
+    ``advice_on_type`` say what lets a job go on that stops at elements without a key, or of another type; empty where
+    nothing would.
+    """
+
+    number: int
+    target: int
+    producer: str
+    subtasks: int
+    partitioner: StreamPartitioner
+    assigner: int | None = None
+    has_watermarks: bool = True
+    by_element: bool = False
+    takes_elements: bool = True
+    advice_on_key: str = ""
+    advice_on_type: str = ""
+
+    @property
+    def address(self) -> tuple[int, int]:
+        """Its address among all edges of the job."""
+        return self.target, self.number
 
 
 def metrics_frame(content: dict[str, Any]) -> Frame:

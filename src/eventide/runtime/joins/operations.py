@@ -65,7 +65,7 @@ class IntervalJoinOperation:
         return PlannedOperator(
             IntervalJoinSpec(name, self.bounds, function, self.late_tags, self.result_type, self.dead_letters),
             open_interval_join,
-            tuple(partitioner_of(source, max_parallelism, has_keys=True) for source in inputs),
+            tuple(partitioner_of(source, max_parallelism) for source in inputs),
             f"element by element, because {obstacle}",
             identity_of(inputs, max_parallelism) | bounds | element_types,
             (None, None),

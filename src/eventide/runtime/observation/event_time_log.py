@@ -122,15 +122,10 @@ class EventTimeLog:
         watermark_before: int,
         late_until: int = MIN_MS,
     ) -> None:
-        """Take a micro-batch.
+        """Take a micro-batch, after which the splits ``known`` count; those that ``spoke`` had elements.
 
-        Args:
-            known: the splits that count after it, by edge and name.
-            spoke: those that had elements.
-            arrived: what they brought; several tasks may have read parts of one.
-            clock_ms: the time of the micro-batch.
-            watermark_before: the operator's watermark when it began.
-            late_until: the last event time of which the operator took no elements then.
+        Several tasks may have read parts of one that ``arrived``. When the micro-batch began, ``watermark_before`` was
+        the operator's watermark, and ``late_until`` the last event time of which it took no elements.
         """
         brought, heard = [*arrived], {*spoke}
         kept, there = {*known}, self._there()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
-from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Inbox, Signal
+from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, Frame, Inbox, Signal
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 from eventide.runtime.observation.event_time_log import (
     EVENT_TIME,
@@ -27,30 +27,6 @@ _ARRIVALS, _COUNTS = "arrivals", "counts"
 
 _MANY = 100
 """Number of splits of one task above which the usual disorder of each split is not reported."""
-
-
-class ObservedEdge(Protocol):
-    """An edge out of a task, whose first subtask remembers what the task has observed."""
-
-    @property
-    def target(self) -> int:
-        """Where its frames are addressed to."""
-
-    @property
-    def number(self) -> int:
-        """Its number among the edges to its target."""
-
-    @property
-    def assigner(self) -> int | None:
-        """The number of the assigner whose timestamps its elements have; None if they have those of the source."""
-
-    @property
-    def has_watermarks(self) -> bool:
-        """Whether the target hears of event time."""
-
-    @property
-    def takes_elements(self) -> bool:
-        """Whether the target hears more than reports."""
 
 
 class SplitObserver:
@@ -82,7 +58,7 @@ class ReaderObserver:
         """Take the counts of a task before this one."""
         self._counted.append(frame.content.get(_COUNTS, {}))
 
-    def frames(self, edges: Sequence[ObservedEdge], counters: OperatorCounters) -> Iterator[Frame]:
+    def frames(self, edges: Sequence[Edge], counters: OperatorCounters) -> Iterator[Frame]:
         """Tell the first subtask after each edge what was observed; the counts go to one of them."""
         counted = add_up([dead_letters_of(counters), *self._counted])
         for edge in edges:
@@ -110,14 +86,7 @@ class OperatorObserver:
     Every subtask has its late elements and what was counted; the first one has the log of splits and of the watermark
     for all. Batch execution keeps late elements alone: no state goes on from there.
 
-    Args:
-        name: the name of the operator.
-        edges: the edges to it.
-        subtask: the index of the subtask.
-        backend: its state.
-        metrics: what it counts in this micro-batch.
-        clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
-        in_batch: whether execution is that of a batch.
+    ``metrics`` is what the subtask counts in this micro-batch, whose time by the clock is ``clock_ms``.
     """
 
     def __init__(
@@ -144,12 +113,7 @@ class OperatorObserver:
         """Whether the operator holds anything after the micro-batch, or held something before it."""
 
     def begin_batch(self, watermark: int, late_until: int) -> None:
-        """Take note of where the operator stands before the first element, in milliseconds.
-
-        Args:
-            watermark: its watermark.
-            late_until: the last event time of which an element comes too late now.
-        """
+        """Take note of the operator's watermark before the first element, and of its ``late_until``."""
         self._watermark_before = watermark
         self._late_until = late_until
 

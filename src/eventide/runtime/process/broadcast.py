@@ -14,13 +14,11 @@ from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroad
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ElementContext, Moment
-from eventide.runtime.chain.outputs import Collector
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_unless
 from eventide.runtime.exchange.partitioners import ToAll
-from eventide.runtime.invoke import user_function_error
-from eventide.runtime.process.functions import Handle, KeyedElementContext, ProcessSpec
+from eventide.runtime.process.functions import KeyedElementContext, ProcessEach, ProcessSpec
 from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.state.backend import Backend, PartOfState
@@ -31,29 +29,10 @@ from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorI
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessBeside:
+class ProcessBeside(ProcessEach):
     """A ``BroadcastProcessFunction`` or ``KeyedBroadcastProcessFunction``; these are its calls for the first input."""
 
-    user_function: BroadcastProcessFunction[Any, Any, Any] | KeyedBroadcastProcessFunction[Any, Any, Any, Any]
     kind: str = "process beside a broadcast stream"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        """Its ``process_element``."""
-        return (self.user_function.process_element,)
-
-    @property
-    def on_timer(self) -> Handle | None:
-        """Its ``on_timer``, where it has one."""
-        function = self.user_function
-        if not isinstance(function, KeyedBroadcastProcessFunction):
-            return None
-        return function.on_timer if type(function).on_timer is not KeyedBroadcastProcessFunction.on_timer else None
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """Whether it has timers."""
-        return self.on_timer is not None
 
 
 class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
@@ -111,22 +90,15 @@ class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessF
         at.leave()
 
 
-def _receiver(spec: BroadcastSpec, context: _BroadcastContext, out: Collector) -> Receive:
+def _receiver(
+    operator: BroadcastOperator | KeyedBroadcastOperator, spec: BroadcastSpec, context: _BroadcastContext
+) -> Receive:
     """The handler of elements of the broadcast stream, in the order that they have in every subtask."""
     handle = spec.processing.user_function.process_broadcast_element
 
     def receive(parts: list[Elements]) -> None:
         spec.key_context.leave()
-        value = None
-        try:
-            for _, value, context.time_ms in interleave(parts).rows():
-                results = handle(value, context)
-                if results is not None:
-                    out.put_results(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                spec.name, error, during="while it handled a broadcast element", element=value
-            ) from error
+        operator.handle_each(interleave(parts), handle, context, "while it handled a broadcast element")
 
     return receive
 
@@ -142,7 +114,7 @@ class BroadcastOperator(ProcessOperator):
         self._context = seen = _ElementContext(self._moment)
         seen.states = states
         beside = _BroadcastContext(self._moment, states, None, spec.key_context)
-        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+        self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
         """Store the broadcast state."""
@@ -162,7 +134,7 @@ class KeyedBroadcastOperator(KeyedProcessOperator):
         self._context = seen = _KeyedElementContext(self._moment, self._at, keyed)
         seen.states = states
         beside = _BroadcastContext(self._moment, states, keyed, self._at)
-        self.inputs = (*self.inputs, _receiver(spec, beside, self._out))
+        self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
         """Store the state by key, and the broadcast state."""
@@ -208,7 +180,7 @@ class BroadcastOperation:
             descriptors=self.descriptors,
         )
         partitioners = (
-            partitioner_of(source, max_parallelism, has_keys=spec.has_keys),
+            partitioner_of(source, max_parallelism),
             ToAll(ElementCodec(broadcast.value_type)),
         )
         identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
@@ -236,11 +208,12 @@ class BroadcastStates:
     """
 
     def __init__(self, backend: Backend, descriptors: Iterable[MapStateDescriptor]) -> None:
-        self._maps = {
-            descriptor.name: _Map(KeyedState(PartOfState(backend, f"broadcast/{descriptor.name}/"), 1))
+        self._stored = {
+            descriptor.name: KeyedState(PartOfState(backend, f"broadcast/{descriptor.name}/"), 1)
             for descriptor in descriptors
         }
-        self._views = {name: _View(states) for name, states in self._maps.items()}
+        self._maps = {name: _Map(keyed) for name, keyed in self._stored.items()}
+        self._views = {name: _View(keyed) for name, keyed in self._stored.items()}
 
     def of(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """The state of a descriptor.
@@ -256,20 +229,20 @@ class BroadcastStates:
 
     def flush(self) -> None:
         """Store what was changed."""
-        for states in self._maps.values():
-            states.flush()
+        for keyed in self._stored.values():
+            keyed.flush()
 
     def _checked(self, descriptor: Any) -> str:
         name = getattr(descriptor, "name", None)
-        if name not in self._maps:
+        if name not in self._stored:
             raise ProgramError(
-                f"the stream was not broadcast with {descriptor!r}, but with {', '.join(self._maps)}; name "
+                f"the stream was not broadcast with {descriptor!r}, but with {', '.join(self._stored)}; name "
                 "each descriptor that the function asks for in broadcast(…)"
             )
         return str(name)
 
 
-class _Map(BroadcastState[Any, Any]):
+class _View(ReadOnlyBroadcastState[Any, Any]):
     def __init__(self, keyed: KeyedState) -> None:
         self._keyed = keyed
         self._all_at_hand = False
@@ -280,16 +253,6 @@ class _Map(BroadcastState[Any, Any]):
 
     def contains(self, key: Any) -> bool:
         return self._keyed.read(key, None, _VALUE) is not None
-
-    def put(self, key: Any, value: Any) -> None:
-        self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
-
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
-            self.put(key, value)
-
-    def remove(self, key: Any) -> None:
-        self._keyed.take(key, None, _VALUE)
 
     def items(self) -> Iterable[tuple[Any, Any]]:
         if not self._all_at_hand:
@@ -307,35 +270,20 @@ class _Map(BroadcastState[Any, Any]):
         return not self.items()
 
     def clear(self) -> None:
-        for key in self.keys():
-            self.remove(key)
-
-    def flush(self) -> None:
-        self._keyed.flush()
-        self._all_at_hand = False
+        raise ProgramError("broadcast state is changed by elements of the broadcast stream only")
 
 
-class _View(ReadOnlyBroadcastState[Any, Any]):
-    def __init__(self, states: _Map) -> None:
-        self._states = states
+class _Map(_View, BroadcastState[Any, Any]):
+    def put(self, key: Any, value: Any) -> None:
+        self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
 
-    def get(self, key: Any) -> Any:
-        return self._states.get(key)
+    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+        for key, value in dict_value.items():
+            self.put(key, value)
 
-    def contains(self, key: Any) -> bool:
-        return self._states.contains(key)
-
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        return self._states.items()
-
-    def keys(self) -> Iterable[Any]:
-        return self._states.keys()
-
-    def values(self) -> Iterable[Any]:
-        return self._states.values()
-
-    def is_empty(self) -> bool:
-        return self._states.is_empty()
+    def remove(self, key: Any) -> None:
+        self._keyed.take(key, None, _VALUE)
 
     def clear(self) -> None:
-        raise ProgramError("broadcast state is changed by elements of the broadcast stream only")
+        for key in self.keys():
+            self.remove(key)

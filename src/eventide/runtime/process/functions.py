@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from eventide.api.functions import (
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStateStore,
@@ -34,174 +33,100 @@ Results: TypeAlias = Iterable[Any] | None
 Handle: TypeAlias = Callable[[Any, Any], Results]
 """Handles an element, or the time of a timer, in a context."""
 
+_WITH_TIMERS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)
 
-class Processing(Protocol):
-    """A user function, and how it is called."""
 
-    @property
-    def user_function(self) -> Any:
-        """The user's function, to be opened and closed."""
+@dataclass(frozen=True, slots=True)
+class Processing(ABC):
+    """A user function, to be opened and closed, and how it is called; its kind is in words that stay."""
 
-    @property
-    def kind(self) -> str:
-        """Its kind, in words that stay."""
+    user_function: Any
+    kind: str = ""
 
     @property
+    @abstractmethod
     def on_element(self) -> tuple[Handle, ...]:
         """The handlers of the elements of each input."""
 
     @property
     def on_timer(self) -> Handle | None:
         """The handler of timers; None where there are no timers."""
+        return None
 
     @property
     def may_wait_for_clock(self) -> bool:
         """Whether it may set timers of processing time: what it does with timers, only it knows."""
+        return self.on_timer is not None
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessEach:
+class ProcessEach(Processing):
     """A ``KeyedProcessFunction``."""
 
-    user_function: KeyedProcessFunction
     kind: str = "keyed process"
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """Its ``process_element``."""
         return (self.user_function.process_element,)
 
     @property
     def on_timer(self) -> Handle | None:
         """Its ``on_timer``, where it has one."""
-        overridden = type(self.user_function).on_timer is not KeyedProcessFunction.on_timer
-        return self.user_function.on_timer if overridden else None
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """Whether it has timers."""
-        return self.on_timer is not None
+        function = self.user_function
+        if not isinstance(function, _WITH_TIMERS):
+            return None
+        is_inherited = any(type(function).on_timer is kind.on_timer for kind in _WITH_TIMERS)
+        return None if is_inherited else function.on_timer
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessBoth:
+class ProcessBoth(ProcessEach):
     """A ``CoProcessFunction`` or ``KeyedCoProcessFunction``."""
 
-    user_function: CoProcessFunction | KeyedCoProcessFunction
     kind: str = "process of two inputs"
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """Its ``process_element1`` and ``process_element2``."""
         return self.user_function.process_element1, self.user_function.process_element2
 
-    @property
-    def on_timer(self) -> Handle | None:
-        """Its ``on_timer``, where it has one."""
-        function = self.user_function
-        if not isinstance(function, KeyedCoProcessFunction):
-            return None
-        return function.on_timer if type(function).on_timer is not KeyedCoProcessFunction.on_timer else None
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """Whether it has timers."""
-        return self.on_timer is not None
-
 
 @dataclass(frozen=True, slots=True)
-class _WithoutTimers:
-    """A function that is called with elements alone."""
-
-    user_function: Any
-
-    @property
-    def on_timer(self) -> Handle | None:
-        """None."""
-        return None
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """False: it has no timers."""
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class MapEach(_WithoutTimers):
-    """A ``MapFunction`` that may use state."""
-
-    kind: str = "keyed map"
+class Called(Processing):
+    """A function that is called with elements alone, and may use state where there are keys."""
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """One element for one."""
-        call = self.user_function.map
-        return (lambda value, _: (call(value),),)
+        return _HANDLERS[self.kind](self.user_function)
 
 
-@dataclass(frozen=True, slots=True)
-class FlatMapEach(_WithoutTimers):
-    """A ``FlatMapFunction`` that may use state."""
-
-    kind: str = "keyed flat_map"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        """Any number for one."""
-        call = self.user_function.flat_map
-        return (lambda value, _: call(value),)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterEach(_WithoutTimers):
-    """A ``FilterFunction`` that may use state."""
-
-    kind: str = "keyed filter"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        """Itself or nothing for one."""
-        call = self.user_function.filter
-        return (lambda value, _: (value,) if call(value) else None,)
-
-
-@dataclass(frozen=True, slots=True)
-class MapBoth(_WithoutTimers):
-    """A ``CoMapFunction``; as in PyFlink, None is no element."""
-
-    user_function: CoMapFunction
-    kind: str = "map of two inputs"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        """One element, or none, for one."""
-        return _one_or_none(self.user_function.map1), _one_or_none(self.user_function.map2)
-
-
-@dataclass(frozen=True, slots=True)
-class FlatMapBoth(_WithoutTimers):
-    """A ``CoFlatMapFunction``."""
-
-    user_function: CoFlatMapFunction
-    kind: str = "flat_map of two inputs"
-
-    @property
-    def on_element(self) -> tuple[Handle, ...]:
-        """Any number for one."""
-        first, second = self.user_function.flat_map1, self.user_function.flat_map2
-        return (lambda value, _: first(value)), (lambda value, _: second(value))
+def _one(call: Callable[[Any], Any]) -> Handle:
+    return lambda value, _: (call(value),)
 
 
 def _one_or_none(call: Callable[[Any], Any]) -> Handle:
-    def handle(value: Any, _: Any) -> Results:
-        result = call(value)
-        return None if result is None else (result,)
+    return lambda value, _: None if (result := call(value)) is None else (result,)
 
-    return handle
+
+def _any_number(call: Callable[[Any], Results]) -> Handle:
+    return lambda value, _: call(value)
+
+
+def _itself_or_nothing(call: Callable[[Any], Any]) -> Handle:
+    return lambda value, _: (value,) if call(value) else None
+
+
+_HANDLERS: dict[str, Callable[[Any], tuple[Handle, ...]]] = {
+    "keyed map": lambda function: (_one(function.map),),
+    "keyed flat_map": lambda function: (_any_number(function.flat_map),),
+    "keyed filter": lambda function: (_itself_or_nothing(function.filter),),
+    # As in PyFlink, None is no element.
+    "map of two inputs": lambda function: (_one_or_none(function.map1), _one_or_none(function.map2)),
+    "flat_map of two inputs": lambda function: (_any_number(function.flat_map1), _any_number(function.flat_map2)),
+}
 
 
 class _TimersOfKey(Times):
-    """The times of an operator, and the timers of the key at hand."""
+    """The times of an operator, and timers of the key at hand; in batch execution, none is set while others fire."""
 
     def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
         super().__init__(moment)
@@ -210,19 +135,15 @@ class _TimersOfKey(Times):
         self._processing_timers = keyed.processing_timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Set a timer by the clock; in batch execution, not while timers fire."""
         self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Set a timer of event time; in batch execution, not while timers fire."""
         self._event_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a timer by the clock back."""
         self._processing_timers.delete(whole_ms(timestamp), self._at.key, None)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take a timer of event time back."""
         self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
 
 
@@ -240,11 +161,9 @@ class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, K
         self._timers = _TimersOfKey(moment, at, keyed)
 
     def get_current_key(self) -> Any:
-        """The key at hand."""
         return self._at.key
 
     def time_domain(self) -> TimeDomain:
-        """The kind of the timer at hand."""
         if self.domain is None:
             raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
         return self.domain

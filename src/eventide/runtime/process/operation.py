@@ -15,11 +15,11 @@ from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
-from eventide.runtime.process.rolling_columns import KeyOnColumns, RollingSpec, open_rolling
+from eventide.runtime.process.rolling_columns import RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce, why_python
 
@@ -43,7 +43,7 @@ class ProcessOperation:
         """Element by element: a user function sees each."""
         has_keys = all(source.key is not None for source in inputs)
         spec = ProcessSpec(name, self.processing, has_keys, self.result_type, self.dead_letters)
-        partitioners = tuple(partitioner_of(source, max_parallelism, has_keys=has_keys) for source in inputs)
+        partitioners = tuple(partitioner_of(source, max_parallelism) for source in inputs)
         return PlannedOperator(
             spec, open_process, partitioners, spec.speed, identity_of(inputs, max_parallelism), (None,) * len(inputs)
         )
@@ -53,21 +53,23 @@ class ProcessOperation:
 class RollingOperation(ProcessOperation):
     """Description of a rolling aggregation, which runs on columns where they give the same."""
 
+    processing: Rolling
+
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
         rolling, value_type = self.processing, source.value_type
-        if not isinstance(rolling, Rolling):
-            raise TypeError(f"{rolling!r} is no rolling aggregation")
         key, why = _key_on_columns(source)
         obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
         if key is None or obstacle is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
             return replace(planned, speed=f"element by element, because {obstacle}")
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
-        partitioner = KeyGroupPartitioner(ElementCodec(value_type), key.select, max_parallelism, key_columns=key.names)
+        partitioner = KeyGroupPartitioner(
+            ElementCodec(value_type), key.select, max_parallelism, key_columns=key.columns
+        )
         return PlannedOperator(
-            spec, open_rolling, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
+            spec, RollingOperator, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
         )
 
 
@@ -86,7 +88,7 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
     return why_python(lambda: traced_reduce(reduce, kind), reduce)
 
 
-def _key_on_columns(source: OperatorInput) -> tuple[KeyOnColumns | None, str]:
+def _key_on_columns(source: OperatorInput) -> tuple[Key | None, str]:
     """How keys are found on columns; None, and why, if columns do not have them, or do not tell them apart."""
     key, kind = source.key, source.value_type
     if kind.is_pickled:
@@ -104,7 +106,7 @@ def _key_on_columns(source: OperatorInput) -> tuple[KeyOnColumns | None, str]:
     parts = found.types if isinstance(found, CompositeTypeInfo) else [found]
     if not all(map(is_exact, parts)):
         return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
-    return KeyOnColumns(key.select, names, found), ""
+    return Key(key.select, found, names), ""
 
 
 def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) -> Operator:
@@ -127,9 +129,9 @@ def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[s
     }
 
 
-def partitioner_of(source: OperatorInput, max_parallelism: int, *, has_keys: bool) -> StreamPartitioner:
+def partitioner_of(source: OperatorInput, max_parallelism: int) -> StreamPartitioner:
     """How elements get there: by key, or all of a task to one subtask."""
-    if source.key is None or not has_keys:
+    if source.key is None:
         return ForwardPartitioner(ElementCodec(source.value_type))
     key = source.key
     return KeyGroupPartitioner(
@@ -138,22 +140,12 @@ def partitioner_of(source: OperatorInput, max_parallelism: int, *, has_keys: boo
 
 
 @dataclass(frozen=True, slots=True)
-class HandOn:
+class HandOn(Processing):
     """No function at all."""
-
-    kind: str
-    user_function: None = None
-    may_wait_for_clock: bool = False
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """The element itself."""
-        return (_itself,)
-
-    @property
-    def on_timer(self) -> Handle | None:
-        """None."""
-        return None
+        return (lambda value, _: (value,),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +169,6 @@ class Redistribution:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element; nothing is kept."""
         (source,) = inputs
-        spec = ProcessSpec(name, HandOn(self.kind), False, self.result_type)
+        spec = ProcessSpec(name, HandOn(None, self.kind), False, self.result_type)
         partitioner = self.partitioner(ElementCodec(source.value_type))
         return PlannedOperator(spec, open_process, (partitioner,), "as they are", {}, (None,))
-
-
-def _itself(value: Any, _: Any) -> tuple[Any]:
-    return (value,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
@@ -19,18 +18,46 @@ from eventide.runtime.process.functions import Handle, KeyedElementContext, Proc
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
-from eventide.runtime.tasks.operator import HoldsNothing, OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import HoldsNothing, Operator, OperatorContext, Receive, WithoutClock
 
 ON_TIMER = "when a timer fired"
 
 
-class _ProcessOperator(ABC):
+class KeyedOperator(Operator):
+    """The part of an operator that keeps its state by key: ``_at`` is the key at hand, and ``_out`` has its results."""
+
+    _keyed: KeyedState
+    _at: KeyContext
+    _out: Collector
+
+    @property
+    def next_clock_ms(self) -> int | None:
+        return self._keyed.processing_timers.next_ms()
+
+    def timers_left(self) -> int:
+        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
+
+    def take_outputs(self) -> Mapping[str | None, Elements]:
+        return self._out.take()
+
+    def flush(self) -> None:
+        self._at.leave()
+        self._keyed.expire(self._at.clock_ms, used=self._at.expires)
+        self._keyed.flush()
+
+    def held(self) -> dict[str, int]:
+        return self._keyed.held()
+
+
+class _ProcessOperator(Operator):
     """Base of process operators: elements go to the function one by one, in their one order.
 
     What comes out has the time of the element that it was made of. ``advice`` is what an error says of bad data.
     """
 
     advice: ClassVar[str] = ADVICE
+    inputs: Sequence[Receive] = ()
+    _context: ElementContext
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
@@ -41,12 +68,11 @@ class _ProcessOperator(ABC):
         self._letters: DeadLetterOutput | None = None
         if spec.dead_letters is not None:
             self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)
-        self.inputs: Sequence[Receive] = tuple(
+        self.inputs = tuple(
             partial(self._receive, self._guarded(on_element)) for on_element in spec.processing.on_element
         )
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
         return self._out.take()
 
     @property
@@ -69,9 +95,24 @@ class _ProcessOperator(ABC):
 
         return handle
 
-    @abstractmethod
     def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         """Handle elements of one input, all under the current watermark."""
+        self.handle_each(interleave(parts), on_element, self._context)
+
+    def handle_each(self, elements: Elements, on_element: Handle, context: Any, during: str = HANDLING) -> None:
+        """Hand each element to a function, with the context that the function sees, and put out what it gives."""
+        at, put = self._at, self._out.put_results
+        value = None
+        try:
+            for at.key, value, context.time_ms in elements.rows():
+                results = on_element(value, context)
+                if results is not None:
+                    put(results, context.time_ms)
+        except Exception as error:
+            of = {"key": at.key} if elements.keys else {}
+            raise user_function_error(
+                self._spec.name, error, during=during, advice=self.advice, **of, element=value
+            ) from error
 
 
 class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
@@ -88,26 +129,15 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
     def flush(self) -> None:
         """There is nothing to store."""
 
-    def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
-        context, put = self._context, self._out.put_results
-        value = None
-        try:
-            for _, value, context.time_ms in interleave(parts).rows():
-                results = on_element(value, context)
-                if results is not None:
-                    put(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=self.advice, element=value
-            ) from error
 
-
-class KeyedProcessOperator(_ProcessOperator):
+class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     """The operator with keys: the function has state and timers for each.
 
     What a timer puts out has its time, where that is event time, and none where it is the clock's.
     Flink: ``KeyedProcessOperator``, ``KeyedCoProcessOperator``.
     """
+
+    _context: KeyedElementContext
 
     def __init__(self, spec: ProcessSpec, keyed: KeyedState, context: OperatorContext) -> None:
         super().__init__(spec, context, keyed)
@@ -126,25 +156,6 @@ class KeyedProcessOperator(_ProcessOperator):
         """Fire the timers of processing time that are set for a time or before."""
         self._fire(self._keyed.processing_timers, clock_ms, TimeDomain.PROCESSING_TIME)
 
-    @property
-    def next_clock_ms(self) -> int | None:
-        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
-        return self._keyed.processing_timers.next_ms()
-
-    def timers_left(self) -> int:
-        """How many timers of processing time are set: those that are left when the input ends never fire."""
-        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
-
-    def flush(self) -> None:
-        """Store the state."""
-        self._at.leave()
-        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
-        self._keyed.flush()
-
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are."""
-        return self._keyed.held()
-
     def _guarded_timer(self, on_timer: Handle) -> Handle:
         """A function on timers; with dead letters, one whose results are put out as a whole, or not at all."""
         letters, at = self._letters, self._at
@@ -160,19 +171,9 @@ class KeyedProcessOperator(_ProcessOperator):
     def _receive(self, on_element: Handle, parts: list[Elements]) -> None:
         elements = interleave(parts)
         self._keyed.open_all(elements.keys)
-        at, context, put = self._at, self._context, self._out.put_results
-        at.values = self._keyed.values
-        context.domain = None
-        value = None
-        try:
-            for at.key, value, context.time_ms in elements.rows():
-                results = on_element(value, context)
-                if results is not None:
-                    put(results, context.time_ms)
-        except Exception as error:
-            raise user_function_error(
-                self._spec.name, error, during=HANDLING, advice=self.advice, key=at.key, element=value
-            ) from error
+        self._at.values = self._keyed.values
+        self._context.domain = None
+        self.handle_each(elements, on_element, self._context)
 
     def _fire(self, timers: Timers, until_ms: int, domain: TimeDomain) -> None:
         at, context = self._at, self._context

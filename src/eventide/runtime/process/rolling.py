@@ -14,7 +14,7 @@ from eventide.common.ms import MAX_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import ProgramError
-from eventide.runtime.process.functions import Handle, Results
+from eventide.runtime.process.functions import Handle, Processing, Results
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.tasks.operator import is_exact
 from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How
@@ -55,16 +55,16 @@ class _Reduces(KeyedProcessFunction):
         return (self._state.get(),)
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class Rolling:
+@dataclass(frozen=True, slots=True)
+class Rolling(Processing):
     """A ``ReduceFunction`` on a keyed stream."""
 
     user_function: _Reduces
-    kind: str
 
-    def __init__(self, function: ReduceFunction, kind: str, element_type: TypeInformation) -> None:
-        object.__setattr__(self, "user_function", _Reduces(function, element_type))
-        object.__setattr__(self, "kind", kind)
+    @staticmethod
+    def of(function: ReduceFunction, kind: str, element_type: TypeInformation) -> Rolling:
+        """The rolling aggregation by a function of elements of a type."""
+        return Rolling(_Reduces(function, element_type), kind)
 
     @property
     def function(self) -> ReduceFunction:
@@ -73,7 +73,6 @@ class Rolling:
 
     @property
     def on_element(self) -> tuple[Handle, ...]:
-        """Add an element."""
         return (self.user_function.process_element,)
 
     @property
@@ -191,7 +190,7 @@ def field_of(value: Any, field: int | str) -> Any:
         if isinstance(value, Row | dict) or (isinstance(value, list | tuple) and isinstance(field, int)):
             return value[field]  # type: ignore[index]
         if isinstance(field, str):
-            return value[_place(field)] if _is_plain_tuple(value) else getattr(value, field)
+            return value[_place(field)] if type(value) is tuple else getattr(value, field)
     except (LookupError, AttributeError, TypeError, ValueError) as error:
         raise _no_field(value, field) from error
     if field != 0:
@@ -224,10 +223,6 @@ def with_field(value: Any, field: int | str, new: Any) -> Any:
         setattr(changed, field, new)
         return changed
     return new
-
-
-def _is_plain_tuple(value: Any) -> bool:
-    return type(value) is tuple
 
 
 def _place(field: str) -> int:

@@ -7,7 +7,7 @@ second ones, with what comes of that and the third ones, and so on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,7 @@ from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.transaction import TransactionalState
-from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
 from eventide.runtime.tracing.folds import SUMS, Extreme, FieldFold, Fold, How, fold_of
@@ -43,21 +43,12 @@ _WORTH_A_STEP = 32
 """So many elements take in Python the time of one step of all keys on columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyOnColumns:
-    """How keys are found: by fields that have names, or by what a function gives that can be traced."""
-
-    select: Callable[[Any], Any]
-    names: tuple[str, ...]
-    type_info: TypeInformation
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingSpec(ProcessSpec):
     """All that describes a rolling aggregation that works on columns, and on objects where it has to."""
 
     function: ReduceFunction
-    key: KeyOnColumns
+    key: Key
 
     @property
     def speed(self) -> str:
@@ -71,12 +62,7 @@ class RollingSpec(ProcessSpec):
         return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
 
 
-def open_rolling(spec: RollingSpec, backend: Backend, context: OperatorContext) -> RollingOperator:
-    """The operator of a rolling aggregation on columns, on its state."""
-    return RollingOperator(spec, backend, context)
-
-
-class RollingOperator(WithoutClock):
+class RollingOperator(WithoutClock, Operator):
     """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
 
     What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: both
@@ -94,7 +80,6 @@ class RollingOperator(WithoutClock):
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Its one input."""
         return (self._receive,)
 
     @property
@@ -110,7 +95,6 @@ class RollingOperator(WithoutClock):
         """Nothing happens: there are no timers."""
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call."""
         results, self._results = self._results, []
         outputs = {} if self._python is None else dict(self._python.take_outputs())
         if results:
@@ -118,14 +102,12 @@ class RollingOperator(WithoutClock):
         return outputs
 
     def flush(self) -> None:
-        """Store the state."""
         if self._python is None:
             self._columns.flush()
         else:
             self._python.flush()
 
     def held(self) -> Mapping[str, int]:
-        """How many keys there are."""
         return self._columns.held() if self._python is None else self._python.held()
 
     def _receive(self, parts: list[Elements]) -> None:
@@ -159,7 +141,7 @@ class RollingOperator(WithoutClock):
         arrival = np.arange(len(columns))
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
-        parts = key_parts(columns, key.names, key.select)
+        parts = key_parts(columns, key.columns, key.select)
         groups = numbers_of_columns(parts)
         firsts = pa.array(first_rows(groups))
         keys = [part.take(firsts) for part in parts]

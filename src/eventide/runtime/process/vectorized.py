@@ -29,7 +29,15 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput, PlannedOperator, Receive, SortInputs
+from eventide.runtime.tasks.operator import (
+    Key,
+    Operator,
+    OperatorContext,
+    OperatorInput,
+    PlannedOperator,
+    Receive,
+    SortInputs,
+)
 
 
 class _NoCall:
@@ -251,20 +259,16 @@ class _Timers(VectorizedTimerService):
         return self._moment.watermark
 
     def register_event_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
-        event_timers, _ = self._call.state.timers
-        event_timers.register(*self._rows("register_event_time_timers", keys, timestamps))
+        self._call.state.timers[0].register(*self._rows("register_event_time_timers", keys, timestamps))
 
     def register_processing_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
-        _, processing_timers = self._call.state.timers
-        processing_timers.register(*self._rows("register_processing_time_timers", keys, timestamps))
+        self._call.state.timers[1].register(*self._rows("register_processing_time_timers", keys, timestamps))
 
     def delete_event_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
-        event_timers, _ = self._call.state.timers
-        event_timers.delete(*self._rows("delete_event_time_timers", keys, timestamps))
+        self._call.state.timers[0].delete(*self._rows("delete_event_time_timers", keys, timestamps))
 
     def delete_processing_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
-        _, processing_timers = self._call.state.timers
-        processing_timers.delete(*self._rows("delete_processing_time_timers", keys, timestamps))
+        self._call.state.timers[1].delete(*self._rows("delete_processing_time_timers", keys, timestamps))
 
     def _rows(self, what: str, keys: Any, timestamps: Any) -> tuple[Numbers, Numbers]:
         """The places of keys, and the time of each."""
@@ -342,7 +346,7 @@ class VectorizedProcessSpec:
         ]
 
 
-class VectorizedProcessOperator:
+class VectorizedProcessOperator(Operator):
     """Calls the function with the elements of all keys that come under one watermark, and with the timers due.
 
     Flink: ``KeyedProcessOperator``.
@@ -352,9 +356,12 @@ class VectorizedProcessOperator:
         self.spec = spec
         self.state = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, in_batch=context.in_batch)
         self.moment = Moment(context.watermark_ms, context.clock_ms)
-        self.inputs: Sequence[Receive] = (self._receive,)
         self._outputs: dict[str | None, list[Columns]] = {}
         spec.state.begin(self.state)
+
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        return (self._receive,)
 
     @property
     def late_until(self) -> int:
@@ -376,15 +383,12 @@ class VectorizedProcessOperator:
 
     @property
     def next_clock_ms(self) -> int | None:
-        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
         return self.state.timers[1].next_ms()
 
     def timers_left(self) -> int:
-        """How many timers of processing time are set: those that are left when the input ends never fire."""
         return 0 if self.next_clock_ms is None else self.state.timers[1].count()
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
         outputs, self._outputs = self._outputs, {}
         found = {}
         for tag, parts in outputs.items():
@@ -394,12 +398,10 @@ class VectorizedProcessOperator:
         return found
 
     def flush(self) -> None:
-        """Store the state."""
         self.state.expire(self.moment.processing_time)
         self.state.flush()
 
     def held(self) -> dict[str, int]:
-        """How many keys and timers there are."""
         return self.state.held()
 
     def _receive(self, parts: list[Elements]) -> None:

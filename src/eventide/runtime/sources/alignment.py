@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -122,14 +122,8 @@ def planned_together(
 ) -> dict[str, int]:
     """Where those parts end that need not wait: at one time, if the source knows about time; else one by one.
 
-    A split that nothing was read of gives its first row: from that it is known where it stands.
-
-    Args:
-        source: the source.
-        standing: where it and its group stand.
-        now: where its parts stand.
-        limit_of: for each part, what must not be passed; None for nothing.
-        max_rows: how many rows to read at most.
+    A split that nothing was read of gives its first row: from that it is known where it stands. ``now`` says where the
+    parts stand, and ``limit_of`` which position must not be passed in each; None for none.
     """
     unread = {part: at["position"] for part, at in now.items() if not at["ended"]}
     split_of = {part: source.split_of(part) for part in unread}
@@ -143,16 +137,7 @@ def planned_together(
     unread = {part: position for part, position in unread.items() if part not in new}
     by_time = standing.alignment.by_time
     if by_time is not None:
-
-        def ends_of(parts: Collection[str]) -> dict[str, int]:
-            latest, limits = source.ends(parts), {part: limit_of[part] for part in parts}
-            return {part: end if (limit := limits[part]) is None else min(limit, end) for part, end in latest.items()}
-
-        def is_over(part: str, position: int) -> bool:
-            limit, may_grow = limit_of[part], not source.is_bounded() and split_of[part] != part
-            return (limit is not None and position >= limit) or (not may_grow and source.has_ended(part, position))
-
-        level = Leveling(source, standing, by_time, split_of, ends_of, is_over).plan(unread, max_rows)
+        level = Leveling(source, standing, by_time, split_of, limit_of, unread).plan(max_rows)
         if level is not None:
             return {**first, **level}
     free = {part: position for part, position in unread.items() if not standing.is_held(split_of[part])}
@@ -211,13 +196,7 @@ class Leveling:
     split runs out of rows before it that may have more one day: then all have passed it, and are as near to each other
     as their rows let them. Only what other sources allow is never passed.
 
-    Args:
-        source: the source.
-        standing: where it stands.
-        by_time: how its positions follow from event time.
-        split_of: the split of each part.
-        ends_of: gives the positions that parts may be read up to.
-        is_over: whether a split has nothing after a position of one of its parts, so that no other waits for it then.
+    ``unread`` are the parts that have not ended, with their positions.
     """
 
     def __init__(
@@ -226,30 +205,25 @@ class Leveling:
         standing: AlignmentStanding,
         by_time: ByTime,
         split_of: Mapping[str, str],
-        ends_of: Callable[[Collection[str]], Mapping[str, int]],
-        is_over: Callable[[str, int], bool],
+        limit_of: Mapping[str, int | None],
+        unread: Mapping[str, int],
     ) -> None:
         self._source = source
         self._standing = standing
         self._by_time = by_time
         self._split_of = split_of
-        self._ends_of = ends_of
-        self._is_over = is_over
+        self._limit_of = limit_of
+        self._unread = unread
         self._found: dict[int, dict[str, int] | None] = {}
         self._ends: dict[str, int] = {}
-        self._unread: Mapping[str, int] = {}
 
-    def plan(self, unread: Mapping[str, int], max_rows: int | None) -> dict[str, int] | None:
+    def plan(self, max_rows: int | None) -> dict[str, int] | None:
         """Where the next micro-batch ends, in those parts that it reads something of.
 
-        Args:
-            unread: the parts that have not ended, with their positions.
-            max_rows: how many rows to read at most, but for one of each split.
-
-        Returns:
-            None, if the source cannot say what comes before a time, or nothing is known of any split.
+        It has at most ``max_rows`` and one row of each split. None, if the source cannot say what comes before a time,
+        or nothing is known of any split.
         """
-        self._unread = unread
+        unread = self._unread
         times = {split: self._time_of(split) for split in {self._split_of[part] for part in unread}}
         known = [ms for ms in times.values() if ms is not None]
         if not known or self._standing.allowed_ms is None:
@@ -269,7 +243,9 @@ class Leveling:
         """All splits up to one time, and those that stood before it by one row further."""
         # A split at the allowed time is read, as by the rule.
         before = add_ms(level, 1) if level == sure else level
-        behind = {part: at for part, at in self._unread.items() if _is_before(times[self._split_of[part]], before)}
+        # One that does not count is read like those that have still to come there.
+        highest = {part: times[self._split_of[part]] for part in self._unread}
+        behind = {part: at for part, at in self._unread.items() if (ms := highest[part]) is None or ms < before}
         planned = {part: reached for part in self._unread if (reached := self._reached(part, level)) is not None}
         return self._with_one_more(planned, behind)
 
@@ -331,6 +307,12 @@ class Leveling:
         stopped = [self._time_of(split) for split, is_more in goes_on.items() if not is_more]
         return (budget is None or rows <= budget) and all(ms is None or ms >= time_ms for ms in stopped)
 
+    def _is_over(self, part: str, position: int) -> bool:
+        """Whether the split of a part has nothing after a position in it, so that no other waits for it then."""
+        limit, may_grow = self._limit_of[part], not self._source.is_bounded() and self._split_of[part] != part
+        is_at_limit = limit is not None and position >= limit
+        return is_at_limit or (not may_grow and self._source.has_ended(part, position))
+
     def _is_all(self, time_ms: int) -> bool:
         """Whether nothing is left behind a time."""
         reached = ((part, self._reached(part, time_ms)) for part in self._unread)
@@ -340,16 +322,13 @@ class Leveling:
         if time_ms not in self._found:
             found = self._source.positions_at(time_ms, self._unread, self._by_time.column)
             self._found[time_ms] = found
-            if new := (found or {}).keys() - self._ends.keys():
-                self._ends.update(self._ends_of(new))
+            new = (found or {}).keys() - self._ends.keys()
+            for part, end in (self._source.ends(new) if new else {}).items():
+                limit = self._limit_of[part]
+                self._ends[part] = end if limit is None else min(limit, end)
         return self._found[time_ms]
 
     def _reached(self, part: str, time_ms: int) -> int | None:
         """The position of a part before what is later; None for one that is not to be begun yet."""
         position = (self._positions(time_ms) or {}).get(part)
         return None if position is None else max(self._unread[part], min(position, self._ends[part]))
-
-
-def _is_before(split_ms: int | None, time_ms: int) -> bool:
-    """Whether a split has still to come to a time; one that does not count is read like those that have."""
-    return split_ms is None or split_ms < time_ms

@@ -57,11 +57,10 @@ class SplitReader:
         output: the output of its split.
         type_info: the declared type of the elements.
         side_types: the declared types of the source's side outputs, by tag.
-        unreadable: says what becomes of what the source cannot read, None if nothing; with ``sorts_out``, also of
-            elements of another type.
+        unreadable: says what becomes of what the source cannot read, None if nothing.
         count: takes what the source has counted.
         may_be_idle: whether the first item of all ends an idleness.
-        sorts_out: whether elements of another type are put aside.
+        sorts_out: whether elements of another type count as what cannot be read.
     """
 
     def __init__(
@@ -209,14 +208,7 @@ class SplitReader:
 class ReaderOutput:
     """The outputs of all splits of one task in one micro-batch: what they send together, and what all of them report.
 
-    Flink: ``ReaderOutput``.
-
-    Args:
-        name: the operator that the task belongs to.
-        root: the chain of the task.
-        task: its index among its like.
-        metrics: counts what is left out on the way.
-        clock_ms: the time by the clock, in milliseconds since the epoch.
+    ``name`` is that of the operator, and ``task`` the index of the task among its like. Flink: ``ReaderOutput``.
     """
 
     def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics, clock_ms: int) -> None:
@@ -244,12 +236,6 @@ class SourceOutput(ChannelOutput):
     """The output of one split: its elements go through the chain of the task, and what it says is reported.
 
     Flink: ``SourceOutput``.
-
-    Args:
-        task_output: the output of the task that reads the split.
-        split: its name.
-        slot: a number that says which subtask gets what is not dealt out by key.
-        watermarks_of: the watermarks of the split, by the number of their assigner.
     """
 
     def __init__(

@@ -8,7 +8,7 @@ from typing import Any
 
 from eventide.api.functions import RuntimeContext
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.runtime.chain.chain import ChannelOutput, Edge, report_frames
+from eventide.runtime.chain.chain import ChannelOutput, report_frames
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.watermarks import ChannelWatermarks, Generators, HighestTimestamp
 from eventide.runtime.elements.elements import Elements
@@ -19,6 +19,7 @@ from eventide.runtime.exchange.frames import (
     END_OF_INPUT,
     PIECE_BYTES,
     START_OF_BATCH,
+    Edge,
     Frame,
     Inbox,
     WatermarkReport,

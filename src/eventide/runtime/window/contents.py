@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,9 +28,29 @@ class AtElement(Exception):
         self.element = element
 
 
-class Contents(Protocol):
+class Contents(ABC):
     """How elements gather in a window; what is kept is a plain value that can be pickled."""
 
+    __slots__ = ()
+
+    @property
+    def user_function(self) -> Any:
+        """The reduce or aggregate function, to be opened and closed; None where there is none."""
+        return None
+
+    @property
+    def is_associative(self) -> bool:
+        """Whether elements may be added to several, which :meth:`merge` puts together in order, with the same result.
+
+        If not, each element has to be added after the one before it.
+        """
+        return True
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Describe the contents in words that never change: they are part of a program's identity in a checkpoint."""
+
+    @abstractmethod
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         """Return the contents after one more element; ``kept`` is None in a window that has nothing."""
 
@@ -39,10 +60,18 @@ class Contents(Protocol):
         Raises:
             AtElement: if the user's function raised, saying at which element.
         """
+        key = value = None
+        try:
+            for key, value, timestamp in zip(keys, values, timestamps.tolist(), strict=True):
+                kept[key] = self.add(kept.get(key), value, timestamp)
+        except Exception as error:
+            raise AtElement(error, key, value) from error
 
+    @abstractmethod
     def merge(self, left: Any, right: Any) -> Any:
         """Return the contents after two windows became one."""
 
+    @abstractmethod
     def view(self, kept: Any) -> Iterable[Any] | None:
         """The contents as the window function sees them; None where there are none, so that the window does not fire.
 
@@ -50,41 +79,21 @@ class Contents(Protocol):
         Flink: ``windowState.get()``, whose null is not emitted.
         """
 
-    @property
-    def is_associative(self) -> bool:
-        """Whether elements may be added to several, which :meth:`merge` puts together in order, with the same result.
-
-        If not, each element has to be added after the one before it.
-        """
-
-    @property
-    def user_function(self) -> Any:
-        """The reduce or aggregate function, to be opened and closed; None where there is none."""
-
-    def describe(self) -> str:
-        """Describe the contents in words that never change: they are part of a program's identity in a checkpoint."""
-
 
 @dataclass(frozen=True, slots=True)
-class AllElements:
+class AllElements(Contents):
     """Keeps every element, in the order of arrival."""
 
-    user_function: None = None
-    is_associative: bool = True
-
     def describe(self) -> str:
-        """Describe the contents."""
         return "AllElements"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """Append the element."""
         if kept is None:
             return [value]
         kept.append(value)
         return kept
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
-        """Append each to the list of its key."""
         append_each(kept, keys, values)
 
     def merge(self, left: Any, right: Any) -> Any:
@@ -98,7 +107,7 @@ class AllElements:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
+class Reduced(Contents):
     """Keeps one element, in a list of one: what the reduce function made of all.
 
     Where the function returned None, the next element begins anew.
@@ -111,7 +120,7 @@ class Reduced:
 
     @property
     def user_function(self) -> Any:
-        """The function."""
+        """The reduce function."""
         return self.function
 
     @property
@@ -120,18 +129,15 @@ class Reduced:
         return self.function.is_associative is True
 
     def describe(self) -> str:
-        """Describe the contents."""
         return "Reduced, associative" if self.is_associative else "Reduced"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """Reduce the element into what is kept."""
         if kept is None or kept[0] is None:
             return [value]
         result = self.function.reduce(kept[0], value)
         return [own_unless(result, kept[0])]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
-        """Reduce each into what is kept of its key."""
         reduce, get = self.function.reduce, kept.get
         keeps = not is_bare(reduce)
         key = value = None
@@ -148,7 +154,6 @@ class Reduced:
             raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Reduce the two."""
         return _merged(self.function.reduce, left, right)
 
     def view(self, kept: Any) -> Iterable[Any] | None:
@@ -190,7 +195,7 @@ _PUT_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregated:
+class Aggregated(Contents):
     """Keeps the accumulator of an aggregate function, in a list of one.
 
     Of elements that were aggregated before the shuffle it gets :class:`Accumulated`.
@@ -201,15 +206,18 @@ class Aggregated:
     """
 
     function: AggregateFunction
-    is_associative: bool = False
 
     @property
     def user_function(self) -> Any:
-        """The function."""
+        """The aggregate function."""
         return self.function
 
+    @property
+    def is_associative(self) -> bool:
+        """False: its ``merge`` need not exist."""
+        return False
+
     def describe(self) -> str:
-        """Describe the contents."""
         return "Aggregated"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
@@ -221,9 +229,8 @@ class Aggregated:
         return [own_unless(result, before)]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
-        """Add each to the accumulator of its key."""
         if Accumulated in set(map(type, values)):
-            add_one_by_one(self, kept, keys, values, np.zeros(len(values), np.int64))
+            Contents.add_each(self, kept, keys, values, np.zeros(len(values), np.int64))
             return
         add, create_accumulator, get = self.function.add, self.function.create_accumulator, kept.get
         keeps = not is_bare(add)
@@ -243,7 +250,6 @@ class Aggregated:
             raise AtElement(error, key, value) from error
 
     def merge(self, left: Any, right: Any) -> Any:
-        """Merge the two accumulators."""
         return _merged(self.function.merge, left, right)
 
     def view(self, kept: Any) -> Iterable[Any] | None:
@@ -256,11 +262,10 @@ class Aggregated:
 
 
 @dataclass(frozen=True, slots=True)
-class Evictable:
+class Evictable(Contents):
     """Keeps every element with its timestamp, and lets a reduce or aggregate function see them when it fires."""
 
     incremental: Contents | None = None
-    is_associative: bool = True
 
     @property
     def user_function(self) -> Any:
@@ -268,20 +273,14 @@ class Evictable:
         return None if self.incremental is None else self.incremental.user_function
 
     def describe(self) -> str:
-        """Describe the contents."""
         return "Evictable" if self.incremental is None else f"Evictable, {self.incremental.describe()}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
-        """Append the element with its timestamp."""
         element = TimestampedValue(value, timestamp)
         if kept is None:
             return [element]
         kept.append(element)
         return kept
-
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
-        """Append each to the list of its key."""
-        add_one_by_one(self, kept, keys, values, timestamps)
 
     def merge(self, left: Any, right: Any) -> Any:
         """All of the one, then all of the other."""
@@ -309,18 +308,6 @@ def _merged(function: Callable[[Any, Any], Any], left: list[Any], right: list[An
         return right if left[0] is None else left
     result = function(left[0], right[0])
     return [own_unless(result, left[0], right[0])]
-
-
-def add_one_by_one(
-    contents: Contents, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times
-) -> None:
-    """:meth:`Contents.add_each` for contents that have no quicker way."""
-    key = value = None
-    try:
-        for key, value, timestamp in zip(keys, values, timestamps.tolist(), strict=True):
-            kept[key] = contents.add(kept.get(key), value, timestamp)
-    except Exception as error:
-        raise AtElement(error, key, value) from error
 
 
 def append_each(lists: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any]) -> None:

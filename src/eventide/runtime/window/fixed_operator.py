@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
 from eventide.errors import ProgramError
+from eventide.runtime.chain.timestamps import times_of
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
@@ -33,7 +34,7 @@ from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
 from eventide.runtime.window.reducing_columns import added_by_key, folded
-from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up, last_late, last_reached
+from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"
@@ -88,17 +89,18 @@ class FixedWindowOperator(WindowOperator):
             self._take_aggregated(pa.concat_tables(tables))
             return
         elements = interleave(parts)
-        timestamps = _times_of(elements)
-        if not len(timestamps) or timestamps.min() == MIN_MS:
-            super().process([elements])  # which says what is wrong with the timestamp
+        try:
+            timestamps = times_of(elements)
+        except (TypeError, pa.ArrowInvalid):
+            super().process([elements])  # which says that one has none
             return
-        self._take_many(elements, timestamps)
+        if len(timestamps):
+            self._take_many(elements, timestamps)
 
     @property
     def late_until(self) -> int:
         """The last time whose windows can no longer be updated."""
-        late = self._panes.last_late(self._spec.lateness_ms, self._moment.watermark)
-        return self._panes.last_time_of(late)
+        return self._panes.last_time_of(self._last_late())
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """Whether a window fires when the watermark gets there.
@@ -129,7 +131,6 @@ class FixedWindowOperator(WindowOperator):
             self._store.drop_until(now_dropped)
 
     def flush(self) -> None:
-        """Store the state."""
         try:
             self._store.flush()
         except AtElement as failed:
@@ -168,7 +169,11 @@ class FixedWindowOperator(WindowOperator):
 
     def _last_fired(self) -> int:
         """The number of the last window that the watermark has reached."""
-        return last_reached(self._panes.first_last_ms, self._panes.slide, self._moment.watermark)
+        return self._panes.last_fired(self._moment.watermark)
+
+    def _last_late(self) -> int:
+        """The number of the last window that can no longer be updated."""
+        return self._panes.last_late(self._spec.lateness_ms, self._moment.watermark)
 
     def _last_dropped(self) -> int:
         """The number of the last window whose state is dropped."""
@@ -226,7 +231,7 @@ class FixedWindowOperator(WindowOperator):
 
     def _take_partials(self, parts: list[Partials]) -> None:
         panes = self._panes
-        late_until = last_late(panes.first_last_ms, panes.slide, self._spec.lateness_ms, self._moment.watermark)
+        late_until = self._last_late()
         for part in parts:
             self._count_late([each for each in part.counts if self._windows_at(each[0]).stop - 1 <= late_until])
             if part.keys:
@@ -356,11 +361,11 @@ class FixedWindowOperator(WindowOperator):
         except AtElement as failed:
             raise self._failed(failed) from failed.error
         except Exception as error:
-            raise self._failed(AtElement(error, key, value)) from error
+            raise self._failed_at(error, key, value) from error
 
     def _take_late(self, value: Any, timestamp: int) -> None:
         panes, moment, spec = self._panes, self._moment, self._spec
-        late_until = last_late(panes.first_last_ms, panes.slide, spec.lateness_ms, moment.watermark)
+        late_until = self._last_late()
         windows = self._windows_at(int(panes.start_of(np.array([timestamp]))[0]))
         if windows.stop - 1 <= late_until or not windows:
             self._on_unaccepted(value, timestamp)
@@ -378,15 +383,3 @@ def _by_window(ahead: Panes) -> dict[int, list[Indices | None]]:
         for window in windows:
             by_window[window].append(indices)
     return by_window
-
-
-def _times_of(elements: Elements) -> Times:
-    """The timestamps of elements; ``MIN_MS`` alone where one is none."""
-    columns = elements.columns
-    if columns is not None and columns.timestamps is not None and not columns.timestamps.null_count:
-        times: Times = columns.timestamps.to_numpy()
-        return times
-    try:
-        return np.array(elements.timestamps, np.int64)
-    except (TypeError, OverflowError):
-        return np.array([MIN_MS])

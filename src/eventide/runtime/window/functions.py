@@ -8,15 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from eventide.api.functions import (
-    AllWindowFunction,
-    KeyedStateStore,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    WindowFunction,
-)
+from eventide.api.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction
 from eventide.api.state import StateDescriptor
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
@@ -34,9 +28,10 @@ from eventide.api.windows import (
     WindowAssigner,
 )
 from eventide.api.windows.triggers import unpurged
-from eventide.common.ms import MIN_MS, whole_ms
+from eventide.common.ms import whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
+from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.key_context import KeyContext, handles_under
@@ -50,15 +45,12 @@ WINDOW_STATE = "window:"
 ASSIGNER_STATE = "assigner:"
 
 
-class WindowMoment:
-    """Where the operator stands: the key and window at hand, the watermark, and the time of the micro-batch."""
+class WindowMoment(Moment):
+    """Where the operator stands: the key and window at hand, beside the times."""
 
-    def __init__(self) -> None:
-        self.key: Any = None
-        self.window: Any = None
-        self.merged: Sequence[Window] = ()
-        self.watermark = MIN_MS
-        self.processing_time = MIN_MS
+    key: Any = None
+    window: Any = None
+    merged: Sequence[Window] = ()
 
     def window_scope(self) -> tuple[Any, Hashable]:
         """The key and window at hand: where the state of one window lives."""
@@ -69,76 +61,59 @@ class WindowMoment:
         return self.key, None
 
 
-class TriggerView(Trigger.OnMergeContext):
-    """The operator as a trigger sees it; Flink's ``TriggerContext`` and ``OnMergeContext``."""
-
-    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
-        self._moment = moment
-        self._timers = keyed
-        self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
-
-    def get_current_processing_time(self) -> int:
-        """The time of the micro-batch, in milliseconds."""
-        return self._moment.processing_time
-
-    def get_current_watermark(self) -> int:
-        """The operator's watermark, in milliseconds."""
-        return self._moment.watermark
-
-    def register_event_time_timer(self, time: int) -> None:
-        """Have ``on_event_time`` called when the watermark reaches a time; in batch, not while timers fire."""
-        self._timers.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
-
-    def delete_event_time_timer(self, time: int) -> None:
-        """Undo :meth:`register_event_time_timer`."""
-        self._timers.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
-
-    def register_processing_time_timer(self, time: int) -> None:
-        """Have ``on_processing_time`` called when the clock reaches a time; in batch, not while timers fire."""
-        self._timers.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
-
-    def delete_processing_time_timer(self, time: int) -> None:
-        """Undo :meth:`register_processing_time_timer`."""
-        self._timers.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
-
-    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
-        """The trigger's state for the key and window at hand."""
-        return state_descriptor.bind(self._states)
-
-    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
-        """Merge the trigger's state of the windows that are becoming one."""
-        self._states.merge(state_descriptor, self._moment.merged)
-
-
-class AssignerView(WindowAssigner.WindowAssignerContext):
-    """The operator as a window assigner sees it."""
-
-    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
-        self._moment = moment
-        self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
-
-    def get_runtime_context(self) -> KeyedStateStore:
-        """The assigner's state for the key at hand."""
-        return self._states
-
-    def get_current_processing_time(self) -> int:
-        """The time of the micro-batch, in milliseconds."""
-        return self._moment.processing_time
-
-
-class EvictorView(Evictor.EvictorContext):
-    """The operator as an evictor sees it."""
+class _Times:
+    """The times of the operator, in milliseconds."""
 
     def __init__(self, moment: WindowMoment) -> None:
         self._moment = moment
 
     def get_current_processing_time(self) -> int:
-        """The time of the micro-batch, in milliseconds."""
         return self._moment.processing_time
 
     def get_current_watermark(self) -> int:
-        """The operator's watermark, in milliseconds."""
         return self._moment.watermark
+
+
+class TriggerView(_Times, Trigger.OnMergeContext):
+    """The operator as a trigger sees it. In batch execution, timers are not set while others fire."""
+
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
+        super().__init__(moment)
+        self._timers = keyed
+        self._states = handles_under(keyed, TRIGGER_STATE, moment.window_scope)
+
+    def register_event_time_timer(self, time: int) -> None:
+        self._timers.event_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+
+    def delete_event_time_timer(self, time: int) -> None:
+        self._timers.event_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+
+    def register_processing_time_timer(self, time: int) -> None:
+        self._timers.processing_timers.register(whole_ms(time), self._moment.key, self._moment.window)
+
+    def delete_processing_time_timer(self, time: int) -> None:
+        self._timers.processing_timers.delete(whole_ms(time), self._moment.key, self._moment.window)
+
+    def get_partitioned_state(self, state_descriptor: StateDescriptor) -> Any:
+        return state_descriptor.bind(self._states)
+
+    def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
+        self._states.merge(state_descriptor, self._moment.merged)
+
+
+class AssignerView(_Times, WindowAssigner.WindowAssignerContext):
+    """The operator as a window assigner sees it."""
+
+    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
+        super().__init__(moment)
+        self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
+
+    def get_runtime_context(self) -> KeyedStateStore:
+        return self._states
+
+
+class EvictorView(_Times, Evictor.EvictorContext):
+    """The operator as an evictor sees it."""
 
 
 class FiringContext(ProcessAllWindowFunction.Context[Any]):
@@ -153,15 +128,12 @@ class FiringContext(ProcessAllWindowFunction.Context[Any]):
         self._window_state = handles_under(keyed, WINDOW_STATE, moment.window_scope)
 
     def window(self) -> Any:
-        """The window that fires."""
         return self._moment.window
 
     def current_processing_time(self) -> int:
-        """The time of the micro-batch, in milliseconds."""
         return self._moment.processing_time
 
     def current_watermark(self) -> int:
-        """The operator's watermark, in milliseconds."""
         return self._moment.watermark
 
     def window_state(self) -> KeyedStateStore:
@@ -186,121 +158,68 @@ class FiringContext(ProcessAllWindowFunction.Context[Any]):
             self._keyed.open(self._at.key)
 
 
-class FiringFunction(Protocol):
-    """Makes the results of one firing, and clears what it kept for a window that is dropped."""
+@dataclass(frozen=True, slots=True)
+class FiringFunction:
+    """Makes the results of one firing. Without a function on top, what the window holds is the result."""
+
+    user_function: Any = None
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """The results for one window."""
-
-    def clear(self, context: FiringContext) -> None:
-        """Called before the state of a window is dropped."""
-
-    @property
-    def user_function(self) -> Any:
-        """The user's function, to be opened and closed; None where there is none."""
+        return inputs
 
     @property
     def has_clear(self) -> bool:
         """Whether :meth:`clear` does anything."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Firing:
-    function: Any
-
-    @property
-    def user_function(self) -> Any:
-        """The user's function."""
-        return self.function
-
-    @property
-    def has_clear(self) -> bool:
-        """False: nothing is kept by this kind of function."""
         return False
 
     def clear(self, context: FiringContext) -> None:
-        """Nothing is kept by this kind of function."""
+        """Clear what the function kept for a window, before the state of the window is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
-class PassOn:
-    """No function on top: what the window holds is the result."""
-
-    user_function: None = None
-    has_clear: bool = False
-
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """The inputs themselves."""
-        return inputs
-
-    def clear(self, context: FiringContext) -> None:
-        """Nothing is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Apply(_Firing):
+class Apply(FiringFunction):
     """A ``WindowFunction``."""
 
-    function: WindowFunction[Any, Any, Any, Any]
-
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """Call ``apply(key, window, inputs)``."""
-        results: Iterable[Any] | None = self.function.apply(key, context.window(), inputs)
+        results: Iterable[Any] | None = self.user_function.apply(key, context.window(), inputs)
         return results
 
 
 @dataclass(frozen=True, slots=True)
-class ApplyAll(_Firing):
+class ApplyAll(FiringFunction):
     """An ``AllWindowFunction``."""
 
-    function: AllWindowFunction[Any, Any, Any]
-
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """Call ``apply(window, inputs)``."""
-        results: Iterable[Any] | None = self.function.apply(context.window(), inputs)
+        results: Iterable[Any] | None = self.user_function.apply(context.window(), inputs)
         return results
 
 
 @dataclass(frozen=True, slots=True)
-class WindowProcess(_Firing):
+class WindowProcess(FiringFunction):
     """A ``ProcessWindowFunction``."""
 
-    function: ProcessWindowFunction[Any, Any, Any, Any]
-
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """Call ``process(key, context, elements)``."""
-        results: Iterable[Any] | None = self.function.process(key, context, inputs)
+        results: Iterable[Any] | None = self.user_function.process(key, context, inputs)
         return results
 
     @property
     def has_clear(self) -> bool:
         """Whether the user has written it."""
-        return type(self.function).clear is not ProcessWindowFunction.clear
+        clears_nothing = (ProcessWindowFunction.clear, ProcessAllWindowFunction.clear)
+        return type(self.user_function).clear not in clears_nothing
 
     def clear(self, context: FiringContext) -> None:
-        """Call ``clear(context)``."""
-        self.function.clear(context)
+        self.user_function.clear(context)
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessAll(_Firing):
+class ProcessAll(WindowProcess):
     """A ``ProcessAllWindowFunction``."""
 
-    function: ProcessAllWindowFunction[Any, Any, Any]
-
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """Call ``process(context, elements)``."""
-        results: Iterable[Any] | None = self.function.process(context, inputs)
+        results: Iterable[Any] | None = self.user_function.process(context, inputs)
         return results
-
-    @property
-    def has_clear(self) -> bool:
-        """Whether the user has written it."""
-        return type(self.function).clear is not ProcessAllWindowFunction.clear
-
-    def clear(self, context: FiringContext) -> None:
-        """Call ``clear(context)``."""
-        self.function.clear(context)
 
 
 _WITHOUT_CLOCK = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, NeverTrigger)
@@ -353,14 +272,13 @@ class WindowSpec:
         """Return the lines of ``explain``."""
         gone = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         late = f"allowed lateness {self.lateness_ms} ms, later than that {gone}"
-        kept = f"{type(self.contents).__name__}{'' if self.tables is None else ' in Arrow columns'}"
-        if isinstance(self.tables, AggregateTables):
-            kept = "partial aggregates in Arrow columns"
+        kept = "partial aggregates" if isinstance(self.tables, AggregateTables) else type(self.contents).__name__
+        form = "" if self.tables is None else " in Arrow columns"
         return [
             ("windows", repr(self.assigner)),
             ("trigger", f"{self.trigger!r}" + (f", evictor {self.evictor!r}" if self.evictor else "")),
             ("late", late if self.assigner.is_event_time() else "nothing: these windows do not follow event time"),
-            ("state", f"{kept} per key and window"),
+            ("state", f"{kept}{form} per key and window"),
             *described(self.dead_letters),
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from eventide.api.windows import MergingWindowAssigner, Window, WindowAssigner
 from eventide.common.time_window import TimeWindow
@@ -15,35 +15,26 @@ OnMerge: TypeAlias = Callable[[Window, list[Window], Window, list[Window]], None
 _SET = "windows"
 
 
-class Windows(Protocol):
-    """Says under which window the contents of a window are stored."""
+class Windows:
+    """Says under which window the contents of a window are stored: under itself, where windows never merge."""
 
     def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
-        """Take a new window in, and give the window that it is now part of."""
+        """Take a new window in, and give the window that it is now part of.
+
+        ``on_merge(result, merged, state_window, merged_state_windows)`` is called once for each merge that really
+        joins windows which were there before.
+        """
+        return window
 
     def state_window(self, key: Any, window: Window) -> Window | None:
         """The window under which the contents are stored; None if the window is not there (any more)."""
+        return window
 
     def retire(self, key: Any, window: Window) -> None:
         """Forget a window."""
 
 
-class SeparateWindows:
-    """Windows that never merge: each stores its own contents."""
-
-    def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
-        """The window itself."""
-        return window
-
-    def state_window(self, key: Any, window: Window) -> Window | None:
-        """The window itself."""
-        return window
-
-    def retire(self, key: Any, window: Window) -> None:
-        """Nothing is kept."""
-
-
-class Sessions:
+class Sessions(Windows):
     """The windows of each key that merge with those they overlap or touch, as plain numbers in the order of time.
 
     Stored of a key are the starts and the ends of its windows. No two windows touch, so those that a new one touches
@@ -54,7 +45,6 @@ class Sessions:
         self._keyed = keyed
 
     def add(self, key: Any, window: Any, on_merge: OnMerge) -> TimeWindow:
-        """Merge a window with those it touches; ``on_merge`` is called as by :class:`MergingWindows`."""
         start, end = window.start, window.end
         stored = self._keyed.read(key, None, _SET)
         if stored is None:
@@ -74,11 +64,9 @@ class Sessions:
         return result
 
     def state_window(self, key: Any, window: Any) -> Window | None:
-        """The window itself, if it is there."""
         return window if self._place(key, window) is not None else None
 
     def retire(self, key: Any, window: Any) -> None:
-        """Forget a window."""
         at = self._place(key, window)
         if at is None:
             return
@@ -96,7 +84,7 @@ class Sessions:
         return at if at < len(starts) and starts[at] == window.start and ends[at] == window.end else None
 
 
-class MergingWindows:
+class MergingWindows(Windows):
     """The windows of each key, and the one among those merged into each whose contents stay where they are.
 
     Contents are moved only from the windows that lose their place, never those of the window that keeps it.
@@ -113,11 +101,6 @@ class MergingWindows:
         return {} if mapping is None else mapping
 
     def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
-        """Merge a window with others, as the assigner says.
-
-        ``on_merge(result, merged, state_window, merged_state_windows)`` is called once for each merge that really
-        joins windows which were there before.
-        """
         mapping = self._mapping(key)
         actual = window
         merges: list[tuple[Window, list[Window]]] = []
@@ -138,11 +121,9 @@ class MergingWindows:
         return actual
 
     def state_window(self, key: Any, window: Window) -> Window | None:
-        """Where the contents of a window are."""
         return self._mapping(key).get(window)
 
     def retire(self, key: Any, window: Window) -> None:
-        """Forget a window."""
         mapping = self._mapping(key)
         mapping.pop(window, None)
         if mapping:
@@ -162,5 +143,5 @@ class _Collect(MergingWindowAssigner.MergeCallback[Window]):
 def windows_of(assigner: WindowAssigner[Any, Any], keyed: KeyedState) -> Windows:
     """How the windows of an assigner are kept."""
     if not isinstance(assigner, MergingWindowAssigner):
-        return SeparateWindows()
+        return Windows()
     return Sessions(keyed) if assigner.merges_neighbours_only else MergingWindows(assigner, keyed)

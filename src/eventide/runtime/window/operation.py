@@ -17,12 +17,10 @@ from eventide.api.windows import (
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
-    Evictor,
     GlobalWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
     SlidingEventTimeWindows,
-    Trigger,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
@@ -37,9 +35,10 @@ from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
-from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
+from eventide.runtime.exchange.partitioners import StreamPartitioner
+from eventide.runtime.process.operation import partitioner_of
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import (
@@ -55,10 +54,10 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
-from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
+from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import FiringFunction, WindowSpec
+from eventide.runtime.window.functions import WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import PartialsCodec, ReducingPartitioner
 from eventide.runtime.window.reducing_columns import fold_from_left
@@ -76,26 +75,21 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class WindowOperation:
     """Windows as a program describes them; everything about them but their input.
 
-    What is asked of assigners and triggers is their exact type: a subclass of a built-in one may do anything, so its
-    windows run element by element.
+    ``windows`` says how they work element by element; they get their name when they are planned. What is asked of
+    assigners and triggers is their exact type: a subclass of a built-in one may do anything, so its windows run element
+    by element.
     """
 
     kind: str
-    assigner: WindowAssigner[Any, Any]
-    trigger: Trigger[Any, Any]
-    contents: Contents
-    function: FiringFunction
-    evictor: Evictor[Any, Any] | None
-    lateness_ms: int
-    late_tag: str | None
-    result_type: TypeInformation
+    windows: WindowSpec
     needs_all: bool = True
     dead_letters: str | None = None
 
     @property
     def endless(self) -> str | None:
         """Why it would never come to an end when its input does; None if it comes to an end."""
-        if self.assigner.has_time_windows or type(unpurged(self.trigger)) is not ContinuousEventTimeTrigger:
+        assigner, trigger = self.windows.assigner, self.windows.trigger
+        if assigner.has_time_windows or type(unpurged(trigger)) is not ContinuousEventTimeTrigger:
             return None
         return (
             "its windows have no end, so its continuous trigger would fire for ever when its input ends; use windows "
@@ -104,30 +98,19 @@ class WindowOperation:
 
     def spec(self, name: str) -> WindowSpec:
         """The operator that works element by element."""
-        return WindowSpec(
-            name=name,
-            assigner=self.assigner,
-            trigger=self.trigger,
-            contents=self.contents,
-            function=self.function,
-            evictor=self.evictor,
-            lateness_ms=self.lateness_ms,
-            late_tag=self.late_tag,
-            output_type=self.result_type,
-            dead_letters=self.dead_letters,
-        )
+        return replace(self.windows, name=name, dead_letters=self.dead_letters, key_context=KeyContext())
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
-        spec, contents = self.spec(name), self.contents
+        spec = self.spec(name)
+        contents, function = spec.contents, spec.function
         if isinstance(contents, Evictable) and isinstance(contents.incremental, AggregatedColumns):
             contents = contents.incremental
-        if isinstance(contents, AggregatedColumns) and isinstance(self.function, ColumnResult):
-            if source.key is not None:
-                source = replace(source, key=source.key.by_field(source.value_type))
-            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(self.assigner, self.dead_letters)
-            if source.in_batch and _follows_clock(self.assigner):
+        if isinstance(contents, AggregatedColumns) and isinstance(function, ColumnResult):
+            source = _by_field(source)
+            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(spec.assigner, self.dead_letters)
+            if source.in_batch and _follows_clock(spec.assigner):
                 obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
@@ -137,52 +120,46 @@ class WindowOperation:
             obstacle = _python_in(spec)
         identity = self._identity(spec, source, max_parallelism)
         kept: str | None = None
-        if is_on_rows := isinstance(self.function, OnRows) or isinstance(contents, AllElements):
-            by_field = source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
+        if is_on_rows := isinstance(function, OnRows) or isinstance(contents, AllElements):
+            by_field = _by_field(source)
             kept = _kept_as_objects(spec, by_field)
             if kept is None:
                 source, spec = by_field, replace(spec, tables=_tables(spec, by_field), contents=AllElements())
-        if isinstance(spec.tables, AggregateTables):
-            identity["stored form"] += ", aggregated"
         partitioner = _element_partitioner(spec, source, max_parallelism)
         used = None
         if isinstance(spec.tables, AggregateTables) and isinstance(contents, AggregatedColumns):
+            identity["stored form"] += ", aggregated"
             window = self._columnar(spec, contents, source)
             if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
                 partitioner = window.partitioner(max_parallelism, source.key and source.key.select)
                 used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
+        elif spec.tables is not None:
+            before = "" if used is None else "aggregated before the shuffle, "
+            speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
         else:
-            reason = _unreduced(spec, source) if _reduces(spec) else None
-            unreduced = "" if reason is None else f"; not reduced before the shuffle, because {reason}"
-            speed = f"{_ELEMENT}, because {obstacle}{unreduced}"
+            speed = f"{_ELEMENT}, because {obstacle}"
+            if isinstance(spec.contents, Reduced | Aggregated) and (reason := _unreduced(spec, source)) is not None:
+                speed += f"; not reduced before the shuffle, because {reason}"
             if spec.is_fixed and _folds_columns(spec, source):
-                speed = f"{speed}; many elements that come as columns are added from left to right without objects"
-            if spec.tables is not None:
-                before = "" if used is None else "aggregated before the shuffle, "
-                speed = f"{_ELEMENT} when a window fires, {before}on columns until then, because {obstacle}"
-            elif is_on_rows:
-                speed = f"{speed}; elements are kept as objects, because {kept}"
+                speed += "; many elements that come as columns are added from left to right without objects"
+            if is_on_rows:
+                speed += f"; elements are kept as objects, because {kept}"
         return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (used,))
 
     def _on_columns(
-        self,
-        spec: WindowSpec,
-        contents: AggregatedColumns,
-        source: OperatorInput,
-        max_parallelism: int,
+        self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput, max_parallelism: int
     ) -> PlannedOperator:
         window = self._columnar(spec, contents, source)
-        keys = window.keys
-        gaps = window.gaps
+        gaps, used = window.gaps, frozenset({*window.keys, *contents.aggregation.input_columns})
         return PlannedOperator(
             window,
             open_columnar_windows,
             (window.partitioner(max_parallelism, source.key and source.key.select),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
-            (None if window.ships_elements or gaps else frozenset({*keys, *contents.aggregation.input_columns}),),
+            (None if window.ships_elements or gaps else used,),
         )
 
     def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
@@ -195,7 +172,7 @@ class WindowOperation:
             aggregation=contents.aggregation,
             value_type=contents.value_type,
             keys=keys,
-            shape=ResultShape(self.result_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
+            shape=ResultShape(spec.output_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
             lateness_ms=0 if follows_clock else spec.lateness_ms,
             late_tag=None if follows_clock else spec.late_tag,
             one_by_one=source.is_punctuated and not follows_clock,
@@ -204,20 +181,25 @@ class WindowOperation:
         )
 
     def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
-        key = source.key
+        key, windows = source.key, self.windows
         apart = isinstance(spec, WindowSpec) and spec.is_fixed and spec.dead_letters is not None
         return {
-            "window": described(self.assigner),
-            "trigger": described(self.trigger),
-            "evictor": described(self.evictor),
-            "allowed lateness": f"{self.lateness_ms} ms",
-            "window contents": self.contents.describe(),
+            "window": described(windows.assigner),
+            "trigger": described(windows.trigger),
+            "evictor": described(windows.evictor),
+            "allowed lateness": f"{windows.lateness_ms} ms",
+            "window contents": windows.contents.describe(),
             "stored form": f"{type(spec).__name__}{', by key' if apart else ''}",
             "element type": str(source.value_type),
             "key type": "no key" if key is None else str(key.type_info),
             "key columns": "none" if key is None else ", ".join(key.columns) or "none",
             "max parallelism": str(max_parallelism),
         }
+
+
+def _by_field(source: OperatorInput) -> OperatorInput:
+    """The input, with its key given by its field where a plain function returns that."""
+    return source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
 
 
 def described(value: Any) -> str:
@@ -289,12 +271,7 @@ def _counts(spec: WindowSpec) -> Counts | None:
     every: int = counting.window_size
     if evictor is None:
         return Counts(every, every if purges else None)
-    if (
-        purges
-        or assigner.has_time_windows
-        or not isinstance(evictor, CountEvictor)
-        or type(evictor) is not CountEvictor
-    ):
+    if purges or assigner.has_time_windows or type(evictor) is not CountEvictor:
         return None
     return None if evictor.do_evict_after else Counts(every, evictor.max_count)
 
@@ -399,10 +376,6 @@ def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
     return AggregateTables(source.value_type, kind, columns, in_row, aggregation=aggregation, result_types=results)
 
 
-def _reduces(spec: WindowSpec) -> bool:
-    return isinstance(spec.contents, Reduced | Aggregated)
-
-
 def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
     if spec.dead_letters is not None:
@@ -480,8 +453,4 @@ def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelis
         if isinstance(spec.contents, Aggregated):
             aggregate = aggregate_fold_of(spec.contents.function, source.known_type or value_type)
         return ReducingPartitioner(spec.name, spec.contents, panes, codec, select, max_parallelism, aggregate=aggregate)
-    if key is None:
-        return ForwardPartitioner(ElementCodec(value_type))
-    return KeyGroupPartitioner(
-        ElementCodec(value_type, key.type_info), key.select, max_parallelism, key_columns=key.columns
-    )
+    return partitioner_of(source, max_parallelism)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
+from eventide.runtime.process.operator import KeyedOperator
 from eventide.runtime.state.key_context import is_rich
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import Timers
@@ -45,7 +46,7 @@ Fire: TypeAlias = Callable[[Window | None, bool], object]
 """Fires the window at hand, given where its contents are, and whether they stay."""
 
 
-class WindowOperator:
+class WindowOperator(KeyedOperator):
     """One window operator in one subtask.
 
     Elements are handled one by one under the watermark that is current when they arrive; :meth:`advance` moves the
@@ -64,9 +65,7 @@ class WindowOperator:
         self._keyed = keyed
         self._metrics = context.metrics
         self._windows = windows_of(spec.assigner, keyed)
-        self._moment = moment = WindowMoment()
-        moment.watermark = context.watermark_ms
-        moment.processing_time = context.clock_ms
+        self._moment = moment = WindowMoment(context.watermark_ms, context.clock_ms)
         follows_event_time = spec.assigner.is_event_time()
         self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
@@ -87,7 +86,6 @@ class WindowOperator:
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Its one input."""
         return (self.process,)
 
     def process(self, parts: list[Elements]) -> None:
@@ -125,29 +123,6 @@ class WindowOperator:
     def advance_clock(self, clock_ms: int) -> None:
         """Fire all timers of processing time that are set for a time or before; it stays that of the micro-batch."""
         self._fire_timers(self._keyed.processing_timers, clock_ms, self._spec.trigger.on_processing_time)
-
-    @property
-    def next_clock_ms(self) -> int | None:
-        """The earliest time for which a timer of processing time is set, in milliseconds; None if there is none."""
-        return self._keyed.processing_timers.next_ms()
-
-    def timers_left(self) -> int:
-        """How many timers of processing time are set: those that are left when the input ends never fire."""
-        return 0 if self.next_clock_ms is None else len(self._keyed.processing_timers.all())
-
-    def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
-        return self._out.take()
-
-    def flush(self) -> None:
-        """Store the state."""
-        self._at.leave()
-        self._keyed.expire(self._moment.processing_time, used=self._at.expires)
-        self._keyed.flush()
-
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are."""
-        return self._keyed.held()
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
         """All that is kept, by key and window (None: the key as a whole): for harnesses."""
@@ -260,8 +235,10 @@ class WindowOperator:
         for window in merged:
             if window != result:
                 moment.window = window
-                self._clear_trigger(window)
-                self._delete_cleanup_timer(window)
+                spec.trigger.clear(window, self._trigger_view)
+                keyed.take_all(moment.key, window, TRIGGER_STATE)
+                if (cleanup := self._cleanup_time(window)) is not None:
+                    self._cleanup_timers.delete(cleanup, moment.key, window)
         for other in others:
             moved = keyed.take(moment.key, other, CONTENTS)
             if moved is not None:
@@ -347,15 +324,13 @@ class WindowOperator:
             self._out.put_results(results or no_results(results), moment.window.max_timestamp())
 
     def _drop(self, window: Window) -> None:
-        spec, moment = self._spec, self._moment
-        state_window = self._windows.state_window(moment.key, window)
-        self._keyed.take(moment.key, state_window, CONTENTS)
-        self._clear_trigger(window)
+        """Drop a window, after its trigger and its function have cleared what they keep for it."""
+        spec = self._spec
+        spec.trigger.clear(window, self._trigger_view)
         if spec.function.has_clear:
             self._enter()
             spec.function.clear(self._firing)
-        self._keyed.take_all(moment.key, window, WINDOW_STATE)
-        self._windows.retire(moment.key, window)
+        self._forget(window)
 
     def _forget(self, window: Window) -> None:
         """Drop a window with all that functions keep for it, without calling any."""
@@ -365,17 +340,8 @@ class WindowOperator:
             self._keyed.take_all(key, window, prefix)
         self._windows.retire(key, window)
 
-    def _clear_trigger(self, window: Window) -> None:
-        self._spec.trigger.clear(window, self._trigger_view)
-        self._keyed.take_all(self._moment.key, window, TRIGGER_STATE)
-
     def _cleanup_time(self, window: Window) -> int | None:
         return cleanup_time(window.max_timestamp(), self._lateness_ms)
-
-    def _delete_cleanup_timer(self, window: Window) -> None:
-        cleanup = self._cleanup_time(window)
-        if cleanup is not None:
-            self._cleanup_timers.delete(cleanup, self._moment.key, window)
 
 
 def _what_stays(evictor: Evictor[Any, Any], elements: Iterable[Any] | None) -> list[Any]:

@@ -22,6 +22,7 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
+from eventide.runtime.chain.timestamps import times_of
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import bounded, column_of_keys, decode_table, encode_table
 from eventide.runtime.elements.elements import Columns, Elements
@@ -170,15 +171,12 @@ class _RecordWriter:
             raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
 
     def _timestamps(self, elements: Elements) -> Times:
-        columns = elements.columns
-        if columns is not None and columns.timestamps is not None and not columns.timestamps.null_count:
-            known: Times = columns.timestamps.to_numpy()
-            return known
         try:
-            return np.array(elements.timestamps, np.int64)
-        except TypeError:
+            times: Times = times_of(elements)
+        except (TypeError, pa.ArrowInvalid):
             element = elements.values[elements.timestamps.index(None)]
             raise self._failed(no_timestamp(), element=element) from None
+        return times
 
     def _failed(self, error: Exception, **what: Any) -> Exception:
         """Return the error for an element that the windows cannot take."""

@@ -106,11 +106,7 @@ def fold_from_left(contents: Contents, kind: TypeInformation) -> Fold | Aggregat
 def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
     """What is kept of the keys of some elements, in a list of one each, after these were added in their order.
 
-    Args:
-        fold: the fold.
-        keys: the key of each element.
-        values: what the fold takes of each.
-        kept: what is kept before.
+    Each element has one of the ``keys``, and one of the ``values``, which is what the fold takes of it.
 
     Raises:
         Guard: if Python might give something else.
@@ -157,11 +153,8 @@ def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
 class _Groups:
     """Elements of one key and pane each, in the order in which the groups came first, and what a fold makes of them.
 
-    Args:
-        fold: the fold.
-        elements: the elements, or what was made of them.
-        keys: the parts of their keys.
-        starts: where the pane of each starts, encoded.
+    The ``elements`` may be what was made of them; ``keys`` are the parts of their keys, and ``starts`` says where the
+    pane of each starts.
     """
 
     def __init__(self, fold: Fold, elements: pa.Array, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:

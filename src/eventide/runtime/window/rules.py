@@ -78,7 +78,7 @@ def last_reached(first_last_ms: int, every_ms: int, watermark_ms: int) -> int:
     >>> [last_reached(9, 10, watermark_ms) for watermark_ms in (8, 9, 29)]
     [-1, 0, 2]
     """
-    return (_past_saturation(watermark_ms, 0) - first_last_ms) // every_ms
+    return last_late(first_last_ms, every_ms, 0, watermark_ms)
 
 
 def last_late(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms: int) -> int:
@@ -87,8 +87,6 @@ def last_late(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms:
     >>> [last_late(9, 10, 5, watermark_ms) for watermark_ms in (13, 14)]
     [-1, 0]
     """
-    if watermark_ms == MAX_MS:
-        return last_reached(first_last_ms, every_ms, watermark_ms)
     return (_past_saturation(watermark_ms, lateness_ms) - first_last_ms) // every_ms
 
 
@@ -108,18 +106,6 @@ def _past_saturation(watermark_ms: int, lateness_ms: int) -> int:
     """
     reaches_all = add_ms(MAX_MS - 1, lateness_ms) <= watermark_ms
     return 2 * MAX_MS if reaches_all else watermark_ms - lateness_ms
-
-
-def passes_one_of(first_last_ms: int, every_ms: int, lateness_ms: int, before_ms: int, watermark_ms: int) -> bool:
-    """Say whether a watermark that goes up meets a firing, or with the lateness a drop, of regular windows.
-
-    Their last milliseconds are ``first_last_ms`` and all that are multiples of ``every_ms`` before and after it.
-
-    >>> passes_one_of(9, 10, 0, before_ms=3, watermark_ms=8), passes_one_of(9, 10, 0, before_ms=3, watermark_ms=9)
-    (False, True)
-    """
-    passed_before = (before_ms - lateness_ms - first_last_ms) // every_ms
-    return passed_before != (watermark_ms - lateness_ms - first_last_ms) // every_ms
 
 
 def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> bool:

@@ -16,10 +16,10 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkForm, ChunkStore
 from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
 
-KeyGroupPartitioner: TypeAlias = dict[Any, Any]
+ByKey: TypeAlias = dict[Any, Any]
 """Contents of a window by key, or a list of the elements that it must still add; in the order of arrival."""
 
-Chunk: TypeAlias = dict[int, KeyGroupPartitioner]
+Chunk: TypeAlias = dict[int, ByKey]
 """The windows of a row by their number."""
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class _WindowChunks:
                     append(mine, by_key)
         return base
 
-    def add(self, kept: KeyGroupPartitioner, more: KeyGroupPartitioner) -> None:
+    def add(self, kept: ByKey, more: ByKey) -> None:
         """Append what another chunk has of a window to its contents.
 
         Raises:
@@ -163,7 +163,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         super().__init__(backend, form, windows_in_row)
         self._contents = contents
         self._form = form
-        self._opened: dict[int, KeyGroupPartitioner] = {}
+        self._opened: dict[int, ByKey] = {}
 
     def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         """Add elements to a window, in their order.
@@ -180,7 +180,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         else:
             append_each(added, keys, values)
 
-    def kept(self, window: int, coming: int) -> KeyGroupPartitioner | None:
+    def kept(self, window: int, coming: int) -> ByKey | None:
         """What a window keeps by key, for the caller to add to; None where so many elements are better appended.
 
         What is stored is taken out where the elements would be added to it as soon as they are stored.
@@ -216,7 +216,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             added.setdefault(key, []).append(value)
         return kept
 
-    def open(self, window: int) -> KeyGroupPartitioner:
+    def open(self, window: int) -> ByKey:
         """Return the contents of a window that will still be added to, by key in the order of first arrival.
 
         Raises:
@@ -229,7 +229,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             opened = self._opened[window] = self._put_together(window)
         return opened
 
-    def take(self, window: int) -> KeyGroupPartitioner:
+    def take(self, window: int) -> ByKey:
         """Return the contents of a window for the last time, by key in the order of first arrival.
 
         Raises:
@@ -259,7 +259,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             self._chunks.append(row, added)
             self._read.pop(row, None)
 
-    def _put_together(self, window: int) -> KeyGroupPartitioner:
+    def _put_together(self, window: int) -> ByKey:
         row = window // self._in_row
         chunks = self._chunks_of(row)
         added = self._added.get(row, {})
@@ -270,7 +270,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         return kept
 
 
-def append(elements: KeyGroupPartitioner, more: KeyGroupPartitioner) -> None:
+def append(elements: ByKey, more: ByKey) -> None:
     """Append elements to the present ones of their keys."""
     for key, others in more.items():
         mine = elements.get(key)

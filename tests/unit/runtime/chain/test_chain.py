@@ -9,13 +9,13 @@ from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput
 from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
-from eventide.runtime.exchange.frames import END_OF_BATCH, WatermarkReport
+from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
@@ -72,13 +72,13 @@ def test_a_function_that_raises_is_named_with_the_element_and_its_traceback(step
 
 def test_an_assigner_sees_the_timestamp_that_was_there_or_the_minimum():
     seen = []
-    assign(lambda value, before: seen.append(before) or 5).apply(Elements([1, 2], [7, None], [0, 1]))
+    assign(lambda value, before: seen.append(before) or 5).sort_out(Elements([1, 2], [7, None], [0, 1]))
     assert seen == [7, MIN_MS]
 
 
 @pytest.mark.parametrize("timestamp", [MIN_MS + 1, -1, 0, MAX_MS, np.int64(5)])
 def test_whole_milliseconds_within_64_bits_are_timestamps(timestamp):
-    (given,) = assign(lambda *_: timestamp).apply(elements(1)).timestamps
+    (given,) = assign(lambda *_: timestamp).sort_out(elements(1))[0].timestamps
     assert (given, type(given)) == (int(timestamp), int)
 
 
@@ -100,7 +100,7 @@ def test_anything_else_is_refused_with_the_element(timestamp, said):
     with pytest.raises(
         DataError, match=r"in operator 'times'.*\(element 2\): the timestamp.*milliseconds since the epoch as an int"
     ) as raised:
-        assign(lambda value, _: timestamp if value == 2 else 1).apply(elements(1, 2))
+        assign(lambda value, _: timestamp if value == 2 else 1).sort_out(elements(1, 2))
     assert said in str(raised.value)
 
 
@@ -115,14 +115,14 @@ def test_anything_else_is_refused_with_the_element(timestamp, said):
 )
 def test_a_column_may_hold_milliseconds_or_a_date_and_time(value, expected):
     step = AssignTimestamps("times", 1, MONOTONOUS.with_timestamp_assigner("at"))
-    assert step.apply(Elements([Row(at=value)], [None], [0])).timestamps == [expected]
+    assert step.sort_out(Elements([Row(at=value)], [None], [0]))[0].timestamps == [expected]
 
 
 def test_a_strategy_without_an_assigner_keeps_the_timestamps_and_refuses_none():
     step = AssignTimestamps("times", 1, MONOTONOUS)
-    assert step.apply(elements(1)).timestamps == [10]
+    assert step.sort_out(elements(1))[0].timestamps == [10]
     with pytest.raises(DataError, match=r"timestamp is None"):
-        step.apply(Elements([1], [None], [0]))
+        step.sort_out(Elements([1], [None], [0]))
 
 
 def test_elements_go_down_every_branch_in_order_and_empty_ones_go_nowhere():

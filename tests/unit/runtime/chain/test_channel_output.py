@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge, end_frames, report_frames
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput, end_frames, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
-from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, Frame, Signal, WatermarkReport
+from eventide.runtime.exchange.frames import BY_ELEMENT, END_OF_BATCH, Edge, Frame, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner
 
 PICKLED = ElementCodec(Types.PICKLED_BYTE_ARRAY(), Types.PICKLED_BYTE_ARRAY())

@@ -9,10 +9,10 @@ from eventide.api.source import Source
 from eventide.common import Types
 from eventide.errors import DataError
 from eventide.runtime.chain import chain
-from eventide.runtime.chain.chain import ChainNode, Edge, packed, report_frames
+from eventide.runtime.chain.chain import ChainNode, packed, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import FRAME_BYTES, Elements, frame_slices, interleave
-from eventide.runtime.exchange.frames import Inbox, Signal, WatermarkReport
+from eventide.runtime.exchange.frames import Edge, Inbox, Signal, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, ToAll
 from eventide.runtime.sources.offsets import PartRange, SplitRange
 from eventide.runtime.sources.task import SourceSpec, SourceTask

@@ -150,7 +150,7 @@ class _Context:
 
 def planned(operation, function, kind, key):
     source = OperatorInput(kind, key)
-    return operation(Rolling(ReduceFunction.of(function), "rolling", kind), kind).planned("roll", [source], 128)
+    return operation(Rolling.of(ReduceFunction.of(function), "rolling", kind), kind).planned("roll", [source], 128)
 
 
 def all_state(backend):

@@ -12,13 +12,14 @@ from eventide.common import Row, Types, Watermark
 from eventide.datastream.connectors import IDLE, CollectionSource, NumberSequenceSource, Source, TimestampedBatch
 from eventide.datastream.window import TimestampedValue
 from eventide.errors import DataError, ProgramError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, Edge
+from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.frames import (
     BY_ELEMENT,
     END_OF_BATCH,
     END_OF_INPUT,
     START_OF_BATCH,
+    Edge,
     Signal,
     WatermarkReport,
 )

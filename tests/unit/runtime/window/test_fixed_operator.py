@@ -21,7 +21,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.contents import AllElements, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import PassOn, WindowSpec
+from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.operation import open_windows
 from eventide.runtime.window.operator import WindowOperator
 from eventide.runtime.window.reducing import Partials
@@ -44,7 +44,7 @@ class Driven:
     def __init__(self, assigner=TENS, contents=CONCATENATE, lateness_ms=0, watermark=-(2**63)):
         self.metrics = Metrics()
         self.backend = MemoryBackend()
-        spec = WindowSpec("w", assigner, EventTimeTrigger(), contents, PassOn(), lateness_ms=lateness_ms)
+        spec = WindowSpec("w", assigner, EventTimeTrigger(), contents, FiringFunction(), lateness_ms=lateness_ms)
         self.watermark = watermark
         self.spec = spec
         self.operator = self.opened()
@@ -94,7 +94,7 @@ def elements(*entries, places=None):
     ],
 )
 def test_only_windows_that_follow_from_time_alone_are_handled_at_once(assigner, trigger, evictor, kind):
-    spec = WindowSpec("w", assigner, trigger, AllElements(), PassOn(), evictor)
+    spec = WindowSpec("w", assigner, trigger, AllElements(), FiringFunction(), evictor)
     assert type(open_windows(spec, MemoryBackend(), OperatorContext(4, Metrics(), 0, 0))) is kind
 
 

@@ -22,7 +22,7 @@ from eventide.runtime.tracing.folds import How, aggregate_fold_of
 from eventide.runtime.window import fixed_operator
 from eventide.runtime.window.contents import Aggregated, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
-from eventide.runtime.window.functions import PassOn, WindowSpec
+from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.testing import local_environment
 
 TRADE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.FLOAT()])
@@ -121,7 +121,7 @@ class Driven:
     """A window operator, which is opened anew for each micro-batch that begins with a restart."""
 
     def __init__(self, contents, assigner, lateness_ms):
-        self.spec = WindowSpec("w", assigner, EventTimeTrigger(), contents, PassOn(), lateness_ms=lateness_ms)
+        self.spec = WindowSpec("w", assigner, EventTimeTrigger(), contents, FiringFunction(), lateness_ms=lateness_ms)
         self.backend, self.metrics, self.watermark = MemoryBackend(), Metrics(), -(2**63)
         self.open()
 

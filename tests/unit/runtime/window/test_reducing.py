@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
-from eventide.runtime.chain.chain import ChainNode, ChannelOutput, Edge
+from eventide.runtime.chain.chain import ChainNode, ChannelOutput
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
+from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.window import reducing
 from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.reducing import Partials, PartialsCodec, ReducingPartitioner
