@@ -13,7 +13,7 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import ends_of
 from eventide.runtime.columnar.layout import END, GAP, PANE, START, WINDOW, TablePayload, key_numbers, numbered_together
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow, Counts
-from eventide.runtime.columnar.panes import Panes, later
+from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS, Metrics
@@ -403,7 +403,7 @@ class SlidingCountOperator(CountOperator):
         super().__init__(spec, counts, backend, metrics, watermark_ms)
         self._size = size = counts.size or counts.every
         self._slide = slide = counts.every
-        self._panes = Panes(size, slide, -size % slide)
+        self._panes = RegularPanes(size, slide, -size % slide)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the panes of their keys, in their order, and fire with those that are due."""

@@ -27,9 +27,7 @@ from eventide.api.windows import (
     Evictor,
     GlobalWindows,
     NeverTrigger,
-    SlidingEventTimeWindows,
     Trigger,
-    TumblingEventTimeWindows,
     Window,
     WindowAssigner,
 )
@@ -38,6 +36,7 @@ from eventide.common.ms import MIN_MS, whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.outputs import described
+from eventide.runtime.columnar.panes import WITH_PANES
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
@@ -335,8 +334,8 @@ class WindowSpec:
 
         Subclasses of the built-in assigners and triggers may do anything, so they do not count.
         """
-        has_fixed_windows = type(self.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        return has_fixed_windows and type(self.trigger) is EventTimeTrigger and self.evictor is None
+        is_built_in = type(self.assigner) in WITH_PANES and type(self.trigger) is EventTimeTrigger
+        return is_built_in and self.evictor is None
 
     @property
     def needs_clock(self) -> bool:
