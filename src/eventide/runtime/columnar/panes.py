@@ -27,6 +27,8 @@ from eventide.runtime.window.rules import last_cleaned_up, last_late, latest_lat
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _DAY_MS = 24 * 60 * 60 * 1_000
+_FEW_DAYS = 1_000
+"""Stretches of a calendar in so many days are found sooner than the days that timestamps are of."""
 
 
 class Panes(ABC):
@@ -346,10 +348,11 @@ class CalendarPanes(Panes):
 
     def start_of(self, timestamps: Array) -> Array:
         """Where the stretch of each timestamp starts; of times before all stretches, ``MIN_MS``."""
+        if not len(timestamps):
+            return timestamps
         number_at, starts = self.calendar.number_at, set[int]()
-        for day in np.unique(timestamps // _DAY_MS).tolist():
-            first, last = number_at(day * _DAY_MS), number_at((day + 1) * _DAY_MS - 1)
-            starts.update(map(self.calendar.start, range(first, last + 1)))
+        for first_ms, last_ms in _stretches(timestamps):
+            starts.update(map(self.calendar.start, range(number_at(first_ms), number_at(last_ms) + 1)))
         known = np.array(sorted(starts), np.int64)
         found: Array = known[np.searchsorted(known, timestamps, side="right") - 1]
         return found
@@ -386,6 +389,14 @@ class CalendarPanes(Panes):
     def last_time_of(self, number: int) -> int:
         """The last time of the window of a number."""
         return self.window(number).max_timestamp()
+
+
+def _stretches(timestamps: Array) -> list[tuple[int, int]]:
+    """Stretches of time that have all of some timestamps: one, or each day that has any where that would be a long one."""
+    first, last = int(timestamps.min()), int(timestamps.max())
+    if last - first < _FEW_DAYS * _DAY_MS:
+        return [(first, last)]
+    return [(day * _DAY_MS, (day + 1) * _DAY_MS - 1) for day in np.unique(timestamps // _DAY_MS).tolist()]
 
 
 @dataclass(frozen=True, slots=True)
