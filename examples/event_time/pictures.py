@@ -282,6 +282,28 @@ def lateness(axes: Axes) -> None:
     )
 
 
+def calendar(axes: Axes) -> None:
+    """Three days of a calendar, one of 23 hours, beside windows of 24 hours; and the windows of a day that grow."""
+    blank(axes, 13, 5.9)
+    hours = [(0, 24, "Saturday, 24 hours", BLUE), (24, 47, "Sunday, 23 hours", GREEN), (47, 71, "Monday", BLUE)]
+    rows = (
+        (3.95, "days of the calendar in Berlin", hours),
+        (2.35, "windows of 24 hours", [(0, 24, "", QUIET), (24, 48, "", QUIET), (48, 71, "", QUIET)]),
+    )
+    at = lambda hour: 0.2 + hour * 12.6 / 71  # noqa: E731
+    for y, name, stretches in rows:
+        axes.text(0.2, y + 0.95, name, weight="bold", va="bottom")
+        for start, end, text, colour in stretches:
+            box(axes, at(start), y, at(end) - at(start) - 0.05, 0.8, text, colour)
+    axes.plot([at(26), at(26)], [2.25, 5.0], color=RED, linewidth=2)
+    axes.text(at(26), 5.05, "clocks are set forth", color=RED, ha="center", va="bottom")
+    axes.text(at(48) + 0.1, 2.2, "from here on an hour late", color=RED, va="top")
+    axes.text(0.2, 1.65, "windows that grow by 6 hours", weight="bold", va="bottom")
+    for row, length in enumerate((6, 12, 18, 24)):
+        box(axes, at(0), 1.2 - 0.38 * row, at(length) - at(0) - 0.05, 0.3, "", VIOLET)
+    axes.text(at(24) + 0.2, 0.6, "each begins with the day:\n\"so far today\"", color=VIOLET, va="center", linespacing=1.3)
+
+
 def three_times(axes: Axes) -> None:
     """Where each of the three times is taken."""
     blank(axes, 13, 4.4)
@@ -340,6 +362,7 @@ PICTURES: dict[str, tuple[Callable[[Axes], None], tuple[float, float]]] = {
     "idle": (idle, (9.4, 4.8)),
     "punctuated": (punctuated, (9.4, 4.1)),
     "lateness": (lateness, (9.4, 3.7)),
+    "calendar": (calendar, (9.4, 4.4)),
     "three-times": (three_times, (9.4, 3.2)),
     "generators": (generators, (9.4, 6.6)),
 }

@@ -18,12 +18,14 @@ from eventide.datastream.window import (
     CountEvictor,
     CountTrigger,
     CountTumblingWindowAssigner,
+    CumulatingEventTimeWindows,
     EventTimeSessionWindows,
     EventTimeTrigger,
     GlobalWindows,
     PurgingTrigger,
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
+    TumblingCalendarWindows,
     TumblingEventTimeWindows,
 )
 from eventide.errors import StateError, UserFunctionError
@@ -59,6 +61,8 @@ FIXED = st.one_of(
     st.integers(1, 15).map(TumblingEventTimeWindows),
     st.tuples(st.integers(1, 15), st.integers(1, 15)).map(lambda sizes: SlidingEventTimeWindows(*sizes)),
     st.just(SlidingEventTimeWindows(20, 1)),
+    st.builds(lambda step, steps: CumulatingEventTimeWindows(step * steps, step), st.integers(1, 7), st.integers(1, 9)),
+    st.just(TumblingCalendarWindows.of("day")),  # which begins at 0
 )
 MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecutionMode.BATCH])
 SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)

@@ -13,7 +13,13 @@ from eventide.common import Duration, Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag, ProcessWindowFunction, RuntimeExecutionMode
 from eventide.datastream.functions import AggregateFunction, associative
 from eventide.datastream.state import ValueStateDescriptor
-from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.datastream.window import (
+    CumulatingEventTimeWindows,
+    EventTimeTrigger,
+    SlidingEventTimeWindows,
+    TumblingCalendarWindows,
+    TumblingEventTimeWindows,
+)
 from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.runtime.elements import elements as elements_module
@@ -30,6 +36,8 @@ WINDOWS = st.one_of(
     st.builds(SlidingEventTimeWindows, st.integers(1, 12), st.integers(4, 12), st.integers(-3, 3)),
     st.builds(SlidingEventTimeWindows, st.just(12), st.integers(2, 5)),
     st.just(SlidingEventTimeWindows(36, 2)),
+    st.builds(lambda steps: CumulatingEventTimeWindows(4 * steps, 4, 3), st.integers(1, 18)),
+    st.just(TumblingCalendarWindows.of("day")),  # which begins at 0
 )
 FIRINGS = ValueStateDescriptor("firings", Types.LONG())
 LATENESS = st.sampled_from([0, 0, 1, 4, 30])

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import in_python
-from eventide.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.datastream.window import (
+    CumulatingEventTimeWindows,
+    SlidingEventTimeWindows,
+    TumblingCalendarWindows,
+    TumblingEventTimeWindows,
+)
 from eventide.joins import left, right, window
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.joins.columns import equal, in_time
@@ -120,6 +125,8 @@ _WINDOWS = st.sampled_from(
         SlidingEventTimeWindows.of(10, 4),
         SlidingEventTimeWindows.of(3, 5),
         TumblingEventTimeWindows.of(10, 3),
+        CumulatingEventTimeWindows.of(12, 4),
+        TumblingCalendarWindows.of("day"),
     ]
 )
 

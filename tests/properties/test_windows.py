@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from eventide.common import Duration, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
-from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.datastream.window import (
+    CumulatingEventTimeWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingCalendarWindows,
+    TumblingEventTimeWindows,
+)
 from eventide.runtime.observation.event_time_log import REMEMBERED
 from eventide.runtime.state.backend import value_of
 from eventide.testing import Idle, OperatorHarness, ScriptedSource, local_environment
@@ -43,6 +49,26 @@ class FixedOracle:
 
     def _result(self, key, start):
         return key, start, start + self.size, sorted(t for k, s, t in self.taken if (k, s) == (key, start))
+
+
+class CumulatingOracle:
+    """Windows that begin together: those of each length are sliding windows that begin where the longest do."""
+
+    def __init__(self, size, step, lateness):
+        self.lateness = lateness
+        self.each = [FixedOracle(length, size, lateness) for length in range(step, size + 1, step)]
+
+    @property
+    def watermark(self):
+        return self.each[0].watermark
+
+    def element(self, key, timestamp):
+        found = [oracle.element(key, timestamp) for oracle in self.each]
+        is_late = self.each[-1].element(key, timestamp)[1]
+        return [result for fired, _ in found for result in fired], is_late
+
+    def advance(self, watermark):
+        return [result for oracle in self.each for result in oracle.advance(watermark)]
 
 
 class SessionOracle:
@@ -124,13 +150,25 @@ def test_sliding_windows_agree_with_the_oracle(steps, size, slide, lateness):
     agrees(SlidingEventTimeWindows.of(size, slide), lateness, FixedOracle(size, slide, lateness), steps)
 
 
+@given(STEPS, st.integers(1, 5), st.integers(1, 5), LATENESS)
+def test_cumulating_windows_agree_with_the_oracle(steps, step, count, lateness):
+    size = step * count
+    agrees(CumulatingEventTimeWindows.of(size, step), lateness, CumulatingOracle(size, step, lateness), steps)
+
+
 @given(STEPS, st.integers(1, 12), LATENESS)
 def test_sessions_agree_with_the_oracle(steps, gap, lateness):
     agrees(EventTimeSessionWindows.with_gap(gap), lateness, SessionOracle(gap, lateness), steps)
 
 
 ASSIGNERS = st.sampled_from(
-    [TumblingEventTimeWindows.of(10), SlidingEventTimeWindows.of(10, 4), EventTimeSessionWindows.with_gap(5)]
+    [
+        TumblingEventTimeWindows.of(10),
+        SlidingEventTimeWindows.of(10, 4),
+        CumulatingEventTimeWindows.of(12, 4),
+        TumblingCalendarWindows.of("day"),
+        EventTimeSessionWindows.with_gap(5),
+    ]
 )
 BOUND = 100
 

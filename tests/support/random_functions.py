@@ -27,7 +27,7 @@ from eventide.common.time import Instant
 from eventide.common.types import Row
 from eventide.datastream.functions import AggregateFunction
 from eventide.runtime.chain.chained_operators import Moment, Process
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
@@ -632,7 +632,7 @@ def aggregate_difference(case: AggregateCase) -> str | None:
             if shown(got) != shown(expected):
                 return f"{case.source}\n  of {given!r}\n  gives {expected!r}, and its parts {got!r}"
     made = accumulated(function.add, columns, found.start, found.type_info)
-    (got,) = reduced_columns(found.fold, Panes(10, 10), None, columns, made).values
+    (got,) = reduced_columns(found.fold, RegularPanes(10, 10), None, columns, made).values
     if isinstance(expected, Exception) or shown(got) != shown(expected):
         return f"{case.source}\n  of {given!r}\n  gives {expected!r}, and its columns {got!r}"
     return None

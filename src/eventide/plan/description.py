@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
 from eventide.api.windows import (
+    CumulatingEventTimeWindows,
     EventTimeSessionWindows,
     ProcessingTimeSessionWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+    TumblingCalendarWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
@@ -40,6 +43,7 @@ _LENGTHS: dict[tuple[type, ...], tuple[str, ...]] = {
     (TumblingEventTimeWindows, TumblingProcessingTimeWindows): ("size", "offset"),
     (SlidingEventTimeWindows, SlidingProcessingTimeWindows): ("size", "slide", "offset"),
     (EventTimeSessionWindows, ProcessingTimeSessionWindows): ("session_gap",),
+    (CumulatingEventTimeWindows,): ("size", "step", "offset"),
 }
 
 
@@ -58,7 +62,8 @@ def describe(plan: JobPlan) -> Json:
           ``parallelism``, ``kind`` ("operator"; "splits" where a user-defined generator works on each split of a
           source; "alignment" for the operator that tells sources where the others are), ``speed``, ``says`` (topics and
           texts of ``explain``), and ``windows`` or None: ``text``, ``follows_event_time``, ``lateness_ms``,
-          ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``offset_ms`` and ``session_gap_ms`` that they have.
+          ``late_tag``, and those of ``size_ms``, ``slide_ms``, ``step_ms``, ``offset_ms``, ``session_gap_ms`` and
+          ``calendar`` (``unit``, ``zone``, ``every``) that they have.
         - ``sinks``: ``name``, ``number``, ``kind``, ``text``, and ``is_exactly_once``, whether it is written in one
           transaction for each micro-batch.
         - ``edges``: ``from`` and ``to`` (names), ``number``, ``input`` and ``name`` (what its state is kept under; None
@@ -172,8 +177,10 @@ def _windows(spec: Any) -> Json | None:
     }
 
 
-def _lengths(assigner: WindowAssigner[Any, Any]) -> dict[str, int]:
+def _lengths(assigner: WindowAssigner[Any, Any]) -> Json:
     """How long windows are, where that is fixed and a matter of time."""
+    if isinstance(assigner, TumblingCalendarWindows):
+        return {"calendar": asdict(assigner.calendar)}
     names = next((names for kinds, names in _LENGTHS.items() if isinstance(assigner, kinds)), ())
     return {f"{name}_ms": getattr(assigner, name) for name in names}
 

@@ -8,9 +8,10 @@ from enum import StrEnum
 
 import numpy as np
 
+from eventide.common.calendar import Calendar
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.time_window import TimeWindow
-from eventide.runtime.columnar.panes import Panes, windows_in_row
+from eventide.runtime.columnar.panes import CalendarPanes, CumulatingPanes, Panes, RegularPanes, windows_in_row
 from eventide.runtime.eventtime.valve import Holder
 from eventide.runtime.observation.event_time_log import Lateness, SplitRecord
 from eventide.runtime.window.operation import COLUMNS
@@ -193,9 +194,16 @@ def windows_at(evidence: Evidence, standing: OperatorStanding, time_ms: int) -> 
 def panes_of(standing: OperatorStanding) -> Panes | None:
     """How time falls into the windows of an operator; None where they are not fixed, or do not follow event time."""
     windows = standing.operator["windows"]
-    if windows is None or "size_ms" not in windows or not windows["follows_event_time"]:
+    if windows is None or not windows["follows_event_time"]:
         return None
-    return Panes(windows["size_ms"], windows.get("slide_ms", windows["size_ms"]), windows.get("offset_ms", 0))
+    match windows:
+        case {"calendar": calendar}:
+            return CalendarPanes(Calendar(**calendar))
+        case {"size_ms": size_ms, "step_ms": step_ms, "offset_ms": offset_ms}:
+            return CumulatingPanes(size_ms, step_ms, offset_ms)
+        case {"size_ms": size_ms}:
+            return RegularPanes(size_ms, windows.get("slide_ms", size_ms), windows.get("offset_ms", 0))
+    return None
 
 
 def is_on_columns(standing: OperatorStanding) -> bool:
@@ -325,6 +333,5 @@ def _lowest_split(evidence: Evidence, valve: ValveState, edge: Json, left_out: s
 
 def _held(standing: OperatorStanding, panes: Panes, number: int, rows: Mapping[int, int]) -> int | None:
     if is_on_columns(standing):
-        first = number * panes.per_slide
-        return sum(rows.get(pane, 0) for pane in range(first, first + panes.per_window))
+        return sum(rows.get(pane, 0) for pane in panes.panes_in(number))
     return rows.get(number, 0) if windows_in_row(panes) == 1 else None

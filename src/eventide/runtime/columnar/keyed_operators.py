@@ -23,7 +23,7 @@ from eventide.runtime.columnar.layout import (
     numbers_in,
 )
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
-from eventide.runtime.columnar.panes import Panes, later
+from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
@@ -384,7 +384,7 @@ class SlidingCountOperator(CountOperator):
         super().__init__(spec, backend, context)
         self._size = size = spec.counting.size or spec.counting.every
         self._slide = slide = spec.counting.every
-        self._panes = Panes(size, slide, -size % slide)
+        self._panes = RegularPanes(size, slide, -size % slide)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to the panes of their keys, in their order, and fire with those that are due."""

@@ -19,7 +19,6 @@ from eventide.api.windows import (
     DynamicEventTimeSessionWindows,
     EventTimeSessionWindows,
     PurgingTrigger,
-    SlidingEventTimeWindows,
     Trigger,
     TumblingProcessingTimeWindows,
     WindowAssigner,
@@ -49,7 +48,7 @@ from eventide.runtime.columnar.layout import (
     key_names,
     numbers_in,
 )
-from eventide.runtime.columnar.panes import PaneAggregation, Panes, arrived, panes_of, windows_of
+from eventide.runtime.columnar.panes import PaneAggregation, Panes, RegularPanes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
 from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
@@ -105,10 +104,9 @@ class ColumnarWindow(OnColumns):
         Not where the order of elements decides which are late (sessions), counts, or shows in a result, nor where some
         have no window.
         """
-        has_gaps = isinstance(self.assigner, SlidingEventTimeWindows) and self.assigner.slide > self.assigner.size
         by_trigger = self.counts is not None or self.is_continuous or self.fires_alone
-        in_order = has_gaps or self.one_by_one or by_trigger or self.aggregation.keeps_order
-        return self.panes is not None and not self.ships_elements and not in_order
+        in_order = self.one_by_one or by_trigger or self.aggregation.keeps_order or self.ships_elements
+        return self.panes is not None and not self.panes.has_gaps and not in_order
 
     @property
     def is_continuous(self) -> bool:
@@ -157,7 +155,7 @@ class ColumnarWindow(OnColumns):
     def panes(self) -> Panes | None:
         """How time falls into panes; None where windows do not consist of panes."""
         if isinstance(self.assigner, TumblingProcessingTimeWindows):
-            return Panes(self.assigner.size, self.assigner.size, self.assigner.offset)
+            return RegularPanes(self.assigner.size, self.assigner.size, self.assigner.offset)
         return panes_of(self.assigner)
 
     @property

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows by column, and tumbling windows that fire at intervals before their end."""
+"""Windows that consist of panes by column, and those that fire at intervals before their end."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class PaneOperator(ColumnarOperator):
     def drop_late(self, panes: list[int]) -> None:
         """Drop the panes, and what was made of them, whose windows can no longer be updated, or were purged."""
         gone = self.last_fired() if self.spec.purges else self.last_late()
-        needed = (gone + 1) * self.panes.per_slide
+        needed = self.panes.panes_in(gone + 1).start
         for pane in panes[: bisect_left(panes, needed)]:
             self.store.drop(pane)
         self._tree.drop_before(needed)
@@ -170,9 +170,7 @@ class PaneOperator(ColumnarOperator):
 
     def _put_together(self, windows: list[int], only: pa.Table | None = None) -> Iterator[tuple[pa.Table, list[int]]]:
         """Windows in the order of time, some at once: one row for each key and number of a window among them."""
-        panes = self.panes
-        first_panes = [window * panes.per_slide for window in windows]
-        ranges = [(first, first + panes.per_window) for first in first_panes]
+        ranges = [(panes.start, panes.stop) for panes in map(self.panes.panes_in, windows)]
         for table, count in self._tree.together(ranges, only, self.keys):
             some, windows = windows[:count], windows[count:]
             yield table, some
@@ -247,7 +245,7 @@ class ContinuousOperator(PaneOperator):
             raise TypeError(f"{spec.trigger!r} does not fire at intervals")
         self._interval = trigger.interval
         self._times = self.first.panes
-        self.panes = WholeWindows(self._times.size, self._times.slide, self._times.offset)
+        self.panes = WholeWindows(self._times)
         self._seen: dict[int, int] = {}
 
     def process(self, parts: list[TablePayload]) -> None:

@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.windows import (
-    EventTimeTrigger,
-    Evictor,
-    SlidingEventTimeWindows,
-    Trigger,
-    TumblingEventTimeWindows,
-    WindowAssigner,
-)
+from eventide.api.windows import EventTimeTrigger, Evictor, Trigger, WindowAssigner
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
@@ -43,7 +36,7 @@ from eventide.runtime.columnar.layout import (
     with_keys_of,
 )
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
-from eventide.runtime.columnar.panes import Panes, arrived, later
+from eventide.runtime.columnar.panes import WITH_PANES, Panes, arrived, later
 from eventide.runtime.columnar.stores import KeyedTable, Tables
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
@@ -354,7 +347,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
         panes = sorted({*self._held(0), *self._held(1)})
         for window in self._panes.windows_with(panes, fired + 1, self._last_fired()):
             self._fire(window)
-        needed = (self._last_late() + 1) * self._panes.per_slide
+        needed = self._panes.panes_in(self._last_late() + 1).start
         for pane in panes[: bisect_left(panes, needed)]:
             for store, added in zip(self._stores, self._added, strict=True):
                 store.drop(pane)
@@ -386,8 +379,7 @@ class WindowColumnsOperator(ColumnJoinOperator):
     def _fire_again(self, added: dict[int, pa.Table]) -> None:
         """Fire windows that the watermark has passed already, for the keys that were added to."""
         for window in self._panes.windows_with(sorted(added), self._last_late() + 1, self._last_fired()):
-            first = window * self._panes.per_slide
-            touched = [added[pane] for pane in range(first, first + self._panes.per_window) if pane in added]
+            touched = [added[pane] for pane in self._panes.panes_in(window) if pane in added]
             self._fire(window, pa.concat_tables(touched).select(self.keys))
 
     def _fire(self, number: int, only: pa.Table | None = None) -> None:
@@ -403,9 +395,8 @@ class WindowColumnsOperator(ColumnJoinOperator):
 
     def _rows_of(self, side: int, window: int) -> pa.Table:
         """Return the rows of a side in a window, in the order of panes."""
-        first = window * self._panes.per_slide
         tables = [self.sides[side].schema.empty_table()]
-        for pane in range(first, first + self._panes.per_window):
+        for pane in self._panes.panes_in(window):
             tables += self._stores[side].chunks(pane)
             tables += self._added[side].get(pane, [])
         return pa.concat_tables(tables).combine_chunks()
@@ -444,7 +435,7 @@ def obstacle_of(
     assigner: WindowAssigner[Any, Any], trigger: Trigger[Any, Any] | None, evictor: Evictor[Any, Any] | None
 ) -> str | None:
     """Why the windows of a join cannot run on columns, and what to change; None if they can."""
-    if type(assigner) not in (TumblingEventTimeWindows, SlidingEventTimeWindows):
+    if type(assigner) not in WITH_PANES:
         return f"the windows {assigner!r} need each element; use tumbling or sliding windows of event time"
     if trigger is not None and type(trigger) is not EventTimeTrigger:
         return f"the trigger {trigger!r} looks at single elements; leave trigger(...) out"

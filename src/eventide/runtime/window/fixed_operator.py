@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of Python objects: what cannot be late is handled by key and window, not one by one."""
+"""Windows of Python objects that time alone assigns: what cannot be late is handled by key and window, not one by one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
 from eventide.runtime.window.reducing_columns import added_by_key, folded
-from eventide.runtime.window.rules import cleanup_time, has_passed, last_cleaned_up
+from eventide.runtime.window.rules import cleanup_time, has_passed
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"
@@ -109,7 +109,7 @@ class FixedWindowOperator(WindowOperator):
         windows, an element may be late.
         """
         panes = self._panes
-        may_be_seen = self._spec.lateness_ms > 0 or panes.slide > panes.size
+        may_be_seen = self._spec.lateness_ms > 0 or panes.has_gaps
         return may_be_seen or panes.is_boundary_between(self._moment.watermark, watermark_ms)
 
     def advance(self, watermark_ms: int) -> None:
@@ -177,8 +177,7 @@ class FixedWindowOperator(WindowOperator):
 
     def _last_dropped(self) -> int:
         """The number of the last window whose state is dropped."""
-        panes, lateness_ms = self._panes, self._spec.lateness_ms
-        return last_cleaned_up(panes.first_last_ms, panes.slide, lateness_ms, self._moment.watermark)
+        return self._panes.last_cleaned_up(self._spec.lateness_ms, self._moment.watermark)
 
     def _due(self, fired: int, now_fired: int, dropped: int, now_dropped: int) -> list[tuple[int, bool, bool]]:
         """The windows that fire, and those that are dropped, in the order of time: number, whether, whether."""
@@ -230,7 +229,6 @@ class FixedWindowOperator(WindowOperator):
         return self._failed_at(failed.error, failed.key, failed.element)
 
     def _take_partials(self, parts: list[Partials]) -> None:
-        panes = self._panes
         late_until = self._last_late()
         for part in parts:
             self._count_late([each for each in part.counts if self._windows_at(each[0]).stop - 1 <= late_until])

@@ -21,9 +21,7 @@ from eventide.api.windows import (
     Evictor,
     GlobalWindows,
     NeverTrigger,
-    SlidingEventTimeWindows,
     Trigger,
-    TumblingEventTimeWindows,
     Window,
     WindowAssigner,
 )
@@ -33,6 +31,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.outputs import described
+from eventide.runtime.columnar.panes import WITH_PANES
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
@@ -254,8 +253,8 @@ class WindowSpec:
 
         Subclasses of the built-in assigners and triggers may do anything, so they do not count.
         """
-        has_fixed_windows = type(self.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        return has_fixed_windows and type(self.trigger) is EventTimeTrigger and self.evictor is None
+        is_built_in = type(self.assigner) in WITH_PANES and type(self.trigger) is EventTimeTrigger
+        return is_built_in and self.evictor is None
 
     @property
     def needs_clock(self) -> bool:

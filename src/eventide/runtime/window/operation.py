@@ -20,8 +20,6 @@ from eventide.api.windows import (
     GlobalWindows,
     ProcessingTimeTrigger,
     PurgingTrigger,
-    SlidingEventTimeWindows,
-    TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
@@ -34,7 +32,7 @@ from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOper
 from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
-from eventide.runtime.columnar.panes import panes_of, windows_in_row
+from eventide.runtime.columnar.panes import WITH_PANES, panes_of, windows_in_row
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.process.operation import partitioner_of
 from eventide.runtime.state.backend import Backend
@@ -66,7 +64,7 @@ COLUMNS = "columns"
 _ELEMENT = "element by element"
 _WITHOUT = "with built-in watermarks, or a generator class that is_periodic,"
 _SESSIONS = (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
-_ON_COLUMNS = (TumblingEventTimeWindows, SlidingEventTimeWindows, *_SESSIONS)
+_ON_COLUMNS = (*WITH_PANES, *_SESSIONS)
 _COUNTED = (GlobalWindows, CountTumblingWindowAssigner, *_ON_COLUMNS)
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
@@ -247,7 +245,7 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     if type(assigner) is CountTumblingWindowAssigner:
         return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
     if type(assigner) not in _ON_COLUMNS:
-        return f"the windows {assigner!r} need each element; use tumbling, sliding, session or count windows"
+        return f"the windows {assigner!r} need each element; use tumbling, sliding, cumulating, calendar, session or count windows"
     nested = unpurged(trigger)
     if type(nested) is EventTimeTrigger:
         if nested is not trigger and spec.lateness_ms and type(assigner) in _SESSIONS:
@@ -256,7 +254,7 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     if type(nested) is ContinuousEventTimeTrigger:
         if type(assigner) not in _SESSIONS:
             return None
-        return "a ContinuousEventTimeTrigger runs on columns with tumbling and sliding windows only"
+        return "a ContinuousEventTimeTrigger does not run on columns with sessions"
     by_clock = type(nested) in (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger)
     what = "waits for processing time" if by_clock else "looks at single elements"
     return f"the trigger {trigger!r} {what}; use the windows' own, or a ContinuousEventTimeTrigger"
@@ -391,10 +389,11 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "batch mode reduces them in the order of their timestamps, which is known only when all have arrived"
     if source.is_punctuated:
         return f"watermarks may come between any two elements; {_WITHOUT} they do not"
-    if isinstance(spec.assigner, SlidingEventTimeWindows) and spec.assigner.slide > spec.assigner.size:
+    panes = panes_of(spec.assigner)
+    if panes is not None and panes.has_gaps:
         return "some elements are in no window; a slide of at most the size would leave none out"
     if isinstance(spec.contents, Aggregated):
-        if type(spec.assigner) is not TumblingEventTimeWindows:
+        if panes is None or not panes.are_windows:
             return f"aggregate functions are called there for tumbling windows only, and not for {spec.assigner!r}"
         unknown = _no_aggregate_fold(spec.contents.function, source)
         return None if unknown is None else f"that would not be sure to give the same: {unknown}"

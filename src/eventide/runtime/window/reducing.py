@@ -86,7 +86,7 @@ class _RecordWriter:
         self._partitioner = partitioner
         self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
         reduced, panes = partitioner.reduced, partitioner.panes
-        self._by_pane = panes.slide == panes.size
+        self._by_pane = panes.are_windows
         self._values = InRuns(reduced) if isinstance(reduced, Reduced) and not self._by_pane else ByPane(reduced)
         self._only_looks = only_looks(partitioner.adds)
         self._counts: Counter[int] = Counter()
@@ -435,9 +435,9 @@ Indices: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]:
     """The elements of each pane, in the order of time; None stands for all elements, where there is but one pane.
 
-    >>> by_pane(Panes(10, 10), np.array([1, 12, 3]))
+    >>> by_pane(RegularPanes(10, 10), np.array([1, 12, 3]))
     [(0, array([0, 2])), (10, array([1]))]
-    >>> by_pane(Panes(10, 10), np.array([1, 3]))
+    >>> by_pane(RegularPanes(10, 10), np.array([1, 3]))
     [(0, None)]
     """
     ends = panes.start_of(np.array([timestamps.min(), timestamps.max()]))

@@ -69,43 +69,34 @@ def passes(last_ms: Any, before_ms: int, watermark_ms: int) -> Any:
     return (before_ms < last_ms) & (last_ms <= watermark_ms)
 
 
-def last_reached(first_last_ms: int, every_ms: int, watermark_ms: int) -> int:
-    """The number of the last of regular windows whose last millisecond the watermark has reached.
+def reached(watermark_ms: int) -> int:
+    """The last of all last milliseconds of windows that the watermark has reached: :func:`has_passed` solved for it.
 
-    That of window ``n`` is ``first_last_ms + n * every_ms``, but that it saturates as ends of windows do.
-    :func:`has_passed` solved for the window.
-
-    >>> [last_reached(9, 10, watermark_ms) for watermark_ms in (8, 9, 29)]
-    [-1, 0, 2]
+    >>> reached(8), reached(MAX_MS) > MAX_MS
+    (8, True)
     """
-    return last_late(first_last_ms, every_ms, 0, watermark_ms)
+    return last_late(0, watermark_ms)
 
 
-def last_late(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms: int) -> int:
-    """The number of the last of regular windows that are late: :func:`is_window_late` solved for the window.
-
-    >>> [last_late(9, 10, 5, watermark_ms) for watermark_ms in (13, 14)]
-    [-1, 0]
-    """
-    return (_past_saturation(watermark_ms, lateness_ms) - first_last_ms) // every_ms
-
-
-def last_cleaned_up(first_last_ms: int, every_ms: int, lateness_ms: int, watermark_ms: int) -> int:
-    """The number of the last of regular windows whose :func:`cleanup_time` has come.
-
-    >>> last_cleaned_up(9, 10, 5, watermark_ms=14), last_cleaned_up(9, 10, MAX_MS, watermark_ms=MAX_MS) < 0
-    (0, True)
-    """
-    return (_past_saturation(min(watermark_ms, MAX_MS - 1), lateness_ms) - first_last_ms) // every_ms
-
-
-def _past_saturation(watermark_ms: int, lateness_ms: int) -> int:
-    """A last millisecond that all windows with elements have that a watermark reaches, and no other has.
+def last_late(lateness_ms: int, watermark_ms: int) -> int:
+    """The last of all last milliseconds of windows that are late: :func:`is_window_late` solved for it.
 
     Where a last millisecond saturates it is ``MAX_MS - 1``, so a watermark there reaches those beyond as well.
+
+    >>> last_late(5, 14)
+    9
     """
     reaches_all = add_ms(MAX_MS - 1, lateness_ms) <= watermark_ms
     return 2 * MAX_MS if reaches_all else watermark_ms - lateness_ms
+
+
+def last_cleaned_up(lateness_ms: int, watermark_ms: int) -> int:
+    """The last of all last milliseconds of windows whose :func:`cleanup_time` has come.
+
+    >>> last_cleaned_up(5, 14), last_cleaned_up(MAX_MS, MAX_MS) < 0
+    (9, True)
+    """
+    return last_late(lateness_ms, min(watermark_ms, MAX_MS - 1))
 
 
 def is_element_late(timestamp_ms: int, lateness_ms: int, watermark_ms: int) -> bool:

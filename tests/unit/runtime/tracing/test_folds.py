@@ -9,7 +9,7 @@ import pytest
 from eventide.common.typeinfo import Types
 from eventide.common.types import Row
 from eventide.datastream.functions import in_python
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.folds import Extreme, How, fold_of
@@ -20,7 +20,7 @@ TRIPLE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 ROW = Types.ROW_NAMED(["k", "v", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 HIGHEST, LOWEST = Extreme(((1, True),)), Extreme(((1, False),))
 LATER = Extreme(((1, True), (2, False)), last_of_equal=True)
-PANES = Panes(10, 10)
+PANES = RegularPanes(10, 10)
 
 
 def lasting(extreme):

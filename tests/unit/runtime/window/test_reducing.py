@@ -11,7 +11,7 @@ from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput
-from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import Edge
@@ -20,7 +20,7 @@ from eventide.runtime.window.contents import Reduced
 from eventide.runtime.window.reducing import Partials, PartialsCodec, ReducingPartitioner
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
-TENS, BY_FIVE = Panes(10, 10), Panes(10, 5)
+TENS, BY_FIVE = RegularPanes(10, 10), RegularPanes(10, 5)
 
 
 def joined(a, b):
