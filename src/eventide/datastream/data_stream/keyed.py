@@ -36,7 +36,7 @@ from eventide.runtime.process.vectorized import VectorizedOperation
 from eventide.runtime.state.key_context import is_rich
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream.joined import IntervalJoin
+    from eventide.datastream.data_stream.joined import AsOfJoin, IntervalJoin
 
 _EACH: dict[str, Callable[[Any], Processing]] = {"map": MapEach, "filter": FilterEach, "flat_map": FlatMapEach}
 
@@ -146,6 +146,16 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         side_outputs = {} if tag is None else {tag: kind}
         operator = OperationTransformation(operation.kind, (self._transformation,), kind, operation, side_outputs)
         return DataStream(self._env, operator)
+
+    def as_of_join(self, versions: KeyedStream[KEY_co, IN]) -> AsOfJoin[T_co, IN]:
+        """Join each element with the row of another keyed stream that was valid at its time.
+
+        A row is valid from its time on, until the next row of its key. Not in Flink's DataStream API; Flink SQL: a
+        temporal join by event time.
+        """
+        from eventide.datastream.data_stream.joined import AsOfJoin
+
+        return AsOfJoin(self, versions)
 
     def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
         """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.
