@@ -35,9 +35,10 @@ from eventide.joins import JoinedColumn
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.plan.identity import name_of
 from eventide.runtime.columnar.panes import panes_of
+from eventide.runtime.joins.as_of import AsOf, JoiningAsOf, JoinsAsOf, SelectsOfTwo
 from eventide.runtime.joins.columns import obstacle_of
 from eventide.runtime.joins.interval import ANY_TIME, Bounds
-from eventide.runtime.joins.operations import IntervalJoinOperation, WindowJoinOperation
+from eventide.runtime.joins.operations import AsOfOperation, IntervalJoinOperation, WindowJoinOperation
 from eventide.runtime.joins.pairs import obstacle_of_function, pair_function
 from eventide.runtime.joins.windowed import (
     KEEPS,
@@ -428,6 +429,114 @@ class IntervalJoined(Generic[T1_co, T2_co]):
             raise ProgramError(f"late data goes to an OutputTag, not to {tag!r}")
         self._late_tags[side] = tag
         return self
+
+
+class AsOfJoin(Generic[T1_co, T2_co]):
+    """A keyed stream that is joined with what was valid in another one at the times of its elements. Not in PyFlink.
+
+    An element comes out, with its own timestamp, once the watermark has reached it: with the row of its key that has
+    the latest time up to its own; of several of one time, with that which came last. A row that comes after the
+    watermark has passed its time is valid for the elements that still wait.
+
+    >>> from eventide.common import Row, Types, WatermarkStrategy
+    >>> from eventide.joins import left, right
+    >>> from eventide.testing import local_environment
+    >>> env, names = local_environment(), ["currency", "at", "amount"]
+    >>> kind = Types.ROW_NAMED(names, [Types.STRING(), Types.LONG(), Types.LONG()])
+    >>> by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    >>> orders, rates = (
+    ...     env.from_collection([Row(**dict(zip(names, row))) for row in rows], kind)
+    ...     .assign_timestamps_and_watermarks(by_time)
+    ...     .key_by("currency")
+    ...     for rows in ([("EUR", 5, 10), ("EUR", 9, 20)], [("EUR", 1, 114), ("EUR", 7, 116)])
+    ... )
+    >>> priced = orders.as_of_join(rates).select(left("amount"), right("amount").alias("rate"))
+    >>> for row in priced.execute_and_collect():
+    ...     print(row.amount, row.rate)
+    10 114
+    20 116
+    """
+
+    def __init__(self, elements: DataStream[T1_co], versions: DataStream[T2_co]) -> None:
+        if not isinstance(versions, DataStream) or not isinstance(versions._transformation, KeyTransformation):
+            raise ProgramError(f"as_of_join needs another keyed stream, not {versions!r}; call key_by on it")
+        check_one_environment("a join", elements, versions)
+        nodes = elements._transformation, versions._transformation
+        if not all(node.has_timestamps for node in nodes):
+            raise ProgramError(
+                "an as-of join needs event time, and one of the streams has no timestamps; call "
+                "assign_timestamps_and_watermarks before"
+            )
+        keys = [node.key for node in nodes if isinstance(node, KeyTransformation)]
+        kinds = [key.type_info for key in keys]
+        if all(key.columns for key in keys) and kinds[0] != kinds[1]:
+            raise ProgramError(
+                f"keys of one type can be equal; those of the elements are {kinds[0]}, those of the rows {kinds[1]}; "
+                "declare the same type for both"
+            )
+        self._inputs: _Inputs = elements, versions
+        self._lateness_ms = 0
+        self._late: OutputTag | None = None
+
+    def allowed_lateness(self, lateness: Duration | Time | int) -> Self:
+        """Join elements that are late by up to `lateness`, at once; rows are kept for as much longer."""
+        self._lateness_ms = to_ms(lateness, "allowed lateness")
+        if self._lateness_ms < 0:
+            raise ProgramError(f"allowed lateness: expected 0 ms or more, got {self._lateness_ms} ms")
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Send elements that are later than that to a side output; they are counted either way."""
+        check_is(output_tag, OutputTag, "late data goes to an OutputTag")
+        self._late = output_tag
+        return self
+
+    def select(self, *columns: JoinedColumn, how: Literal["inner", "left"] = "inner") -> DataStream[Row]:
+        """Give some fields of each element and its row: ``select(left("id"), right("price").alias("paid"))``.
+
+        Where both streams are keyed by fields, by name, the join runs on columns.
+
+        Args:
+            columns: the fields, made with ``left`` and ``right`` of :mod:`eventide.joins`.
+            how: whether elements without a row come out too, with None for its fields (``left``), or none
+                (``inner``).
+
+        Raises:
+            ProgramError: if one is not a field of elements whose type is declared, two have one name, or the kind of
+                join is neither.
+        """
+        left, right = (stream._transformation for stream in self._inputs)
+        selection = _selection_of(columns, (left, right), has_window=False)
+        return self._joined(SelectsOfTwo(selection), how, selection.type_info, selection)
+
+    def apply(
+        self,
+        function: JoinFunction[T1_co, T2_co | None, OUT] | Callable[[T1_co, T2_co | None], OUT],
+        output_type: TypeInformation | None = None,
+        how: Literal["inner", "left"] = "inner",
+    ) -> DataStream[OUT]:
+        """Call a function with each element and its row; with ``left``, the row may be None.
+
+        Raises:
+            ProgramError: if it is neither a ``JoinFunction`` nor a function, or the kind of join is neither.
+        """
+        if not isinstance(function, JoinFunction) and not callable(function):
+            raise ProgramError(f"apply needs a JoinFunction, or a function of two elements, not {function!r}")
+        own = function if isinstance(function, JoinFunction) else CallableJoin(function)
+        return self._joined(own, how, output_type, None)
+
+    def _joined(
+        self, function: JoinFunction[Any, Any, Any], how: str, kind: TypeInformation | None, gives: Selection | None
+    ) -> DataStream[Any]:
+        if how not in ("inner", "left"):
+            raise ProgramError(f"an as-of join is 'inner' or 'left', not {how!r}")
+        env, tag = self._inputs[0].get_execution_environment(), None if self._late is None else self._late.tag_id
+        join = AsOf(how == "left", self._lateness_ms)
+        processing = JoiningAsOf(env.own_function(JoinsAsOf(function, join, self._late)))
+        operation = AsOfOperation(processing, kind or _ANY, how=join, gives=gives, late_tag=tag)
+        side_outputs = {} if tag is None else {tag: self._inputs[0].get_type()}
+        inputs = tuple(stream._transformation for stream in self._inputs)
+        return DataStream(env, OperationTransformation(operation.kind, inputs, kind, operation, side_outputs))
 
 
 def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, has_window: bool) -> Selection:

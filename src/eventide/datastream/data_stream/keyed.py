@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn
 
 from eventide._absent import says_what_is_absent
 from eventide.api.functions import Function, KeyedProcessFunction, ReduceFunction, VectorizedKeyedProcessFunction
+from eventide.api.functions.output_tag import OutputTag
 from eventide.api.windows import (
     CountEvictor,
     CountTrigger,
@@ -29,11 +30,12 @@ from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import Called, ProcessEach
 from eventide.runtime.process.operation import RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
+from eventide.runtime.process.sorting import Sorting, SortOperation, SortsByTime
 from eventide.runtime.process.vectorized import VectorizedOperation
 from eventide.runtime.state.key_context import is_rich
 
 if TYPE_CHECKING:
-    from eventide.datastream.data_stream.joined import IntervalJoin
+    from eventide.datastream.data_stream.joined import AsOfJoin, IntervalJoin
 
 
 def _refused(method: str) -> Callable[..., NoReturn]:
@@ -94,6 +96,45 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         from eventide.datastream.data_stream.joined import IntervalJoin
 
         return IntervalJoin(self, other_stream)
+
+    def sorted_by_event_time(self, late: OutputTag[T_co] | None = None) -> DataStream[T_co]:
+        """Give the elements of each key in the order of their timestamps, each once the watermark has reached it.
+
+        Those of one key and one time stay in the order of their arrival. Elements wait in state until then. What comes
+        after the watermark has passed it cannot be put in order any more: it is late, and dropped and counted, or goes
+        to a side output. Not in Flink.
+
+        Args:
+            late: the side output of late elements, for ``get_side_output`` of the result.
+
+        Raises:
+            ProgramError: if ``late`` is no OutputTag.
+
+        >>> from eventide.common import Types, WatermarkStrategy
+        >>> from eventide.testing import local_environment
+        >>> stream = local_environment().from_collection([("a", 3), ("a", 1), ("b", 2)])
+        >>> by_second = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda e, _: e[1])
+        >>> keyed = stream.assign_timestamps_and_watermarks(by_second).key_by(lambda e: e[0], Types.STRING())
+        >>> list(keyed.sorted_by_event_time().execute_and_collect())
+        [('a', 1), ('b', 2), ('a', 3)]
+        """
+        if late is not None:
+            check_is(late, OutputTag, "late elements go to an OutputTag")
+        kind, tag = self.get_type(), None if late is None else late.tag_id
+        operation = SortOperation(Sorting(SortsByTime(late)), kind, late_tag=tag)
+        side_outputs = {} if tag is None else {tag: kind}
+        operator = OperationTransformation(operation.kind, (self._transformation,), kind, operation, side_outputs)
+        return DataStream(self._env, operator)
+
+    def as_of_join(self, versions: KeyedStream[KEY_co, IN]) -> AsOfJoin[T_co, IN]:
+        """Join each element with the row of another keyed stream that was valid at its time.
+
+        A row is valid from its time on, until the next row of its key. Not in Flink's DataStream API; Flink SQL: a
+        temporal join by event time.
+        """
+        from eventide.datastream.data_stream.joined import AsOfJoin
+
+        return AsOfJoin(self, versions)
 
     def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
         """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.

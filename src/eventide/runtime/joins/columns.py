@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -108,10 +108,30 @@ def sides_of(
     return first, second
 
 
+class JoinOnColumns(Protocol):
+    """Facts about any join on columns."""
+
+    @property
+    def name(self) -> str:
+        """The operator's name."""
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """The two streams."""
+
+    @property
+    def gives(self) -> Selection | PairFunction:
+        """What comes out for two rows that meet."""
+
+    @property
+    def dead_letters(self) -> str | None:
+        """The side output of what its function cannot handle."""
+
+
 class ColumnJoinOperator(WithoutClock, ABC):
     """The part of a join on columns that does not depend on what makes rows meet."""
 
-    def __init__(self, spec: IntervalColumns | WindowColumns, context: OperatorContext) -> None:
+    def __init__(self, spec: JoinOnColumns, context: OperatorContext) -> None:
         self.inputs = tuple(partial(self._receive, number) for number in (0, 1))
         self.sides = spec.sides
         self.keys = key_names(len(spec.sides[0].keys))

@@ -10,6 +10,7 @@ from eventide.api.functions import ProcessJoinFunction
 from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.columnar.panes import Panes
+from eventide.runtime.joins.as_of import AsOf, AsOfColumns, AsOfColumnsOperator
 from eventide.runtime.joins.columns import (
     IntervalColumns,
     IntervalColumnsOperator,
@@ -20,7 +21,7 @@ from eventide.runtime.joins.columns import (
 from eventide.runtime.joins.interval import Bounds, IntervalJoinOperator, IntervalJoinSpec
 from eventide.runtime.joins.pairs import PairFunction, obstacle_of_function, pair_function
 from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_of_fields, obstacle_of_keys
-from eventide.runtime.process.operation import identity_of, partitioner_of
+from eventide.runtime.process.operation import ProcessOperation, identity_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
@@ -99,6 +100,35 @@ class WindowJoinOperation:
         return _on_columns(spec, WindowColumnsOperator, inputs, max_parallelism, depends, is_union=True)
 
 
+@dataclass(frozen=True, slots=True)
+class AsOfOperation(ProcessOperation):
+    """Description of an as-of join: some fields of both, on columns where they can, or a function."""
+
+    how: AsOf = AsOf()
+    gives: Selection | None = None
+    late_tag: str | None = None
+
+    def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
+        """On columns where keys are fields, and fields come out; else element by element."""
+        by_fields = [
+            replace(source, key=source.key and source.key.by_field(source.value_type, several=True))
+            for source in inputs
+        ]
+        depends = {"join": f"as of, {self.how}"}
+        obstacle = "its function is called with each element; select(...) runs on columns"
+        if self.gives is not None:
+            obstacle = obstacle_of_keys([source.key for source in by_fields]) or obstacle_of_fields(self.gives) or ""
+            if not obstacle:
+                sides = sides_of(by_fields, self.gives, (self.late_tag, None))
+                spec = AsOfColumns(name, self.how, sides, self.gives)
+                return _on_columns(spec, AsOfColumnsOperator, by_fields, max_parallelism, depends)
+        planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
+        types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
+        return replace(
+            planned, speed=f"element by element, because {obstacle}", identity=planned.identity | depends | types
+        )
+
+
 def open_interval_join(spec: IntervalJoinSpec, backend: Backend, context: OperatorContext) -> IntervalJoinOperator:
     """The operator of an interval join of elements, on its state."""
     state = KeyedState if spec.dead_letters is None else TransactionalState
@@ -125,7 +155,7 @@ def _obstacle(gives: ProcessJoinFunction | Selection, inputs: Sequence[OperatorI
 
 
 def _on_columns(
-    spec: IntervalColumns | WindowColumns,
+    spec: IntervalColumns | WindowColumns | AsOfColumns,
     open: OpenOperator,
     inputs: Sequence[OperatorInput],
     max_parallelism: int,

@@ -1,0 +1,310 @@
+"""As-of joins: each element of one stream with the row of another that was valid at its time.
+
+An element waits until the watermark has reached its time: nothing can come then that would have been valid. Of the rows
+of a key, those that a later one has replaced go when no element can ask for them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from eventide.api.functions import JoinFunction, KeyedCoProcessFunction, RuntimeContext
+from eventide.api.functions.output_tag import OutputTag
+from eventide.api.state import MapStateDescriptor
+from eventide.common.ms import MAX_MS, MIN_MS, add_ms
+from eventide.common.typeinfo import Types
+from eventide.common.types import Row
+from eventide.errors import DataError
+from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.layout import key_numbers, numbered_together, rows_in_time_order
+from eventide.runtime.columnar.panes import later
+from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
+from eventide.runtime.joins.pairs import InTime
+from eventide.runtime.joins.windowed import Selection
+from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
+from eventide.runtime.process.functions import ProcessBoth
+from eventide.runtime.state.backend import Backend, PartOfState
+from eventide.runtime.tasks.operator import OnColumns, OperatorContext, SortInputs
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """How two streams are joined.
+
+    Attributes:
+        keeps_left: whether an element comes out for which no row was valid.
+        lateness_ms: for how long after the watermark has passed it an element is still joined.
+    """
+
+    keeps_left: bool = False
+    lateness_ms: int = 0
+
+    def describe(self, late_tag: str | None) -> list[tuple[str, str]]:
+        """Return lines of ``explain``."""
+        late = "dropped and counted" if late_tag is None else f"to side output {late_tag!r}"
+        return [
+            ("join", f"as of the time of the left element, {'left' if self.keeps_left else 'inner'}"),
+            ("late", f"allowed lateness {self.lateness_ms} ms; left elements later than that {late}"),
+        ]
+
+
+class SelectsOfTwo(JoinFunction[Any, Any, Row]):
+    """Some fields of both elements, of which the second may be None."""
+
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+
+    def join(self, first: Any, second: Any) -> Row:
+        """One row."""
+        return self._selection.row((first, second))
+
+
+class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
+    """Joins element by element: elements that wait, and the rows that are valid from a time on, are maps by time.
+
+    Args:
+        function: makes a result of an element and a row, or None where there is none.
+        how: how they are joined.
+        late: where left elements go that are too late; None if they are dropped.
+    """
+
+    def __init__(self, function: JoinFunction[Any, Any, Any], how: AsOf, late: OutputTag | None) -> None:
+        self._function = function
+        self._how = how
+        self._late = late
+        self.__wrapped__ = function
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        """Open the user's function, and find the state."""
+        self._function.open(runtime_context)
+        any_type = Types.PICKLED_BYTE_ARRAY()
+        waiting = MapStateDescriptor("waiting", Types.LONG(), Types.LIST(any_type))
+        self._waiting = runtime_context.get_map_state(waiting)
+        self._versions = runtime_context.get_map_state(MapStateDescriptor("versions", Types.LONG(), any_type))
+        self._metrics = runtime_context.get_metrics_group()
+
+    def close(self) -> None:
+        """Close the user's function."""
+        self._function.close()
+
+    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
+        """Have an element wait, or join it at once where it is late and within the lateness."""
+        at, watermark = _time_of(value, ctx.timestamp()), ctx.timer_service().current_watermark()
+        if at > watermark:
+            self._waiting.put(at, [*(self._waiting.get(at) or ()), value])
+            ctx.timer_service().register_event_time_timer(at)
+        elif at > _until(self._how, watermark):
+            yield from self._joined(value, at)
+        else:
+            self._metrics.counter(LATE_DROPPED if self._late is None else LATE_TO_SIDE_OUTPUT).inc()
+            if self._late is not None:
+                yield self._late, value
+
+    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
+        """Keep a row from its time on; it takes the place of one that came before, of the same time."""
+        at, timers = _time_of(value, ctx.timestamp()), ctx.timer_service()
+        self._versions.put(at, value)
+        self._forget(_until(self._how, timers.current_watermark()))
+        timers.register_event_time_timer(add_ms(at, self._how.lateness_ms))
+
+    def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[Any]) -> Iterator[Any]:
+        """Join the elements of a time, and forget the rows that none will ask for any more."""
+        for value in self._waiting.get(timestamp) or ():
+            yield from self._joined(value, timestamp)
+        self._waiting.remove(timestamp)
+        self._forget(_until(self._how, timestamp))
+
+    def _joined(self, value: Any, at: int) -> Iterator[Any]:
+        valid = max((time for time in self._versions.keys() if time <= at), default=None)
+        if valid is not None or self._how.keeps_left:
+            yield self._function.join(value, None if valid is None else self._versions.get(valid))
+
+    def _forget(self, until_ms: int) -> None:
+        """Forget all rows up to a time but the last one."""
+        passed = sorted(time for time in self._versions.keys() if time <= until_ms)
+        for time in passed[:-1]:
+            self._versions.remove(time)
+
+
+def _time_of(value: Any, timestamp: int | None) -> int:
+    if timestamp is None or timestamp == MIN_MS:
+        raise DataError(
+            f"element {value!r} has no timestamp to be joined by; give its stream a WatermarkStrategy with a timestamp "
+            "assigner"
+        )
+    return timestamp
+
+
+def _until(how: AsOf, watermark_ms: int) -> int:
+    """The last time of which an element is too late."""
+    return watermark_ms if watermark_ms == MAX_MS else add_ms(watermark_ms, -how.lateness_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class JoiningAsOf(ProcessBoth):
+    """A :class:`JoinsAsOf`."""
+
+    kind: str = "as-of join"
+
+    @property
+    def may_wait_for_clock(self) -> bool:
+        """False: its timers are of event time."""
+        return False
+
+
+_TABLES = ("left/", "right/")
+"""Where the elements that wait lie, and the rows that are valid from a time on."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfColumns(OnColumns):
+    """An as-of join on columns; picklable."""
+
+    name: str
+    how: AsOf
+    sides: tuple[Side, Side]
+    gives: Selection
+    dead_letters: str | None = None
+
+    def stored_schema(self, part: str) -> pa.Schema:
+        """The columns of the tables of a side."""
+        return pa.schema([*self.sides[_TABLES.index(part)].schema, pa.field(TIMESTAMP, pa.int64())])
+
+    @property
+    def sort_inputs(self) -> SortInputs:
+        """Sorts by timestamps, input by input: elements meet when all have come."""
+        return rows_in_time_order
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        state = "the fields that come out: of left elements until the watermark reaches them, of the right rows of a key"
+        return [
+            *self.how.describe(self.sides[0].late_tag),
+            ("gives", repr(self.gives)),
+            ("state", f"{state} until later ones take their place, in Arrow columns"),
+        ]
+
+
+class AsOfColumnsOperator(ColumnJoinOperator):
+    """Joins all elements that the watermark passes at once."""
+
+    def __init__(self, spec: AsOfColumns, backend: Backend, context: OperatorContext) -> None:
+        super().__init__(spec, context)
+        self._how = spec.how
+        self._waiting, self._versions = (
+            KeyedTable(PartOfState(backend, prefix), spec.stored_schema(prefix), self.keys) for prefix in _TABLES
+        )
+
+    @property
+    def late_until(self) -> int:
+        """The last time of which a left element is too late."""
+        return _until(self._how, self.watermark)
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """True: elements may be late then."""
+        return True
+
+    def take(self, number: int, rows: pa.Table) -> None:
+        """Have elements wait, or keep rows; join those at once that are late, and within the lateness."""
+        if number == 0:
+            rows = self.report_late(0, rows, times_of(rows) <= self.late_until)
+            passed = times_of(rows) <= self.watermark
+            if passed.any():
+                self._join(rows.filter(pa.array(passed)))
+                rows = rows.filter(pa.array(~passed))
+        if len(rows):
+            table = self._versions if number else self._waiting
+            table.read_keys_of(rows)
+            table.table = pa.concat_tables([table.table, rows.select(table.table.column_names)]).combine_chunks()
+
+    def advance(self, watermark_ms: int) -> None:
+        """Join what the watermark passes, in the order of time."""
+        self.watermark = watermark_ms
+        self._waiting.read_due(watermark_ms)
+        waiting = self._waiting.table
+        passed = times_of(waiting) <= watermark_ms
+        if passed.any():
+            at = np.flatnonzero(passed)
+            self._join(waiting.take(at[np.argsort(times_of(waiting)[at], kind="stable")]))
+            self._waiting.table = waiting.filter(pa.array(~passed))
+        self._versions.read_due(watermark_ms)
+
+    def flush(self) -> None:
+        """Store what waits, and the rows that an element may still ask for."""
+        self._waiting.flush(times_of(self._waiting.table))
+        versions = self._versions.table
+        keys, times = key_numbers(versions, self.keys), times_of(versions)
+        order = np.lexsort((times, keys))
+        wanted = _wanted(keys[order], times[order], self.late_until)
+        stays = np.sort(order[wanted])
+        self._versions.table = versions.take(stays)
+        self._versions.flush(_replaced_at(keys[stays], times[stays], self._how.lateness_ms))
+
+    def held(self) -> dict[str, int]:
+        """How many elements wait, and how many rows are kept."""
+        return {ELEMENTS: self._waiting.count + self._versions.count}
+
+    def _join(self, rows: pa.Table) -> None:
+        """Give elements, which are in their order, with the rows that were valid at their times."""
+        self._versions.read_keys_of(rows)
+        versions = self._versions.table
+        keys, other_keys = numbered_together(rows, versions, self.keys)
+        times = times_of(rows)
+        found = as_of(keys, times, other_keys, times_of(versions))
+        at = np.arange(len(rows))
+        if not self._how.keeps_left:
+            at, found = at[found >= 0], found[found >= 0]
+        self.put([rows, versions], [at, found], times[at], InTime([times[at], times[at]], 0))
+
+
+def as_of(keys: Array, times: Array, other_keys: Array, other_times: Array) -> Array:
+    """For each row, the last of the other rows of its key whose time is no later; -1 where there is none.
+
+    Of several of one time, it is the last.
+
+    >>> as_of(np.array([0, 0, 1]), np.array([5, 1, 9]), np.array([0, 0, 0]), np.array([2, 5, 5])).tolist()
+    [2, -1, -1]
+    """
+    if not len(other_times):
+        return np.full(len(times), -1)
+    order = np.lexsort((other_times, other_keys))
+    known, rank = np.unique(np.concatenate([other_times, times]), return_inverse=True)
+    places = np.concatenate([other_keys, keys]) * len(known) + rank
+    others = places[: len(other_times)][order]
+    found = np.searchsorted(others, places[len(other_times) :], side="right") - 1
+    rows: Array = order[found]
+    return np.where((found >= 0) & (other_keys[rows] == keys), rows, -1)
+
+
+def _wanted(keys: Array, times: Array, until_ms: int) -> Array:
+    """Which rows, sorted by key and time, an element after a time may ask for: the last up to it, and those after it.
+
+    >>> _wanted(np.array([0, 0, 0, 1]), np.array([1, 4, 9, 2]), 5).tolist()
+    [False, True, True, True]
+    """
+    is_last = np.ones(len(keys), bool)
+    is_last[:-1] = (keys[1:] != keys[:-1]) | (times[1:] > until_ms)
+    wanted: Array = is_last | (times > until_ms)
+    return wanted
+
+
+def _replaced_at(keys: Array, times: Array, lateness_ms: int) -> Array:
+    """For each row when it makes others of its key go: never for the first one of a key.
+
+    >>> _replaced_at(np.array([0, 0, 1]), np.array([9, 4, 2]), 1).tolist() == [10, MAX_MS, MAX_MS]
+    True
+    """
+    order = np.lexsort((times, keys))
+    is_first = np.ones(len(keys), bool)
+    is_first[1:] = keys[order][1:] != keys[order][:-1]
+    at = later(times, lateness_ms)
+    at[order[is_first]] = MAX_MS
+    return at

@@ -1,0 +1,105 @@
+"""Sorting by event time: what an oracle gives that keeps all elements, on columns and element by element."""
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventide.common import Row, Types, WatermarkStrategy
+from eventide.common.ms import MAX_MS
+from eventide.datastream import OutputTag, RuntimeExecutionMode
+from eventide.errors import DataError, ProgramError
+from eventide.testing import OperatorHarness, ScriptedSource, local_environment
+from support.twin import by_sink, plan_of, run, run_with_restarts, runner, timed
+
+EVENT = Types.ROW_NAMED(["key", "at", "text"], [Types.STRING(), Types.LONG(), Types.STRING()])
+LATE = OutputTag("late", EVENT)
+ELEMENTS = st.builds(
+    Row,
+    key=st.sampled_from(["a", "b", "", None]),
+    at=st.integers(-10, 40),
+    text=st.one_of(st.none(), st.text("xyz", max_size=2)),
+)
+BATCHES = st.lists(st.lists(st.tuples(st.sampled_from("st"), ELEMENTS), max_size=8), max_size=6)
+MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecutionMode.BATCH])
+
+
+def program(batches, key, *, mode=RuntimeExecutionMode.STREAMING, bound=0, wants_late=True):
+    by_time = WatermarkStrategy.for_bounded_out_of_orderness(bound).with_timestamp_assigner("at")
+    source = ScriptedSource(["s", "t"], batches, EVENT)
+    stream = local_environment().from_source(source, by_time, "events", EVENT)
+    ordered = stream.key_by(key).sorted_by_event_time(LATE if wants_late else None)
+    sinks = [ordered, ordered.get_side_output(LATE)] if wants_late else [ordered]
+    return plan_of(*sinks, mode=mode)
+
+
+def by_key(results):
+    """The elements of each key with their timestamps, in their order."""
+    found = defaultdict(list)
+    for value, timestamp in results:
+        assert value.at == timestamp
+        found[value.key].append(value)
+    return found
+
+
+def sorted_by_both(batches, **how):
+    plans = [program(batches, key, **how) for key in ("key", lambda event: event.key if event.at else event.key)]
+    speeds = [plan.operators[0].speed for plan in plans]
+    assert speeds[0].startswith("columns")
+    assert speeds[1].startswith("element by element, because the key is a Python function")
+    return plans
+
+
+@settings(max_examples=60)
+@given(BATCHES, st.sampled_from([0, 5, 100]), MODES, st.integers(1, 3))
+def test_columns_give_what_elements_give(batches, bound, mode, every):
+    on_columns, in_python = sorted_by_both(batches, bound=bound, mode=mode)
+    ours, theirs = ([by_sink(plan, batch) for batch in runner(plan).batches()] for plan in (on_columns, in_python))
+    assert [[by_key(sink) for sink in batch] for batch in ours] == [[by_key(sink) for sink in batch] for batch in theirs]
+    for plan in (on_columns, in_python):
+        if mode is RuntimeExecutionMode.STREAMING:
+            assert run_with_restarts(plan, every) == run(plan)
+
+
+@given(BATCHES, st.sampled_from([0, 5, 100]))
+def test_all_elements_come_out_once_in_their_order(batches, bound):
+    plan = program(batches, "key", bound=bound)
+    found = [by_sink(plan, batch) for batch in runner(plan).batches()]
+    results = [result for batch in found for result in batch[0]]
+    late = [result for batch in found for result in batch[1]]
+    given_all = [element for batch in batches for _, element in batch]
+    assert sorted(map(str, given_all)) == sorted(str(value) for value, _ in [*results, *late])
+    for elements in by_key(results).values():
+        assert [element.at for element in elements] == sorted(element.at for element in elements)
+
+
+def test_an_element_comes_out_with_the_watermark_that_reaches_it_and_is_late_from_then_on():
+    stream = timed(local_environment(), []).key_by(lambda e: e[0]).sorted_by_event_time(late := OutputTag("late"))
+    with OperatorHarness(stream) as harness:
+        for element in (("a", 5, 1), ("a", 3), ("a", 5, 2), ("b", 4)):
+            harness.process(element, timestamp=element[1])
+        assert harness.outputs() == []
+        harness.advance_watermark(4)
+        assert harness.outputs_with_timestamps() == [(("a", 3), 3), (("b", 4), 4)]
+        harness.process(("a", 4), timestamp=4)
+        assert harness.side_output(late) == [("a", 4)]
+        harness.advance_watermark(MAX_MS)
+        assert harness.outputs_with_timestamps() == [(("a", 5, 1), 5), (("a", 5, 2), 5)]
+
+
+def test_late_elements_are_counted_where_they_are_dropped():
+    batches = [[("s", Row(key="a", at=9, text=None)), ("t", Row(key="a", at=9, text=None))],
+               [("s", Row(key="a", at=3, text=None))]]  # fmt: skip
+    for plan in sorted_by_both(batches, wants_late=False):
+        one = runner(plan)
+        assert [value.at for batch in one.batches() for value, _ in by_sink(plan, batch)[0]] == [9, 9]
+        assert one.metrics["sort by event time"]["numLateRecordsDropped"] == 1
+
+
+def test_what_has_no_time_cannot_be_sorted():
+    stream = local_environment().from_collection([("a", 1)]).key_by(lambda e: e[0]).sorted_by_event_time()
+    with pytest.raises(DataError, match="has no timestamp to be sorted by"):
+        list(stream.execute_and_collect())
+    with pytest.raises(ProgramError, match="late elements go to an OutputTag, not to 'late'"):
+        stream.key_by(lambda e: e[0]).sorted_by_event_time("late")
