@@ -7,25 +7,29 @@ import os
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
+from tests.cluster import disturbed
 from tests.cluster.disturbed import Disturbed, of_files
-from tests.cluster.drivers import ended
+from tests.cluster.drivers import PATIENCE_S, ended, started
 from tests.spark import killed_job
 from tests.spark.test_kill import PROGRAMS, check
 from tests.stores import saved_driver
 from tests.stores.store import Store
 
+from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.storage import opened
 from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 
 SAVED = Path(saved_driver.__file__)
+KILLED_DRIVER = Path(disturbed.__file__).with_name("killed_driver.py")
 
 
 def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
@@ -46,8 +50,8 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
     for series in range(pytestconfig.getoption("--kills")):
         there = f"{store_for_jobs.location}/killed/{series}"
         for job in PROGRAMS:
-            disturbed = Disturbed(cluster, job, *of_files(job, f"{there}/{job}", read), dice, variables)
-            disturbed.run(dice.sample(["executor", "driver"], 2))
+            killed = Disturbed(cluster, job, *of_files(job, f"{there}/{job}", read), dice, variables)
+            killed.run(dice.sample(["executor", "driver"], 2))
         copied = got(there, tmp_path / f"killed-{series}")
 
         def said(job: str, there: str = there) -> dict[str, Any]:
@@ -61,6 +65,32 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
             assert looked_at["location"] == f"{there}/{job}/checkpoint"
             assert looked_at["committed"]["number"] > 5
             assert len(said(job)["operators"]) > 1
+
+
+def test_of_two_drivers_of_one_job_one_goes_on(
+    spark: SparkSession, cluster: SparkCluster, store_for_jobs: Store, tmp_path: Path
+) -> None:
+    variables, job = store_for_jobs.written(tmp_path), "bounded"
+    killed_job.write_input(tmp_path / "input")
+    undisturbed = tmp_path / "undisturbed"
+    PROGRAMS[job].main(job, str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(tmp_path / "input"))
+    place = f"{store_for_jobs.location}/two"
+    put(tmp_path / "input", f"{place}/input")
+    program, checkpoint = of_files(job, place, f"{place}/input")
+    drivers = [started(KILLED_DRIVER, cluster, *program, variables=variables)]
+    deadline = time.monotonic() + PATIENCE_S
+    while max(CheckpointFiles(checkpoint).planned(), default=-1) < 2:
+        assert drivers[0].poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    drivers.append(started(KILLED_DRIVER, cluster, *program, variables=variables))
+    for driver in drivers:
+        driver.communicate(timeout=PATIENCE_S)
+    assert sorted(driver.returncode == 0 for driver in drivers) == [False, True]
+    assert drivers[1].returncode == 0 or not store_for_jobs.location.startswith("s3a"), "the younger one goes on"
+    copied = got(place, tmp_path / "copied")
+    of_the_store = json.dumps(command(variables, "why", checkpoint)).replace(f"{place}/input", str(tmp_path / "input"))
+    check(spark, {job: copied}, {job: undisturbed}, lambda _: json.loads(of_the_store))
 
 
 def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(

@@ -27,6 +27,10 @@ FENCED = (
     "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
     f"down what comes next; {ONE_RUN_ONLY}"
 )
+SUCCEEDED = (
+    "another run of this job has begun with its checkpoint, and this one has stopped, as the younger run goes on; "
+    f"{ONE_RUN_ONLY}"
+)
 _MOVED = (
     "this checkpoint has been moved or copied: Spark writes whole paths into it, and looks for its state in {place}, "
     "where it was written. Put it back there; to go on elsewhere, take a savepoint of it where it was, and begin with "

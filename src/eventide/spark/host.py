@@ -34,6 +34,7 @@ from eventide.spark.checkpoint.record import (
     restore_sources,
     savepoint_of,
 )
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.connect.results import ResultConsumer, ResultSpool
@@ -182,10 +183,11 @@ class SparkHost(Host):
             savepoint = savepoint_of(self.spark, location, plan, settings)
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
+            owner = Ownership(location, run) if Ownership.needed_at(location) else None
             files = files_of_tasks(self.spark, plan.sinks)
             to = output_of(plan.sinks, files)
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
-            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files)
+            delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files, owner)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             if savepoint is not None:
@@ -194,6 +196,8 @@ class SparkHost(Host):
                 sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:
                 sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
+            if owner is not None:
+                there(self.spark, owner.claim)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
             if is_finishing:
                 output = output.trigger(processingTime=_ONE_MICRO_BATCH)
@@ -218,15 +222,16 @@ class SparkHost(Host):
         except BaseException:
             close()
             raise
+        check = None if owner is None or is_elsewhere else owner.check
         if is_finishing:
-            return QueryRun(query, close, lambda _: True, taking)
+            return QueryRun(query, close, lambda _: True, taking, check=check)
         again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
         goes_on = plan.needs_clock and settings.checkpoint_location is not None
 
         def finish(is_saved: bool) -> QueryRun | None:
             return again() if (is_saved or goes_on) and has_begun_more(self.spark, location) else None
 
-        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish)
+        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish, check)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")

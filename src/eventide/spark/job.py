@@ -40,9 +40,11 @@ from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_la
 from eventide.spark.progress import ProgressView, about, said_in
 from eventide.spark.sinks.program_sinks import Collected, Taken
 
+_LOG = logging.getLogger("eventide")
 _POLL_S = 0.1
 _ENDS_WITHIN_S = 10.0
 """A query that ends by itself is not active for a moment before Spark says that it has ended."""
+_CHECK_S = 1.0
 _STATUS_S = 1.0
 _AT_WORK = ("Processing new data", "No new data but cleaning up state")
 """What Spark says of a query in a micro-batch, in `StreamingQuery.status`."""
@@ -254,7 +256,7 @@ class StreamingJob(JobClient):
         Spark says that a query is not active from the moment on at which it is stopped, whatever it still does. Only a
         caller that waits without a limit waits for its end.
         """
-        self._active_at = time.monotonic()
+        self._active_at = self._checked_at = time.monotonic()
         self._is_over = False
         ended: Future[None] = Future()
         threading.Thread(target=_await_end, args=(self._run.query, ended), daemon=True).start()
@@ -268,6 +270,8 @@ class StreamingJob(JobClient):
                     self._collected.stop()  # the caller that stopped the query waits for its end, and takes nothing
                 if failure is None or not is_of_a_gone_server(failure):
                     self._look()
+                if running:
+                    self._check_now_and_then()
                 if running and self._savepoints.has_last and self._run.finish is not None:
                     self._is_over = True
                     self._stop_at_the_end(is_over=True)
@@ -311,6 +315,16 @@ class StreamingJob(JobClient):
                 self._at_work = None
             elif self._at_work is None or self._at_work[0] != finished:
                 self._at_work = finished, now
+
+    def _check_now_and_then(self) -> None:
+        """See whether another run has taken over, once a second; a store that does not answer is asked again."""
+        if self._run.check is None or time.monotonic() < self._checked_at + _CHECK_S:
+            return
+        self._checked_at = time.monotonic()
+        try:
+            self._run.check()
+        except OSError as error:
+            _LOG.warning("it could not be seen whether another run uses the checkpoint: %s", error)
 
     def _is_stopped_by_others(self) -> bool:
         """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on.
@@ -370,7 +384,6 @@ def _await_end(query: StreamingQuery, ended: Future[None]) -> None:
         ended.set_result(None)
 
 
-_LOG = logging.getLogger("eventide")
 _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_interval=600_000, delay_interval=1_000)
 """The strategy for losses of a busy machine, which are no failures of the job, whatever its own strategy is."""
 
@@ -388,6 +401,7 @@ class QueryRun:
         finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
             had begun by then; None if it had begun none, or the checkpoint is deleted anyway. It is told whether a
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
+        check: raises an error if another run has taken over; None where the store, or Spark, sees to that.
     """
 
     query: StreamingQuery
@@ -395,6 +409,7 @@ class QueryRun:
     is_over: Callable[[StreamingQueryProgress], bool] | None = None
     taking: ResultConsumer | None = None
     finish: Callable[[bool], QueryRun | None] | None = None
+    check: Callable[[], None] | None = None
 
 
 class Savepoints:

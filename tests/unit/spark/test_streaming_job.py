@@ -10,6 +10,7 @@ import pytest
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.spark import job as job_module
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
@@ -134,6 +135,18 @@ def test_a_savepoint_that_fails_tells_its_caller_and_the_job_goes_on():
     assert "nothing is committed" in str(job.trigger_savepoint("/saves").exception(10))
     assert job.get_job_status().result() is JobStatus.RUNNING
     job.cancel()
+
+
+def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):
+    monkeypatch.setattr(job_module, "_CHECK_S", 0.0)
+    answers = [OSError("the store does not answer"), StateError("another run has begun")]
+
+    def check():
+        raise answers[0] if len(answers) == 1 else answers.pop(0)
+
+    run = QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None, check=check)
+    following = job_with(run, lambda: pytest.fail("it is not started again"), THREE_TIMES)
+    assert str(following.get_job_execution_result().exception(30)) == "another run has begun"
 
 
 def test_stopping_is_tried_again_when_spark_refuses():

@@ -20,6 +20,7 @@ from eventide.connectors.sink import FormatSink
 from eventide.errors import ProgramError, StateError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.failures import ONE_RUN_ONLY
 from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of, typed_rows
 from eventide.spark.query.worker import settled
@@ -140,6 +141,8 @@ class FileDirectory(ABC):
         self._path = path.rstrip("/")
         self._stage = stage
         self._parts: PartFiles | None = None
+        self.owner: Ownership | None = None
+        """Told by the job where two of its runs could write here."""
 
     @property
     def may_hold_leftovers(self) -> bool:
@@ -164,6 +167,8 @@ class FileDirectory(ABC):
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
         """Have the files that count appear; return their number."""
+        if self.owner is not None:
+            self.owner.check()
         try:
             count = parts.commit(batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
         except (FileNotFoundError, FileExistsError) as error:

@@ -15,6 +15,7 @@ from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.connect.server import over_connect
 from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
 from eventide.spark.session.locations import files_at, resolved
@@ -134,6 +135,7 @@ class Delivery:
         ship: Ship,
         job: SinkRun,
         files: Mapping[int, FilesOfSink],
+        owner: Ownership | None = None,
     ) -> None:
         self.sinks = sinks
         self._to_program = to_program
@@ -144,6 +146,8 @@ class Delivery:
             for s in sinks
             if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
+        for directory in self.directories.values():
+            directory.owner = owner
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
