@@ -61,12 +61,13 @@ def test_a_job_goes_on_with_other_subtasks_and_wider_types(spark: SparkSession, 
         assert f"has begun micro-batch {last} and not finished it" in said.output
         for file in written:  # it was killed before the sink had anything
             file.unlink()
-    said = CliRunner().invoke(app, ["savepoint", str(one), str(tmp_path / "saved"), "--json"])
+    options = ["--max-parallelism", "96", "--json"]
+    said = CliRunner().invoke(app, ["savepoint", str(one), str(tmp_path / "saved"), *options])
     assert said.exit_code == 0, said.output
     assert json.loads(said.output)["batch"] == last - 1
 
     for until in (3, 4):  # the second run finds a checkpoint, which counts, whatever the program says
-        goes_on(tmp_path / "saved", tmp_path, until)
+        goes_on(tmp_path / "saved", tmp_path, until, max_parallelism=96)
     assert lines(tmp_path / "out1", tmp_path / "out2") == expected()
 
 

@@ -48,9 +48,9 @@ def program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type
     results.sink_to(FormatSink("text", {"path": str(output)}))
 
 
-def goes_on(saved: Path, folder: Path, until: int = len(BATCHES)) -> None:
+def goes_on(saved: Path, folder: Path, until: int = len(BATCHES), max_parallelism: int = 128) -> None:
     """Go on as a later program, with more subtasks and wider types; a checkpoint counts before the savepoint."""
-    env = job(folder / "other", 3).from_savepoint(str(saved))
+    env = job(folder / "other", 3).set_max_parallelism(max_parallelism).from_savepoint(str(saved))
     program(env, until, folder / "out2", saved_program.WIDE, has_another=True)
     env.execute()
 

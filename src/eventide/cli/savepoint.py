@@ -22,6 +22,10 @@ def savepoint(
         int | None,
         typer.Option(min=1, help="That of a job that begins with it and says none; by default, that of before."),
     ] = None,
+    max_parallelism: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many key groups a job that begins with it has; by default, as many as before."),
+    ] = None,
     repeat: Annotated[
         bool,
         typer.Option(
@@ -56,7 +60,15 @@ def savepoint(
     with working("Spark reads the checkpoint"):
         from eventide.spark.checkpoint.savepoint import take_savepoint
 
-        taken = take_savepoint(spark, checkpoint, target, parallelism=parallelism, repeat=repeat, running=running)
+        taken = take_savepoint(
+            spark,
+            checkpoint,
+            target,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            repeat=repeat,
+            running=running,
+        )
     say(taken, as_json=as_json)
 
 

@@ -124,6 +124,21 @@ def program_identity(
     }
 
 
+def dealt_out_into(key_groups: int, program: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a program as :func:`program_identity` has it with another max parallelism: its own, and its operators'.
+
+    >>> program = {"max parallelism": 8, "operators": {"a": {"max parallelism": "8"}, "b": {}}}
+    >>> dealt_out_into(16, program)
+    {'max parallelism': 16, 'operators': {'a': {'max parallelism': '16'}, 'b': {}}}
+    """
+    what = "max parallelism"
+    operators = {
+        operator: {**identity, what: str(key_groups)} if what in identity else dict(identity)
+        for operator, identity in program["operators"].items()
+    }
+    return {**program, what: key_groups, "operators": operators}
+
+
 def check_identity(checkpoint: str, found: Mapping[str, Any], program: Mapping[str, Any]) -> None:
     """Refuse a program that does not fit a checkpoint. Sinks and operators that are new in the program do.
 

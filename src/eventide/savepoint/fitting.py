@@ -77,7 +77,10 @@ def check_fit(
     changes = []
     if found["max parallelism"] != program["max parallelism"]:
         before, now = found["max parallelism"], program["max parallelism"]
-        changes.append(f"the max parallelism was {before} and is now {now}, and keys are dealt out by it")
+        changes.append(
+            f"the max parallelism was {before} and is now {now}, and keys are dealt out by it: take the savepoint with "
+            f"--max-parallelism {now}"
+        )
     types = {source["name"]: source["element type"] for source in program["sources"]}
     homeless = []
     for source in header.sources:

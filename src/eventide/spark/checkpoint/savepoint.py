@@ -23,6 +23,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes
 from eventide.runtime.pickles import classes_of, dumps_program, loads_program
+from eventide.plan.identity import dealt_out_into
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import SOURCES, Directory, copy_files
@@ -46,6 +47,7 @@ def take_savepoint(
     target: str,
     *,
     parallelism: int | None = None,
+    max_parallelism: int | None = None,
     repeat: bool = False,
     running: bool = False,
 ) -> Outline:
@@ -56,6 +58,8 @@ def take_savepoint(
         checkpoint: the checkpoint's directory.
         target: a new directory.
         parallelism: that of a job that begins with it and does not say its own; by default as before.
+        max_parallelism: into how many key groups keys are dealt out for a job that begins with it; by default as
+            before.
         repeat: whether a micro-batch that was begun and not finished may be left out though sinks may have some of it:
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.
         running: whether the job may be running, and go on meanwhile. What it does after that micro-batch is left out.
@@ -78,12 +82,15 @@ def take_savepoint(
             "it. If it ended there, its sinks may have some of that: run it once more with env.set_available_now(), "
             "which finishes it; or have it read again with --repeat, and accept that its results come twice"
         )
-    if parallelism is not None and not 0 < parallelism <= found.max_parallelism:
+    key_groups = max_parallelism or found.max_parallelism
+    if not 0 < (parallelism or found.parallelism) <= key_groups:
         raise ProgramError(
-            f"a job of a max parallelism of {found.max_parallelism} has a parallelism from 1 to that, not {parallelism}"
+            f"a job of a max parallelism of {key_groups} has a parallelism from 1 to that, not "
+            f"{parallelism or found.parallelism}"
         )
     ship(spark)
-    writer = StateWriter(target, found.max_parallelism)
+    program = dealt_out_into(key_groups, program)
+    writer = StateWriter(target, key_groups)
     there(spark, writer.begin)
     try:
         found, sources = saved_sources(spark, found, program, target)
@@ -194,7 +201,7 @@ def _header(
         _committed(found),
         parallelism or found.parallelism,
         program,
-        found.description,
+        {**found.description, "max_parallelism": program["max parallelism"]},
         sources,
         {"eventide": __version__, "spark": pyspark.__version__},
         found.id,

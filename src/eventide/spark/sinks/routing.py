@@ -17,7 +17,7 @@ from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.connect.server import over_connect
-from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
+from eventide.spark.query.frame_rows import DroppedRows, OutputOfSink, RowsOfSink, schema_of, typed_rows
 from eventide.spark.session.locations import files_at, resolved
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
@@ -45,7 +45,9 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
         if directory is not None:
             rows = directory.rows(frames, only).writeStream.outputMode("append")
             return rows.foreachBatch(directory.write)
-        rows = typed_rows(frames, only).writeStream.outputMode("append")
+        dropped = DroppedRows.of(only)
+        found = typed_rows(frames, only) if dropped is None else dropped.of_frames(frames)
+        rows = found.writeStream.outputMode("append")
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -83,7 +85,7 @@ def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> Ou
         ProgramError: if the type of its elements is not declared.
     """
     only = sink_of_rows(sinks)
-    return None if only is None else files.get(only.number) or RowsOfSink.of(only)
+    return None if only is None else files.get(only.number) or DroppedRows.of(only) or RowsOfSink.of(only)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
