@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,19 +21,16 @@ from eventide.common.typeinfo import Types
 from eventide.common.types import Row
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import key_numbers, numbered_together, rows_in_time_order
+from eventide.runtime.columnar.layout import Array, OnColumns, key_numbers, numbered_together, numbers_in
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.columnar.stores import KeyedTable
-from eventide.runtime.joins.columns import ColumnJoinOperator, Side, times_of
+from eventide.runtime.joins.columns import ColumnJoinOperator, Side
 from eventide.runtime.joins.pairs import InTime
 from eventide.runtime.joins.windowed import Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.process.functions import ProcessBoth
 from eventide.runtime.state.backend import Backend, PartOfState
-from eventide.runtime.tasks.operator import OnColumns, OperatorContext, SortInputs
-
-Array: TypeAlias = np.ndarray[Any, Any]
-
+from eventide.runtime.tasks.operator import OperatorContext
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -178,11 +175,6 @@ class AsOfColumns(OnColumns):
         """The columns of the tables of a side."""
         return pa.schema([*self.sides[_TABLES.index(part)].schema, pa.field(TIMESTAMP, pa.int64())])
 
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps, input by input: elements meet when all have come."""
-        return rows_in_time_order
-
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
         state = "the fields that come out: of left elements until the watermark reaches them, of the right rows of a key"
@@ -215,8 +207,8 @@ class AsOfColumnsOperator(ColumnJoinOperator):
     def take(self, number: int, rows: pa.Table) -> None:
         """Have elements wait, or keep rows; join those at once that are late, and within the lateness."""
         if number == 0:
-            rows = self.report_late(0, rows, times_of(rows) <= self.late_until)
-            passed = times_of(rows) <= self.watermark
+            rows = self.report_late(0, rows, numbers_in(rows, TIMESTAMP) <= self.late_until)
+            passed = numbers_in(rows, TIMESTAMP) <= self.watermark
             if passed.any():
                 self._join(rows.filter(pa.array(passed)))
                 rows = rows.filter(pa.array(~passed))
@@ -230,18 +222,18 @@ class AsOfColumnsOperator(ColumnJoinOperator):
         self.watermark = watermark_ms
         self._waiting.read_due(watermark_ms)
         waiting = self._waiting.table
-        passed = times_of(waiting) <= watermark_ms
+        passed = numbers_in(waiting, TIMESTAMP) <= watermark_ms
         if passed.any():
             at = np.flatnonzero(passed)
-            self._join(waiting.take(at[np.argsort(times_of(waiting)[at], kind="stable")]))
+            self._join(waiting.take(at[np.argsort(numbers_in(waiting, TIMESTAMP)[at], kind="stable")]))
             self._waiting.table = waiting.filter(pa.array(~passed))
         self._versions.read_due(watermark_ms)
 
     def flush(self) -> None:
         """Store what waits, and the rows that an element may still ask for."""
-        self._waiting.flush(times_of(self._waiting.table))
+        self._waiting.flush(numbers_in(self._waiting.table, TIMESTAMP))
         versions = self._versions.table
-        keys, times = key_numbers(versions, self.keys), times_of(versions)
+        keys, times = key_numbers(versions, self.keys), numbers_in(versions, TIMESTAMP)
         order = np.lexsort((times, keys))
         wanted = _wanted(keys[order], times[order], self.late_until)
         stays = np.sort(order[wanted])
@@ -257,8 +249,8 @@ class AsOfColumnsOperator(ColumnJoinOperator):
         self._versions.read_keys_of(rows)
         versions = self._versions.table
         keys, other_keys = numbered_together(rows, versions, self.keys)
-        times = times_of(rows)
-        found = as_of(keys, times, other_keys, times_of(versions))
+        times = numbers_in(rows, TIMESTAMP)
+        found = as_of(keys, times, other_keys, numbers_in(versions, TIMESTAMP))
         at = np.arange(len(rows))
         if not self._how.keeps_left:
             at, found = at[found >= 0], found[found >= 0]

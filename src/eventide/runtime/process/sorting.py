@@ -16,7 +16,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import VALUE, TablePayload, joined_rows, key_names, rows_in_time_order
+from eventide.runtime.columnar.layout import VALUE, OnColumns, TablePayload, joined_rows, key_names, numbers_in
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
@@ -24,15 +24,7 @@ from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.process.functions import ProcessEach
 from eventide.runtime.process.operation import ProcessOperation
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.tasks.operator import (
-    OnColumns,
-    OperatorContext,
-    OperatorInput,
-    PlannedOperator,
-    Receive,
-    SortInputs,
-    WithoutClock,
-)
+from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
 
 
 class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
@@ -145,11 +137,6 @@ class SortColumns(OnColumns):
         keys = [pa.field(name, types[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
         return pa.schema([*keys, pa.field(VALUE, self.value_type.arrow_type()), pa.field(TIMESTAMP, pa.int64())])
 
-    @property
-    def sort_inputs(self) -> SortInputs:
-        """Sorts by timestamps."""
-        return rows_in_time_order
-
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
         late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
@@ -188,14 +175,14 @@ class SortColumnsOperator(WithoutClock):
         self._watermark = watermark_ms
         self._waiting.read_due(watermark_ms)
         waiting = self._waiting.table
-        times: np.ndarray[Any, Any] = waiting.column(TIMESTAMP).to_numpy()
+        times = numbers_in(waiting, TIMESTAMP)
         passed = times <= watermark_ms
         if passed.any():
             at = np.flatnonzero(passed)
             rows = waiting.take(at[np.argsort(times[at], kind="stable")])
             values = rows.column(VALUE).combine_chunks()
-            times = rows.column(TIMESTAMP).to_numpy()
-            self._outputs.put(self._outputs.numbered(self._spec.value_type, values, times))
+            results = self._outputs.numbered(self._spec.value_type, values, numbers_in(rows, TIMESTAMP))
+            self._outputs.put(results)
             self._waiting.table = waiting.filter(pa.array(~passed))
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
@@ -204,7 +191,7 @@ class SortColumnsOperator(WithoutClock):
 
     def flush(self) -> None:
         """Store what waits."""
-        self._waiting.flush(self._waiting.table.column(TIMESTAMP).to_numpy())
+        self._waiting.flush(numbers_in(self._waiting.table, TIMESTAMP))
 
     def held(self) -> Mapping[str, int]:
         """How many elements wait."""
@@ -219,7 +206,7 @@ class SortColumnsOperator(WithoutClock):
 
     def _in_time(self, rows: pa.Table) -> pa.Table:
         """The rows that are not late; the others are counted, and go where they are wanted."""
-        times = rows.column(TIMESTAMP).to_numpy()
+        times = numbers_in(rows, TIMESTAMP)
         late = times <= self._watermark
         if not late.any():
             return rows

@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql import types as spark
 
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.connectors.sink import FormatSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table
