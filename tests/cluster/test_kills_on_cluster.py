@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -36,6 +37,33 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
             disturbed = Disturbed(cluster, job, *of_files(job, str(place), str(folder)), dice)
             disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
         check(spark, killed, undisturbed)
+
+
+EAGER = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "50ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.minTaskRuntime": "10ms",
+    "spark.sql.adaptive.enabled": "true",
+    "spark.task.maxFailures": "8",
+}
+"""Spark starts a second attempt of any task that takes a little longer than others, and changes plans as it runs them."""
+
+
+def test_neither_do_second_attempts_of_tasks_and_plans_that_change(
+    spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    dice, job = random.Random(pytestconfig.getoption("--seed")), "bounded"
+    folder = tmp_path / "input"
+    killed_job.write_input(folder)
+    places = {name: tmp_path / name for name in ("undisturbed", "eager")}
+    undisturbed, eager = places["undisturbed"], places["eager"]
+    PROGRAMS[job].main(job, str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(folder))
+    program, checkpoint = of_files(job, str(eager), str(folder))
+    disturbed = Disturbed(cluster, "eager", program, checkpoint, dice, {"SETTINGS": json.dumps(EAGER)})
+    disturbed.run(["executor", "executor"])
+    check(spark, {job: eager}, {job: undisturbed})
 
 
 @pytest.mark.kafka
