@@ -24,7 +24,7 @@ from eventide.datastream import (
     RuntimeExecutionMode,
     StreamExecutionEnvironment,
 )
-from eventide.datastream.connectors import NumberSequenceSource
+from eventide.datastream.connectors import FormatSink, NumberSequenceSource
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import DataError, ProgramError, StateError, TemporaryCheckpointWarning, UserFunctionError
@@ -73,6 +73,22 @@ def test_each_subtask_id_has_a_shuffle_partition_of_its_own(spark: SparkSession,
     ids = spark.createDataFrame([(i,) for i in subtask_ids(partitions)], "subtask INT")
     dealt = ids.repartition(partitions, "subtask").select("subtask", F.spark_partition_id().alias("partition"))
     assert sorted((row.partition, row.subtask) for row in dealt.collect()) == list(enumerate(subtask_ids(partitions)))
+
+
+@pytest.mark.parametrize("keyed", [False, True], ids=["of a source", "of an operator"])
+def test_rows_of_a_sink_that_drops_them_are_counted_and_do_not_reach_spark(
+    env: StreamExecutionEnvironment, keyed: bool
+) -> None:
+    numbers = env.from_source(NumberSequenceSource(0, 99, splits=2), WatermarkStrategy.no_watermarks(), "numbers")
+    pairs = numbers.map(lambda n: (str(n % 3), n), PAIR)
+    stream = pairs.key_by(lambda e: e[0], Types.STRING()).sum(1).name("sums") if keyed else pairs
+    stream.sink_to(FormatSink("noop"))
+    metrics = env.execute("dropped").metrics
+    assert metrics["numbers"]["numRecordsOut"] == 100
+    assert not keyed or metrics["sums"] == {"numRecordsIn": 100, "numRecordsOut": 100}
+    pairs.map(lambda e: 1 // (e[1] - 50), Types.INT()).sink_to(FormatSink("noop"))
+    with pytest.raises(UserFunctionError, match="ZeroDivisionError"):
+        env.execute("failing")
 
 
 @in_steps
