@@ -2,6 +2,8 @@
 
 import pickle
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -14,6 +16,7 @@ from eventide.errors import ProgramError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
+STEP_MS = 15 * MINUTE_MS
 ZONES = sorted(available_timezones() - {"localtime"})
 CALENDARS = st.one_of(
     st.builds(Calendar, st.sampled_from(UNITS), st.sampled_from(ZONES)),
@@ -31,19 +34,28 @@ def shown(time_ms, zone):
     return (EPOCH + timedelta(milliseconds=time_ms)).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
 
 
+@lru_cache
 def days_with_a_change(zone):
     """The days, in UTC, on which the clocks of a zone are set."""
-    offsets = [ZoneInfo(zone).utcoffset(datetime(1970, 1, 1) + timedelta(days=day)) for day in range(0, 70 * 365)]
-    return [day for day in range(1, len(offsets)) if offsets[day] != offsets[day - 1]]
+    found, days = [], range(0, 70 * 365, 7)
+    offsets = [_offset(zone, day) for day in days]
+    for week, (before, after) in enumerate(pairwise(offsets)):
+        if before != after:
+            found += [day for day in range(days[week] + 1, days[week + 1] + 1) if _offset(zone, day - 1) != _offset(zone, day)]
+    return found
+
+
+def _offset(zone, day):
+    return (EPOCH + timedelta(days=day)).astimezone(ZoneInfo(zone)).utcoffset()
 
 
 def begins_when_clocks_first_show_it(calendar, number):
     start, beginning = calendar.start(number), calendar.shown_at_start(number)
-    minutes = range(start - 30 * HOUR_MS, start, MINUTE_MS)
+    before = range(start - STEP_MS, start - 30 * HOUR_MS, -STEP_MS)
     return (
         shown(start, calendar.zone) >= beginning
         and shown(start - 1, calendar.zone) < beginning
-        and all(shown(minute, calendar.zone) < beginning for minute in minutes)
+        and all(shown(time, calendar.zone) < beginning for time in before)
     )
 
 
@@ -63,11 +75,23 @@ def test_it_begins_when_clocks_first_show_its_beginning(calendar, time):
 @given(st.sampled_from(ZONES), st.sampled_from(["hour", "day"]), st.data())
 def test_it_does_so_where_clocks_are_set(zone, unit, data):
     calendar = Calendar(unit, zone)
-    for day in data.draw(st.lists(st.sampled_from(days_with_a_change(zone) or [0]), max_size=3)):
-        first, last = calendar.number_at((day - 1) * DAY_MS), calendar.number_at((day + 1) * DAY_MS)
-        for number in range(first, last + 1):
-            assert begins_when_clocks_first_show_it(calendar, number)
-            assert calendar.start(number) <= calendar.start(number + 1)
+    day = data.draw(st.sampled_from(days_with_a_change(zone) or [0]))
+    first, last = calendar.number_at((day - 1) * DAY_MS), calendar.number_at((day + 1) * DAY_MS)
+    for number in range(first, last + 1):
+        assert begins_when_clocks_first_show_it(calendar, number)
+        assert calendar.start(number) <= calendar.start(number + 1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("unit", ["hour", "day", "month"])
+def test_it_does_so_at_every_change_of_every_zone_since_1970(unit):
+    for zone in ZONES:
+        calendar = Calendar(unit, zone)
+        for day in days_with_a_change(zone):
+            for number in range(calendar.number_at((day - 1) * DAY_MS), calendar.number_at((day + 1) * DAY_MS) + 1):
+                start, beginning = calendar.start(number), calendar.shown_at_start(number)
+                assert shown(start - 1, zone) < beginning <= shown(start, zone), (zone, beginning)
+                assert start <= calendar.start(number + 1)
 
 
 @pytest.mark.parametrize(

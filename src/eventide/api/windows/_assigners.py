@@ -289,7 +289,7 @@ class SlidingProcessingTimeWindows(_SlidingWindows):
 
 
 @dataclass(frozen=True)
-class CumulatingEventTimeWindows(InTime[object]):
+class CumulatingEventTimeWindows(_InTime[object]):
     """Windows that grow by `step` up to `size`, and then begin anew: every hour so far of the day, say.
 
     They start at `offset` plus every multiple of `size`; from each start, there is a window of each multiple of `step`.
@@ -331,7 +331,7 @@ class CumulatingEventTimeWindows(InTime[object]):
 
 
 @dataclass(frozen=True)
-class TumblingCalendarWindows(InTime[object]):
+class TumblingCalendarWindows(_InTime[object]):
     """Windows of the calendar in a time zone, end to end: hours of a day, days, weeks, months, quarters or years.
 
     A window begins when the clocks of the zone first show its beginning. So a day of 23 or 25 hours, on which clocks

@@ -26,6 +26,7 @@ from eventide.datastream.data_stream.connected import processed
 from eventide.datastream.data_stream.stream import DataStream, of_operation
 from eventide.datastream.data_stream.windowed import WindowedStream, time_windows
 from eventide.errors import ProgramError, check_is
+from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.process.functions import Called, ProcessEach
 from eventide.runtime.process.operation import RollingOperation
