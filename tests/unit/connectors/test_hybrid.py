@@ -104,15 +104,15 @@ def test_it_goes_on_from_a_savepoint_anywhere(until, parallelism, max_rows):
 
 def test_a_switch_stays_known_when_the_last_source_forgets_what_it_has_read():
     class Passing(Source):
-        """One part, which is gone when it is read."""
+        """One part at a time, which is gone when it is read."""
 
-        there = True
+        there = "part"
 
         def splits(self):
             return []
 
         def parts(self, known):
-            return ["part"] if self.there else []
+            return [self.there]
 
         def latest_position(self, split):
             return 2
@@ -131,14 +131,12 @@ def test_a_switch_stays_known_when_the_last_source_forgets_what_it_has_read():
 
     passing = Passing()
     source = HybridSource.builder(NumberSequenceSource(1, 2)).add_source(passing).build()
-    offsets = {}
-    for _ in range(3):
+    offsets = next_offsets(source, next_offsets(source, {}, None), None)
+    assert all(at["ended"] for at in offsets.values())
+    assert [*offsets] == ["0/0", "switched to 1", "1/part"]
+    for passing.there in ("second", "third"):
         offsets = next_offsets(source, offsets, None)
-    assert {part: at["ended"] for part, at in offsets.items()} == {"switched to 1": True, "1/part": True}
-    passing.there = False
-    for _ in range(2):
-        offsets = next_offsets(source, offsets, None)
-        assert [*offsets] == ["switched to 1"]
+        assert [*offsets] == ["switched to 1", f"1/{passing.there}"]
 
 
 def test_files_come_before_what_is_live(tmp_path):

@@ -27,10 +27,11 @@ from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
 from eventide.runtime.joins.pairs import InTime
 from eventide.runtime.joins.windowed import Selection
-from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
-from eventide.runtime.process.functions import ProcessBoth
+from eventide.runtime.metrics import ELEMENTS
+from eventide.runtime.process.functions import LateElements, ProcessBoth
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
+
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
@@ -76,7 +77,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
     def __init__(self, function: JoinFunction[Any, Any, Any], how: AsOf, late: OutputTag | None) -> None:
         self._function = function
         self._how = how
-        self._late = late
+        self.late = LateElements(late)
         self.__wrapped__ = function
 
     def open(self, runtime_context: RuntimeContext) -> None:
@@ -86,7 +87,6 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         waiting = MapStateDescriptor("waiting", Types.LONG(), Types.LIST(any_type))
         self._waiting = runtime_context.get_map_state(waiting)
         self._versions = runtime_context.get_map_state(MapStateDescriptor("versions", Types.LONG(), any_type))
-        self._metrics = runtime_context.get_metrics_group()
 
     def close(self) -> None:
         """Close the user's function."""
@@ -101,9 +101,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         elif at > _until(self._how, watermark):
             yield from self._joined(value, at)
         else:
-            self._metrics.counter(LATE_DROPPED if self._late is None else LATE_TO_SIDE_OUTPUT).inc()
-            if self._late is not None:
-                yield self._late, value
+            yield from self.late.give(value, at, watermark)
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
         """Keep a row from its time on; it takes the place of one that came before, of the same time."""
@@ -150,6 +148,12 @@ class JoiningAsOf(ProcessBoth):
     """A :class:`JoinsAsOf`."""
 
     kind: str = "as-of join"
+
+    @property
+    def late(self) -> LateElements | None:
+        """Left elements that come later than the lateness allows."""
+        late: LateElements = self.user_function.late
+        return late
 
     @property
     def may_wait_for_clock(self) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from eventide.api.functions import (
     KeyedProcessFunction,
     KeyedStateStore,
 )
+from eventide.api.functions.output_tag import OutputTag
 from eventide.api.functions.timers import TimeDomain
 from eventide.common.ms import whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
@@ -23,6 +24,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ElementContext, Moment, Times
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import in_time_order
+from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import SortInputs
@@ -34,6 +36,22 @@ Handle: TypeAlias = Callable[[Any, Any], Results]
 """Handles an element, or the time of a timer, in a context."""
 
 _WITH_TIMERS = (KeyedProcessFunction, KeyedCoProcessFunction, KeyedBroadcastProcessFunction)
+
+
+class LateElements:
+    """Where a function's late elements go: to a side output, or nowhere (None); they are counted either way."""
+
+    count: Callable[[str, Sequence[int], int], None]
+    """Adds the times of some to a counter, under a watermark: the operator's, which it gives when it begins."""
+
+    def __init__(self, tag: OutputTag | None) -> None:
+        self._tag = tag
+
+    def give(self, value: Any, at: int, watermark_ms: int) -> Iterator[Any]:
+        """Count one, and put it out where it is wanted."""
+        self.count(LATE_DROPPED if self._tag is None else LATE_TO_SIDE_OUTPUT, [at], watermark_ms)
+        if self._tag is not None:
+            yield self._tag, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +69,11 @@ class Processing(ABC):
     @property
     def on_timer(self) -> Handle | None:
         """The handler of timers; None where there are no timers."""
+        return None
+
+    @property
+    def late(self) -> LateElements | None:
+        """Where its late elements go; None for a user's function, which takes all."""
         return None
 
     @property

@@ -65,6 +65,8 @@ class _ProcessOperator(Operator):
         self._moment = Moment(context.watermark_ms, context.clock_ms)
         copies = spec.processing.user_function is not None
         self._out = Collector(spec.name, spec.output_type, copies=copies, advice=self.advice)
+        if spec.processing.late is not None:
+            spec.processing.late.count = partial(context.metrics.count_late, spec.name)
         self._letters: DeadLetterOutput | None = None
         if spec.dead_letters is not None:
             self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)

@@ -21,7 +21,7 @@ from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpa
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
-from eventide.runtime.process.functions import ProcessEach
+from eventide.runtime.process.functions import LateElements, ProcessEach
 from eventide.runtime.process.operation import ProcessOperation
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
@@ -35,13 +35,12 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
     """
 
     def __init__(self, late: OutputTag | None) -> None:
-        self._late = late
+        self.late = LateElements(late)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Find the state."""
         kinds = Types.LONG(), Types.LIST(Types.PICKLED_BYTE_ARRAY())
         self._waiting = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
-        self._metrics = runtime_context.get_metrics_group()
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, if it is not late."""
@@ -51,10 +50,9 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
                 f"element {value!r} has no timestamp to be sorted by; give the stream a WatermarkStrategy with a "
                 "timestamp assigner"
             )
-        if at <= ctx.timer_service().current_watermark():
-            self._metrics.counter(LATE_DROPPED if self._late is None else LATE_TO_SIDE_OUTPUT).inc()
-            if self._late is not None:
-                yield self._late, value
+        watermark = ctx.timer_service().current_watermark()
+        if at <= watermark:
+            yield from self.late.give(value, at, watermark)
             return
         self._waiting.put(at, [*(self._waiting.get(at) or ()), value])
         ctx.timer_service().register_event_time_timer(at)
@@ -70,6 +68,12 @@ class Sorting(ProcessEach):
     """A :class:`SortsByTime`."""
 
     kind: str = "sort by event time"
+
+    @property
+    def late(self) -> LateElements | None:
+        """Those whose time the watermark has passed."""
+        late: LateElements = self.user_function.late
+        return late
 
     @property
     def may_wait_for_clock(self) -> bool:
