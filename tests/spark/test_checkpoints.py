@@ -22,6 +22,7 @@ from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.checkpoint.record import fit_checkpoint
 from eventide.spark.session.locations import delete_temporary, made_temporary, resolved
 from eventide.testing import ScriptedSource
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 
@@ -211,6 +212,7 @@ def test_two_runs_on_one_checkpoint_never_both_go_on(spark: SparkSession, tmp_pa
     assert found == [0, 1, 2]
 
 
+@in_steps
 def test_a_damaged_file_of_a_checkpoint_is_an_error_that_names_it(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's own, which it reads with the sums that Hadoop leaves on a disk, and eventide's record without these."""
 

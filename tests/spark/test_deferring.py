@@ -23,6 +23,7 @@ from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import UserFunctionError
 from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.testing import KafkaBroker
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +128,7 @@ class LittleRoom(KeyedProcessFunction):
         pytest.param("kafka", marks=[pytest.mark.kafka, pytest.mark.long]),
     ],
 )
+@in_steps
 def test_what_a_micro_batch_was_too_large_for_comes_once_in_smaller_ones(
     kind: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -22,6 +22,7 @@ from eventide.datastream.state import ValueStateDescriptor
 from eventide.datastream.window import TimeWindow, TumblingEventTimeWindows
 from eventide.errors import ProgramError
 from eventide.savepoint import Savepoint
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 
@@ -105,6 +106,7 @@ def goes_on_from(saved: str, tmp_path: Path, name: str) -> Counter[str]:
     return lines(tmp_path / name)
 
 
+@in_steps
 def test_a_savepoint_of_a_job_that_goes_on_is_of_one_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path / "in")
     env = program(tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out")
@@ -131,6 +133,7 @@ def test_a_savepoint_of_a_job_that_goes_on_is_of_one_micro_batch(spark: SparkSes
     assert goes_on_from(str(tmp_path / "other"), tmp_path, "last") == Counter()
 
 
+@in_steps
 def test_a_job_that_is_stopped_with_a_savepoint_goes_on_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path / "in")
     job = program(tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out").execute_async()
