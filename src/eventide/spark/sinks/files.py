@@ -6,6 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -86,34 +87,29 @@ class FilesOfSink:
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         """Write the elements of the sink; return the names of the files, and what was counted."""
         counted = []
-        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-        try:
+        with self._parts() as parts:
             for frame in frames:
                 if frame.target == METRICS:
                     counted.append(json.dumps(frame.content))
                 elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
                     parts.add(as_rows(frame.content.values))
             names = parts.finish()
-        except BaseException:
-            parts.abandon()
-            raise
         yield _reports(counted, names)
 
     def of_frames(self, frames: DataFrame) -> DataFrame:
         """Write the elements of the sink among frames of any; the names of the files."""
 
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-            try:
+            with self._parts() as parts:
                 for values in elements_of(batches, self.number):
                     parts.add(as_rows(values))
                 names = parts.finish()
-            except BaseException:
-                parts.abandon()
-                raise
             yield _reports([], names)
 
         return frames.mapInArrow(lambda batches: settled(write(batches)), self.schema())
+
+    def _parts(self) -> closing[TaskParts]:
+        return closing(TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets))
 
 
 def _reports(counted: list[str], names: list[str]) -> pa.RecordBatch:
