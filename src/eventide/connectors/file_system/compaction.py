@@ -179,10 +179,14 @@ class Compaction:
 
         with self._open_table(group[0]) as file:
             layout, schema, compression = _layout(file), file.schema_arrow, _compression(file)
-        has_int96 = "INT96" in {physical for *_, physical in layout}
         waiting: list[pa.Table] = []
+        waiting_bytes = 0
         with pq.ParquetWriter(
-            stream, schema, compression=compression, use_deprecated_int96_timestamps=has_int96
+            stream,
+            schema,
+            compression=compression,
+            use_deprecated_int96_timestamps="INT96" in {physical for *_, physical in layout},
+            store_decimal_as_integer=any("Decimal" in logical and "INT" in physical for _, logical, physical in layout),
         ) as writer:
             for name in group:
                 with self._open_table(name) as file:
@@ -190,9 +194,10 @@ class Compaction:
                         raise DataError(f"the columns of {name} are not those of {group[0]}, so both stay as they are")
                     for number in range(file.num_row_groups):
                         waiting.append(file.read_row_group(number))
-                        if sum(table.nbytes for table in waiting) >= _ROW_GROUP_BYTES:
+                        waiting_bytes += waiting[-1].nbytes
+                        if waiting_bytes >= _ROW_GROUP_BYTES:
                             writer.write_table(pa.concat_tables(waiting))
-                            waiting = []
+                            waiting, waiting_bytes = [], 0
             if waiting:
                 writer.write_table(pa.concat_tables(waiting))
 
