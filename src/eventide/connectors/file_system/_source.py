@@ -19,7 +19,6 @@ from eventide.connectors.file_system._planning import (
     FinishedFiles,
     GoneFiles,
     KnownFiles,
-    Unread,
     first_files,
     next_positions,
     positions_at,
@@ -345,8 +344,7 @@ class FileSource(Source):
         What was begun is finished first. The limits are shared among the splits that have names.
         """
         settings, waiting = self._settings, {path: at for path, at in positions.items() if path != _NO_FILE}
-        unread = Unread(self._files(), settings.format, waiting)
-        planned = next_positions(self._queues(waiting), unread, max_rows, settings.max_files)
+        planned = next_positions(self._queues(waiting), waiting, self._files(), max_rows, settings.max_files)
         return planned | {path: 0 for path in positions if path == _NO_FILE}
 
     def positions_at(
