@@ -26,7 +26,7 @@ from eventide.connectors.file_system._planning import (
 from eventide.connectors.file_system.columns import check_columns, narrowed
 from eventide.connectors.file_system.files import FilePathFilter, FileRemoval, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.storage import absolute
 
 if TYPE_CHECKING:
@@ -64,11 +64,7 @@ class FileSourceBuilder:
         Raises:
             ProgramError: The interval is not a duration, or below zero.
         """
-        if not isinstance(discovery_interval, Duration) or discovery_interval < Duration(0):
-            raise ProgramError(
-                f"monitor_continuously needs a Duration, such as Duration.of_seconds(10), not {discovery_interval!r}"
-            )
-        self.discovery_interval = discovery_interval
+        self.discovery_interval = _duration("monitor_continuously", discovery_interval)
         return self
 
     def process_static_file_set(self) -> Self:
@@ -109,9 +105,7 @@ class FileSourceBuilder:
         Raises:
             ProgramError: It is not a duration, or below zero.
         """
-        if not isinstance(duration, Duration) or duration < Duration(0):
-            raise ProgramError(f"set_known_for needs a Duration, such as Duration.of_hours(1), not {duration!r}")
-        self.known_for = duration
+        self.known_for = _duration("set_known_for", duration)
         return self
 
     def set_may_lose_most(self, may_lose_most: bool) -> Self:
@@ -438,7 +432,12 @@ class FileSource(Source):
         return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"
 
 
+def _duration(where: str, duration: Duration) -> Duration:
+    if not isinstance(duration, Duration) or duration < Duration(0):
+        raise ProgramError(f"{where} needs a Duration, such as Duration.of_seconds(10), not {duration!r}")
+    return duration
+
+
 def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:
-    if not isinstance(format, kind):
-        raise ProgramError(f"a file source needs a {kind.__name__} of eventide.connectors.formats here, not {format!r}")
+    check_is(format, kind, f"a file source needs a {kind.__name__} of eventide.connectors.formats here")
     return FileSourceBuilder(format, tuple(map(str, paths)))

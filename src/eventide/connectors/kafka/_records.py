@@ -16,7 +16,7 @@ from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.connectors.kafka.library import library
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,11 +97,8 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
         Raises:
             ProgramError: It is no ``DeserializationSchema``.
         """
-        if not isinstance(value_deserialization_schema, DeserializationSchema):
-            raise ProgramError(
-                "values are read by a DeserializationSchema, such as SimpleStringSchema(), "
-                f"not by {value_deserialization_schema!r}"
-            )
+        needs = "values are read by a DeserializationSchema, such as SimpleStringSchema()"
+        check_is(value_deserialization_schema, DeserializationSchema, needs)
         return ValueOnly(value_deserialization_schema)
 
 
