@@ -129,7 +129,8 @@ class FileSourceBuilder:
     def move_when_read(self, directory: str) -> Self:
         """Move each file into a directory when a micro-batch is committed that has read it to its end. Not in PyFlink.
 
-        It keeps its path below the path of the source. See `delete_when_read`.
+        It keeps its path below the path of the source; where a file has that already, it gets eight characters before
+        its name. See `delete_when_read`.
 
         Args:
             directory: On the file system of the files, and not below a path of the source.
