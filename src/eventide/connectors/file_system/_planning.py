@@ -356,15 +356,13 @@ class FinishedFiles:
         """Write names; then what they were merged from can go."""
         if self._folder is None:
             return
-        number = 1 + max((int(segment.partition("-")[0]) for segment in (*merged, *self._last())), default=0)
+        there = [*merged, *(segment for segment, _ in self._segments[-1:])]
+        number = 1 + max((int(segment.partition("-")[0]) for segment in there), default=0)
         segment = f"{number:010}-{uuid.uuid4().hex[:8]}"  # a run that was thought dead may be at work, too
         self._folder.write(segment, zlib.compress(json.dumps(names).encode(), 1))
         self._segments.append((segment, len(names)))
         for old in merged:
             self._folder.delete(old)
-
-    def _last(self) -> list[str]:
-        return [segment for segment, _ in self._segments[-1:]]
 
     def _read(self, segment: str) -> list[str]:
         names: list[str] = [] if self._folder is None else self._folder.read(segment, _names)
