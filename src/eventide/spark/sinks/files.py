@@ -32,6 +32,8 @@ SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 _TASK = "__eventide_task"
 _FILE = "file"
 _PARQUET = "spark.sql.parquet"
+_ENCRYPTING = ("parquet.crypto.factory.class", "spark.hadoop.parquet.crypto.factory.class")
+"""The settings of a session by which Spark encrypts Parquet, and Arrow would not."""
 _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -70,7 +72,7 @@ class FilesOfSink:
         if not isinstance(sink, FormatSink) or sink.format != "parquet" or "path" not in sink.options:
             return None
         conf = spark.conf
-        if conf.get(f"{_PARQUET}.writeLegacyFormat") != "false":
+        if conf.get(f"{_PARQUET}.writeLegacyFormat") != "false" or any(conf.get(name, None) for name in _ENCRYPTING):
             return None
         timestamps, codec = conf.get(f"{_PARQUET}.outputTimestampType"), conf.get(f"{_PARQUET}.compression.codec")
         files = ParquetFiles.of(_options(sink), str(timestamps), str(codec))
