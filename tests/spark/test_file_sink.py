@@ -21,8 +21,9 @@ from eventide.datastream.connectors.file_system import BucketAssigner
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.plan.job import SinkSpec
 from eventide.spark.query.frame_rows import spark_type_of
-from eventide.spark.sinks.files import DirectoryOfSpark
+from eventide.spark.sinks.files import DirectoryOfSpark, FilesOfSink
 from eventide.testing import ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark
@@ -211,6 +212,16 @@ def layout(directory: Path) -> list[tuple[Any, ...]]:
         endings = [suffix for suffix in file.suffixes if suffix != ".c000"]
         found.append((endings, *zip(of_columns, compression, strict=True)))
     return found
+
+
+def test_spark_writes_what_its_session_encrypts(spark: SparkSession, tmp_path: Path) -> None:
+    spec = SinkSpec(0, "out", PAIR, FormatSink("parquet", {"path": str(tmp_path)}))
+    assert FilesOfSink.of(spark, spec) is not None
+    spark.conf.set("parquet.crypto.factory.class", "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory")
+    try:
+        assert FilesOfSink.of(spark, spec) is None
+    finally:
+        spark.conf.unset("parquet.crypto.factory.class")
 
 
 @pytest.mark.parametrize(

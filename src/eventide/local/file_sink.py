@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,10 +116,10 @@ class LocalFiles:
         self._may_hold_leftovers = False
 
     def _write_parquet(self, values: Sequence[Any], files: ParquetFiles) -> dict[str, str]:
-        parts = TaskParts(self._parts, self._stage, files, _sink(self._spec).partition_by)
-        for batch in _table(self._spec, values).to_batches():
-            parts.add(batch)
-        return dict.fromkeys(sorted(parts.finish()), files.ending)
+        with closing(TaskParts(self._parts, self._stage, files, _sink(self._spec).partition_by)) as parts:
+            for batch in _table(self._spec, values).to_batches():
+                parts.add(batch)
+            return dict.fromkeys(parts.finish(), files.ending)
 
     def _write(self, values: Sequence[Any]) -> dict[str, str]:
         kind = _FORMATS[_sink(self._spec).format]

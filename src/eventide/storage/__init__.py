@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from eventide._distribution import getting
+from eventide._distribution import needing
 from eventide.common.checksum import has_checksum, with_checksum, without_checksum
 from eventide.errors import ProgramError, StateError, StorageError
 
@@ -58,7 +58,9 @@ def opened(location: str) -> tuple[FileSystem, str]:
         return LocalFileSystem(), uri.rstrip("/")
     try:
         if scheme == "hdfs":
-            file_system, path = _opening_hdfs()(rest)
+            with needing("hdfs-native", "HDFS", "hdfs"):
+                from eventide.storage.hdfs import opened_hdfs
+            file_system, path = opened_hdfs(rest)
         else:
             file_system, path = FileSystem.from_uri(_uri_for_arrow(scheme, rest))
     except (ValueError, OSError, NotImplementedError) as error:
@@ -76,22 +78,6 @@ def _uri_for_arrow(scheme: str, rest: str) -> str:
         return f"{scheme}://{rest}"
     path, mark, options = rest.partition("?")
     return f"{_SCHEMES.get(scheme, scheme)}://{quote(path, safe='/@:')}{mark}{options}"
-
-
-def _opening_hdfs() -> Callable[[str], tuple[FileSystem, str]]:
-    """Return the function that opens HDFS.
-
-    Raises:
-        ProgramError: if the library for it is not installed where this runs.
-    """
-    try:
-        from eventide.storage.hdfs import opened_hdfs
-    except ImportError as error:
-        raise ProgramError(
-            f"HDFS needs the library hdfs-native, which is not installed here: {getting('hdfs')}, also where "
-            "Spark's workers run"
-        ) from error
-    return opened_hdfs
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -145,6 +146,19 @@ def test_rows_of_parquet_keep_their_types(tmp_path, int96):
     assert str(merged.schema) == str(before) or merged.schema.equals(before)
     assert merged.read().column("n").to_pylist() == [0, None, 1, None]
     assert [one and one.year for one in merged.read().column("at").to_pylist()] == [2300, None, 2300, None]
+
+
+@pytest.mark.parametrize("as_integer", [True, False])
+def test_decimals_stay_what_they_are_so_that_later_files_fit(tmp_path, as_integer):
+    kinds = [pa.decimal128(digits, 2) for digits in (9, 18, 38)]
+    row = pa.table([pa.array([Decimal("-1.10")], kind) for kind in kinds], names=["small", "medium", "large"])
+    for batch in range(4):
+        path = tmp_path / f"part-{batch:08}-00000.snappy.parquet"
+        pq.write_table(row, path, store_decimal_as_integer=as_integer)
+        compaction(tmp_path).run()
+    merged = pq.ParquetFile(tmp_path / "part-00000000-00000.snappy.parquet")
+    assert merged.schema.equals(pq.ParquetFile(path).schema)
+    assert merged.read().to_pylist() == [dict.fromkeys(row.column_names, Decimal("-1.10"))] * 3
 
 
 def test_other_columns_are_an_error_and_nothing_is_lost(tmp_path):

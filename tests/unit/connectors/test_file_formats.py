@@ -225,6 +225,12 @@ def test_csv_times_may_have_a_zone_or_not(tmp_path):
     assert read[0][1:] == (dt.date(2026, 5, 1), dt.time(8, 30))
 
 
+def test_a_date_in_a_column_of_times_is_the_beginning_of_its_day(tmp_path):
+    (tmp_path / "f.csv").write_text("2026-05-01\n2026-05-02T01+01\n")
+    read = rows(FileSource.csv(tmp_path, type_info=Types.TUPLE([Types.SQL_TIMESTAMP()]), header=False).build())
+    assert [row[0].isoformat() for row in read] == ["2026-05-01T00:00:00+00:00", "2026-05-02T00:00:00+00:00"]
+
+
 def test_csv_is_written_down_as_its_schema_says(tmp_path):
     schema = (
         CsvSchema.builder()

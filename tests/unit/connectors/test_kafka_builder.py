@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from eventide.common import SimpleStringSchema, Types
+from eventide.connectors.kafka._cluster import Cluster
 from eventide.datastream.connectors.kafka import (
     KafkaOffsetsInitializer,
     KafkaRecordDeserializationSchema,
@@ -51,6 +52,15 @@ def test_a_bounded_source_ends_and_one_with_stops_alone_may_end() -> None:
     bounded, stops = minimal().set_bounded(latest).build(), minimal().set_unbounded(latest).build()
     assert (bounded.is_bounded(), bounded.may_end()) == (True, True)
     assert (stops.is_bounded(), stops.may_end()) == (False, True)
+
+
+def test_a_compiled_pattern_keeps_its_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cluster, "_patiently", lambda self, what, ask, take: ["Orders-1", "other"])
+    monkeypatch.setattr(Cluster, "_described", lambda self, names, with_internal: dict.fromkeys(names))
+    builder = KafkaSource.builder().set_bootstrap_servers("a").set_topic_pattern(re.compile("orders-.*", re.IGNORECASE))
+    source = pickle.loads(pickle.dumps(builder.set_value_only_deserializer(SimpleStringSchema()).build()))
+    assert repr(source) == "KafkaSource(the pattern 'orders-.*' at a)"
+    assert [*Cluster(source._settings).topics(source._settings.subscription)] == ["Orders-1"]
 
 
 def test_what_was_built_stays_as_it_was_and_travels() -> None:

@@ -9,10 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow.fs import LocalFileSystem
 
 from eventide.connectors.file_system import part_writer
 from eventide.connectors.file_system.part_writer import ParquetFiles, TaskParts, by_folder
 from eventide.connectors.file_system.sink import PartFiles, bucket_of
+from eventide.errors import StorageError
+from support.disks import Disk, NthChange, refuse
 
 ROWS = st.lists(
     st.tuples(
@@ -48,7 +51,7 @@ BUCKETS = st.sampled_from([[], ["shop"], ["day", "shop"], ["number", "day", "sho
 @given(ROWS, BUCKETS)
 def test_rows_are_in_their_folders_in_their_order(rows, buckets):
     found = {}
-    for folder, some in by_folder(batch(rows), buckets):
+    for folder, some in by_folder(pa.Table.from_batches([batch(rows)]), buckets):
         found.setdefault(folder, []).extend(some.to_pylist())
     assert {folder: some for folder, some in found.items() if some} == expected(rows, buckets)
 
@@ -79,14 +82,56 @@ def test_a_task_without_rows_makes_nothing(tmp_path):
     assert [*tmp_path.iterdir()] == []
 
 
+def test_many_folders_need_few_open_files(tmp_path):
+    disk = Disk(lambda what, path: None)
+    parts = TaskParts(PartFiles(disk, str(tmp_path)), "stage", ParquetFiles(), ["number"])
+    open_at_once = []
+    disk.before = lambda what, path: what == "open" and open_at_once.append(len(parts._open) + 1)
+    parts.add(batch([(None, number, None, number) for number in range(3 * part_writer._MOST_OPEN)]))
+    names = parts.finish()
+    assert len(open_at_once) == len(names) == 3 * part_writer._MOST_OPEN
+    assert max(open_at_once) == part_writer._MOST_OPEN
+
+
+def test_the_files_of_a_folder_are_in_the_order_of_their_rows(tmp_path):
+    parts = TaskParts(PartFiles.at(str(tmp_path)), "stage", ParquetFiles(), ["shop"])
+    with patch.multiple(part_writer, _GROUP_BYTES=1, _MOST_OPEN=1):
+        for number in range(20):
+            parts.add(batch([("b", 0, None, number), ("a", 0, None, number)]))
+        names = parts.finish()
+    numbers = [pq.read_table(tmp_path / "stage" / name, partitioning=None)["price"][0].as_py() for name in names]
+    assert [name[:7] for name in names] == ["shop=a/"] * 20 + ["shop=b/"] * 20
+    assert numbers == [*range(20), *range(20)]
+
+
+@pytest.mark.parametrize("number", range(4))  # a folder is made, a file is opened, written, and completed
+def test_a_file_that_cannot_be_written_is_an_error_of_storage(tmp_path, number):
+    parts = TaskParts(PartFiles(Disk(NthChange(number, refuse)), str(tmp_path)), "stage", ParquetFiles(), [])
+    parts.add(batch([("a", 1, None, 1)]))
+    with pytest.raises(StorageError, match=r"/stage cannot be written: .*No space left on device"):
+        parts.finish()
+    parts.close()
+
+
+class Streams(LocalFileSystem):
+    """A local disk that knows the streams that it has opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.opened = []
+
+    def open_output_stream(self, path, **options):
+        self.opened.append(super().open_output_stream(path, **options))
+        return self.opened[-1]
+
+
 def test_a_task_that_fails_lets_go_of_its_files(tmp_path):
+    disk = Streams()
     with patch.object(part_writer, "_GROUP_BYTES", 1):
-        parts = TaskParts(PartFiles.at(str(tmp_path)), "stage", ParquetFiles(), ["shop"])
+        parts = TaskParts(PartFiles(disk, str(tmp_path)), "stage", ParquetFiles(), ["shop"])
         parts.add(batch([("a", 1, None, 1), ("b", 1, None, 1)]))
-        streams = [stream for _, stream in parts._open.values()]
-        parts.abandon()
-    assert len(streams) == 2
-    assert all(stream.closed for stream in streams)
+        parts.close()
+    assert [stream.closed for stream in disk.opened] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,16 @@ def test_files_may_be_moved_and_are_forgotten_in_the_checkpoint(tmp_path):
         builder.move_when_read(str(tmp_path / "in" / "read"))
 
 
+def test_a_file_that_was_moved_is_not_replaced_by_another_one(tmp_path):
+    for folder, ms in (("a", 1), ("b", 2), ("c", 3)):
+        events(tmp_path / folder / "same", ("a", ms))
+    builder = FileSource.parquet(*(tmp_path / folder for folder in "abc")).move_when_read(str(tmp_path / "read"))
+    run(from_files(builder))
+    moved = sorted((tmp_path / "read").iterdir())
+    assert sorted(pq.read_table(path)["ms"].to_pylist() for path in moved) == [[1], [2], [3]]
+    assert [path.name[-13:] for path in moved if path.name != "same.parquet"] == ["-same.parquet"] * 2
+
+
 def test_a_file_that_is_gone_already_is_passed_over(tmp_path):
     some_days(tmp_path / "in")
     plan, checkpoint = from_files(FileSource.parquet(tmp_path / "in").set_max_files_per_batch(11)), LocalCheckpoint()

@@ -9,8 +9,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Protocol
 
 from eventide._secrets import without_secrets
 from eventide.api.source import shared_out
@@ -28,31 +26,12 @@ _FEW = 1_000
 _LOOKS = 3
 
 
-class WaitingFiles(Protocol):
-    """View of files that is needed to plan with them."""
-
-    def rows_left(self, path: str) -> int:
-        """How many rows are still to be read."""
-
-    def position_after(self, path: str, rows: int) -> int | None:
-        """The position `rows` rows further, fewer than are left; None where a file is read as a whole only."""
-
-    def latest_position(self, path: str) -> int:
-        """The position at its end."""
-
-
-class TimedFiles(Protocol):
-    """View of files that is needed to find a time in them."""
-
-    def position_at(self, path: str, column: str, timestamp_ms: int) -> int | None:
-        """The position before the first row that is later; None where that is not known."""
-
-    def end(self, path: str) -> int:
-        """The position after a file."""
-
-
 def next_positions(
-    queues: Sequence[Sequence[str]], files: WaitingFiles, max_rows: int | None, max_files: int | None
+    queues: Sequence[Sequence[str]],
+    positions: Mapping[str, int],
+    files: KnownFiles,
+    max_rows: int | None,
+    max_files: int | None,
 ) -> dict[str, int]:
     """Where the next micro-batch ends, in those files that it reads something of.
 
@@ -61,17 +40,19 @@ def next_positions(
 
     Args:
         queues: the paths of files, in the order in which they are to be read.
+        positions: how far each file has been read.
         files: what is known of them.
         max_rows: how many rows to read at most.
         max_files: how many files to read of at most.
     """
     queues = first_files(queues, max_files)
     if max_rows is None:
-        return {path: files.latest_position(path) for queue in queues for path in queue}
-    shares = shared_out({i: _rows_of(queue, files, max_rows) for i, queue in enumerate(queues)}, max_rows)
+        return {path: files.end(path) for queue in queues for path in queue}
+    waiting = {i: _rows_of(queue, positions, files, max_rows) for i, queue in enumerate(queues)}
+    shares = shared_out(waiting, max_rows)
     planned: dict[str, int] = {}
     for i, queue in enumerate(queues):
-        planned |= _first(queue, files, shares[i])
+        planned |= _first(queue, positions, files, shares[i])
     return planned
 
 
@@ -84,7 +65,7 @@ def first_files(queues: Sequence[Sequence[str]], max_files: int | None) -> list[
 
 
 def positions_at(
-    queues: Sequence[Sequence[str]], files: TimedFiles, column: str, timestamp_ms: int
+    queues: Sequence[Sequence[str]], files: KnownFiles, column: str, timestamp_ms: int
 ) -> dict[str, int] | None:
     """Where each queue reaches a time: in its first file that has a later row, and at the end of those before.
 
@@ -199,6 +180,16 @@ class KnownFiles:
             self._rows[path] = self._format.rows(self._tree.at(path))
         return self._rows[path]
 
+    def rows_after(self, path: str, position: int) -> int:
+        """How many rows are still to be read."""
+        return self.rows(path) - (self._format.row(position) if isinstance(self._format, BulkFormat) else 0)
+
+    def position_after(self, path: str, position: int, rows: int) -> int:
+        """The position `rows` rows further, fewer than are left; the end, where files are read as a whole only."""
+        if not isinstance(self._format, BulkFormat):
+            return self.end(path)
+        return self._format.position(self._format.row(position) + rows)
+
     def end(self, path: str) -> int:
         """The position after a file.
 
@@ -226,30 +217,6 @@ class KnownFiles:
             return None
         row = times.rows_until(timestamp_ms)
         return self.end(path) if row == self.rows(path) else self._format.position(row)
-
-
-@dataclass(frozen=True, slots=True)
-class Unread:
-    """The files that are not read to their end, with the positions that were reached: what is planned with."""
-
-    files: KnownFiles
-    format: FileFormat
-    positions: Mapping[str, int]
-
-    def rows_left(self, path: str) -> int:
-        """How many rows are still to be read."""
-        done = self.format.row(self.positions[path]) if isinstance(self.format, BulkFormat) else 0
-        return self.files.rows(path) - done
-
-    def position_after(self, path: str, rows: int) -> int | None:
-        """The position `rows` rows further, fewer than are left; None where a file is read as a whole only."""
-        if not isinstance(self.format, BulkFormat):
-            return None
-        return self.format.position(self.format.row(self.positions[path]) + rows)
-
-    def latest_position(self, path: str) -> int:
-        """The position at its end."""
-        return self.files.end(path)
 
 
 class GoneFiles:
@@ -389,15 +356,13 @@ class FinishedFiles:
         """Write names; then what they were merged from can go."""
         if self._folder is None:
             return
-        number = 1 + max((int(segment.partition("-")[0]) for segment in (*merged, *self._last())), default=0)
+        there = [*merged, *(segment for segment, _ in self._segments[-1:])]
+        number = 1 + max((int(segment.partition("-")[0]) for segment in there), default=0)
         segment = f"{number:010}-{uuid.uuid4().hex[:8]}"  # a run that was thought dead may be at work, too
         self._folder.write(segment, zlib.compress(json.dumps(names).encode(), 1))
         self._segments.append((segment, len(names)))
         for old in merged:
             self._folder.delete(old)
-
-    def _last(self) -> list[str]:
-        return [segment for segment, _ in self._segments[-1:]]
 
     def _read(self, segment: str) -> list[str]:
         names: list[str] = [] if self._folder is None else self._folder.read(segment, _names)
@@ -409,27 +374,24 @@ def _names(content: bytes) -> list[str]:
     return names
 
 
-def _rows_of(queue: Sequence[str], files: WaitingFiles, enough: int) -> int:
+def _rows_of(queue: Sequence[str], positions: Mapping[str, int], files: KnownFiles, enough: int) -> int:
     """How many rows a queue has left, without a look at more files than it takes to have enough."""
     rows = 0
     for path in queue:
-        rows += files.rows_left(path)
+        rows += files.rows_after(path, positions[path])
         if rows >= enough:
             break
     return rows
 
 
-def _first(queue: Sequence[str], files: WaitingFiles, rows: int) -> dict[str, int]:
+def _first(queue: Sequence[str], positions: Mapping[str, int], files: KnownFiles, rows: int) -> dict[str, int]:
     planned = {}
     for path in queue:
-        left = files.rows_left(path)
+        left = files.rows_after(path, positions[path])
         if left > rows:
-            cut = files.position_after(path, rows) if rows > 0 else None
-            if cut is not None:
-                planned[path] = cut
-            elif rows > 0:
-                planned[path] = files.latest_position(path)
+            if rows > 0:
+                planned[path] = files.position_after(path, positions[path], rows)
             break
-        planned[path] = files.latest_position(path)
+        planned[path] = files.end(path)
         rows -= left
     return planned

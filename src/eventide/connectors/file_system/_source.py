@@ -19,7 +19,6 @@ from eventide.connectors.file_system._planning import (
     FinishedFiles,
     GoneFiles,
     KnownFiles,
-    Unread,
     first_files,
     next_positions,
     positions_at,
@@ -27,7 +26,7 @@ from eventide.connectors.file_system._planning import (
 from eventide.connectors.file_system.columns import check_columns, narrowed
 from eventide.connectors.file_system.files import FilePathFilter, FileRemoval, FileTree
 from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.storage import absolute
 
 if TYPE_CHECKING:
@@ -65,11 +64,7 @@ class FileSourceBuilder:
         Raises:
             ProgramError: The interval is not a duration, or below zero.
         """
-        if not isinstance(discovery_interval, Duration) or discovery_interval < Duration(0):
-            raise ProgramError(
-                f"monitor_continuously needs a Duration, such as Duration.of_seconds(10), not {discovery_interval!r}"
-            )
-        self.discovery_interval = discovery_interval
+        self.discovery_interval = _duration("monitor_continuously", discovery_interval)
         return self
 
     def process_static_file_set(self) -> Self:
@@ -110,9 +105,7 @@ class FileSourceBuilder:
         Raises:
             ProgramError: It is not a duration, or below zero.
         """
-        if not isinstance(duration, Duration) or duration < Duration(0):
-            raise ProgramError(f"set_known_for needs a Duration, such as Duration.of_hours(1), not {duration!r}")
-        self.known_for = duration
+        self.known_for = _duration("set_known_for", duration)
         return self
 
     def set_may_lose_most(self, may_lose_most: bool) -> Self:
@@ -136,7 +129,8 @@ class FileSourceBuilder:
     def move_when_read(self, directory: str) -> Self:
         """Move each file into a directory when a micro-batch is committed that has read it to its end. Not in PyFlink.
 
-        It keeps its path below the path of the source. See `delete_when_read`.
+        It keeps its path below the path of the source; where a file has that already, it gets eight characters before
+        its name. See `delete_when_read`.
 
         Args:
             directory: On the file system of the files, and not below a path of the source.
@@ -345,8 +339,7 @@ class FileSource(Source):
         What was begun is finished first. The limits are shared among the splits that have names.
         """
         settings, waiting = self._settings, {path: at for path, at in positions.items() if path != _NO_FILE}
-        unread = Unread(self._files(), settings.format, waiting)
-        planned = next_positions(self._queues(waiting), unread, max_rows, settings.max_files)
+        planned = next_positions(self._queues(waiting), waiting, self._files(), max_rows, settings.max_files)
         return planned | {path: 0 for path in positions if path == _NO_FILE}
 
     def positions_at(
@@ -440,7 +433,12 @@ class FileSource(Source):
         return f"FileSource({', '.join(map(without_secrets, self._settings.paths))})"
 
 
+def _duration(where: str, duration: Duration) -> Duration:
+    if not isinstance(duration, Duration) or duration < Duration(0):
+        raise ProgramError(f"{where} needs a Duration, such as Duration.of_seconds(10), not {duration!r}")
+    return duration
+
+
 def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:
-    if not isinstance(format, kind):
-        raise ProgramError(f"a file source needs a {kind.__name__} of eventide.connectors.formats here, not {format!r}")
+    check_is(format, kind, f"a file source needs a {kind.__name__} of eventide.connectors.formats here")
     return FileSourceBuilder(format, tuple(map(str, paths)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=Any)
 
-_ZONE = r"(Z|[+-]\d\d(:?\d\d)?)$"
+_ZONE = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"  # a date alone ends like a zone
 
 _PER_MS = {"ms": 1, "us": 1_000, "ns": 1_000_000}
 _MS_PER_S = 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -65,26 +65,26 @@ class Compaction:
             StorageError: if there is no room.
         """
         self._finish()
-        names = [name for name in self.parts.names() if _PART.fullmatch(name)]
+        names = {name: found for name in self.parts.names() if (found := _PART.fullmatch(name))}
         groups = list(self._groups(names))
         for group in groups:
-            self._check(group[0])
+            self._check(group[0], names[group[0]]["ending"])
         for group in groups:
             self._merge(group)
         return Compacted(len(names), len(names) - sum(len(group) - 1 for group in groups))
 
-    def _groups(self, names: Sequence[str]) -> Iterator[list[str]]:
+    def _groups(self, names: Mapping[str, re.Match[str]]) -> Iterator[list[str]]:
         """Files that become one: neighbours in one folder and of one format, which are not large enough."""
-        newest = max((_batch_of(name) for name in names), default=0)
+        batches = {name: int(found["batch"]) for name, found in names.items()}
+        newest = max(batches.values(), default=0)
         by_kind: dict[tuple[str, str], list[str]] = {}
-        for name in names:
-            found = _PART.fullmatch(name)
-            if found is not None and int(found["batch"]) < newest:
+        for name, found in names.items():
+            if batches[name] < newest:
                 by_kind.setdefault((found["bucket"], found["ending"]), []).append(name)
         for of_kind in by_kind.values():
             group: list[str] = []
             size = 0
-            for name in sorted(of_kind, key=lambda name: (_batch_of(name), name)):
+            for name in sorted(of_kind, key=lambda name: (batches[name], name)):
                 bytes_ = self._size(name)
                 if size + bytes_ > self.target_bytes:
                     yield from [group] if len(group) > 1 else []
@@ -93,13 +93,13 @@ class Compaction:
                 size += bytes_
             yield from [group] if len(group) > 1 else []
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str, ending: str) -> None:
         """Check that files of a format can be put together.
 
         Raises:
             ProgramError: if they cannot.
         """
-        *_, last = kinds = _ending_of(name).split(".")
+        *_, last = kinds = ending.split(".")
         if last == "parquet" or (kinds[0] in _LINES - {"csv"} and kinds[1:] in ([], ["gz"])):
             return
         if kinds != ["csv"]:
@@ -179,10 +179,14 @@ class Compaction:
 
         with self._open_table(group[0]) as file:
             layout, schema, compression = _layout(file), file.schema_arrow, _compression(file)
-        has_int96 = "INT96" in {physical for *_, physical in layout}
         waiting: list[pa.Table] = []
+        waiting_bytes = 0
         with pq.ParquetWriter(
-            stream, schema, compression=compression, use_deprecated_int96_timestamps=has_int96
+            stream,
+            schema,
+            compression=compression,
+            use_deprecated_int96_timestamps="INT96" in {physical for *_, physical in layout},
+            store_decimal_as_integer=any("Decimal" in logical and "INT" in physical for _, logical, physical in layout),
         ) as writer:
             for name in group:
                 with self._open_table(name) as file:
@@ -190,9 +194,10 @@ class Compaction:
                         raise DataError(f"the columns of {name} are not those of {group[0]}, so both stay as they are")
                     for number in range(file.num_row_groups):
                         waiting.append(file.read_row_group(number))
-                        if sum(table.nbytes for table in waiting) >= _ROW_GROUP_BYTES:
+                        waiting_bytes += waiting[-1].nbytes
+                        if waiting_bytes >= _ROW_GROUP_BYTES:
                             writer.write_table(pa.concat_tables(waiting))
-                            waiting = []
+                            waiting, waiting_bytes = [], 0
             if waiting:
                 writer.write_table(pa.concat_tables(waiting))
 
@@ -217,13 +222,3 @@ def _compression(file: Any) -> str:
     has_some = file.num_row_groups and file.metadata.row_group(0).num_columns
     found = file.metadata.row_group(0).column(0).compression if has_some else "SNAPPY"
     return "NONE" if found == "UNCOMPRESSED" else str(found)
-
-
-def _batch_of(name: str) -> int:
-    found = _PART.fullmatch(name)
-    return -1 if found is None else int(found["batch"])
-
-
-def _ending_of(name: str) -> str:
-    found = _PART.fullmatch(name)
-    return "" if found is None else found["ending"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -207,7 +208,10 @@ class FileTree:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """Says what becomes of a file that has been read: it is moved into a directory, or deleted without one."""
+    """Says what becomes of a file that has been read: it is moved into a directory, or deleted without one.
+
+    A file that was moved stays: another one that would get its name has eight characters before it.
+    """
 
     directory: str | None = None
 
@@ -235,10 +239,12 @@ class FileRemoval:
             if self.directory is None:
                 file.file_system.delete_file(file.inner)
             else:
-                _, folder = opened(self.directory)
-                target = f"{folder}/{tree.below(path)}"
-                file.file_system.create_dir(target.rpartition("/")[0], recursive=True)
-                file.file_system.move(file.inner, target)
+                _, directory = opened(self.directory)
+                folder, _, name = f"{directory}/{tree.below(path)}".rpartition("/")
+                file.file_system.create_dir(folder, recursive=True)
+                is_taken = file.file_system.get_file_info(f"{folder}/{name}").is_file
+                target = f"{uuid.uuid4().hex[:8]}-{name}" if is_taken else name
+                file.file_system.move(file.inner, f"{folder}/{target}")
         except FileNotFoundError:
             return
         except OSError as error:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from eventide.common.typeinfo.base import one_array
 from eventide.connectors.file_system.sink import PartFiles, bucket_of
+from eventide.storage import writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 _GROUP_BYTES = 64 << 20
 """How many bytes of rows are held until a part of each file is written, which is a row group."""
 _MOST_OPEN = 100
-"""So many files at most wait for more rows."""
+"""How many files are open at most: a process may not have many more, and each has memory."""
 
 _ENDINGS = {
     **{"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"},
@@ -101,6 +104,9 @@ class TaskParts:
         stage: the name of the hidden directory.
         files: how files are written.
         buckets: the fields whose values name folders.
+
+    Raises:
+        StorageError: if a file cannot be written.
     """
 
     def __init__(self, parts: PartFiles, stage: str, files: ParquetFiles, buckets: Sequence[str]) -> None:
@@ -108,86 +114,91 @@ class TaskParts:
         self._file_system = parts.file_system
         self._files = files
         self._buckets = buckets
-        self._held: dict[str, list[pa.RecordBatch]] = {}
+        self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._open: dict[str, tuple[ParquetWriter, Any]] = {}
+        self._open: dict[str, ParquetWriter] = {}
+        self._unfinished = ExitStack()
         self._names: list[str] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take rows."""
-        for folder, some in by_folder(rows, self._buckets):
-            self._held.setdefault(folder, []).append(some)
-            self._held_bytes += some.nbytes
+        if len(rows):
+            self._held.append(rows)
+            self._held_bytes += rows.nbytes
         if self._held_bytes >= _GROUP_BYTES:
             self._write()
 
     def finish(self) -> list[str]:
-        """Write what is held, and return the names of all files, below the hidden directory."""
-        self._write()
-        self._close()
-        return self._names
+        """Write what is held, and return the names of all files, below the hidden directory.
 
-    def abandon(self) -> None:
-        """Close all files without finishing them: their names are never reported."""
-        for writer, stream in self._open.values():
-            with suppress(Exception):
-                writer.close()
-            with suppress(Exception):
-                stream.close()
+        They are in the order of their folders; those of one folder are in the order of their rows.
+        """
+        self._write()
+        self._complete()
+        return sorted(self._names, key=lambda name: name.rpartition("/")[0])
+
+    def close(self) -> None:
+        """Let go of files that are not finished: their names are never reported."""
+        with suppress(Exception):
+            self._complete()
 
     def _write(self) -> None:
         import pyarrow as pa
 
-        held, self._held, self._held_bytes = self._held, {}, 0
-        for folder in sorted(held):
-            if folder not in self._open:
-                self._open[folder] = self._new_file(folder, held[folder][0].schema)
-            writer, _ = self._open[folder]
-            writer.write_table(pa.Table.from_batches(held[folder]).cast(writer.schema))
-        if len(self._open) > _MOST_OPEN:
-            self._close()
+        if not self._held:
+            return
+        rows = by_folder(pa.Table.from_batches(self._held), self._buckets)
+        self._held, self._held_bytes = [], 0
+        with writing(self._place):
+            for folder, some in rows:
+                if folder not in self._open:
+                    if len(self._open) >= _MOST_OPEN:
+                        self._complete()
+                    self._open[folder] = self._new_file(folder, some.schema)
+                writer = self._open[folder]
+                writer.write_table(some.cast(writer.schema))
 
-    def _new_file(self, folder: str, schema: pa.Schema) -> tuple[ParquetWriter, Any]:
+    def _new_file(self, folder: str, schema: pa.Schema) -> ParquetWriter:
         name = f"{folder}{uuid.uuid4().hex}{self._files.ending}"
         self._file_system.create_dir(f"{self._place}/{folder}".rstrip("/"), recursive=True)
         stream = self._file_system.open_output_stream(f"{self._place}/{name}", compression=None)
+        self._unfinished.enter_context(stream)
         self._names.append(name)
-        return self._files.writer(stream, schema), stream
+        return self._unfinished.enter_context(self._files.writer(stream, schema))
 
-    def _close(self) -> None:
-        for writer, stream in self._open.values():
-            writer.close()
-            stream.close()
+    def _complete(self) -> None:
         self._open.clear()
+        with writing(self._place):
+            self._unfinished.close()
 
 
-def by_folder(rows: pa.RecordBatch, buckets: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:
+def by_folder(rows: pa.Table, buckets: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each folder in their order, without the fields that name it.
 
     >>> import pyarrow as pa
-    >>> sales = pa.record_batch({"shop": ["a", "b", "a"], "price": [1, 2, 3]})
+    >>> sales = pa.table({"shop": ["a", "b", "a"], "price": [1, 2, 3]})
     >>> [(folder, rows.to_pydict()) for folder, rows in by_folder(sales, ["shop"])]
     [('shop=a/', {'price': [1, 3]}), ('shop=b/', {'price': [2]})]
     """
-    if not buckets or not len(rows):
-        yield from [("", rows)] if len(rows) else []
+    if not buckets:
+        yield "", rows
         return
     import numpy as np
     import pyarrow as pa
 
     numbers = np.zeros(len(rows), np.int64)
     for name in buckets:
-        values = rows.column(name)
+        values = one_array(rows.column(name))
         if pa.types.is_string(values.type):
             values = values.fill_null("")  # both have the same folder
         found = values.dictionary_encode(null_encoding="encode")
         combined = pa.array(numbers * len(found.dictionary) + found.indices.to_numpy())
         numbers = combined.dictionary_encode().indices.to_numpy().astype(np.int64)
-    rest = rows.drop_columns(list(buckets))
     if (numbers[1:] < numbers[:-1]).any():
         order = np.argsort(numbers, kind="stable")
-        numbers, rows, rest = numbers[order], rows.select(list(buckets)).take(order), rest.take(order)
+        numbers, rows = numbers[order], rows.take(order)
+    rest = rows.drop_columns(list(buckets))
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
-    for begin, end in zip(begins, [*begins[1:], len(rest)], strict=True):
+    for begin, end in pairwise([*begins, len(rows)]):
         folder = bucket_of({name: rows.column(name)[begin].as_py() for name in buckets})
         yield f"{folder}/", rest.slice(begin, end - begin)

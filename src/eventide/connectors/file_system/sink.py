@@ -18,7 +18,7 @@ from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory, Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.connectors.sink import FormatSink, Sink
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.storage import opened
 
 if TYPE_CHECKING:
@@ -178,10 +178,7 @@ class FileSink(Sink):
         Raises:
             ProgramError: The encoder is none, or writes something other than UTF-8, which Spark's text files are in.
         """
-        if not isinstance(encoder, Encoder):
-            raise ProgramError(
-                f"for_row_format needs an Encoder, such as Encoder.simple_string_encoder(), not {encoder!r}"
-            )
+        check_is(encoder, Encoder, "for_row_format needs an Encoder, such as Encoder.simple_string_encoder()")
         if codecs.lookup(encoder.charset_name).name != "utf-8":
             raise ProgramError(
                 f"Spark writes text files in UTF-8 only, and the encoder asks for {encoder.charset_name}"
@@ -205,11 +202,8 @@ class FileSink(Sink):
         >>> FileSink.for_bulk_format("out", ParquetBulkWriters.for_row_type(rows)).build().format_sink()
         FormatSink(format='parquet', options={'path': 'out'}, partition_by=())
         """
-        if not isinstance(writer_factory, BulkWriterFactory):
-            raise ProgramError(
-                "for_bulk_format needs a writer of eventide.connectors.formats, such as "
-                f"ParquetBulkWriters.for_row_type(...), not {writer_factory!r}"
-            )
+        needs = "for_bulk_format needs a writer of eventide.connectors.formats, such as that of ParquetBulkWriters"
+        check_is(writer_factory, BulkWriterFactory, needs)
         return FileSink.BulkFormatBuilder(FileSink(str(base_path), writer_factory))
 
     @property

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eventide._distribution import getting
+from eventide._distribution import needing
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of, said
 from eventide.errors import DataError, ProgramError
@@ -43,13 +43,8 @@ def library() -> Any:
     Raises:
         ProgramError: if it is not installed where this runs.
     """
-    try:
+    with needing("fastavro", "Avro", "avro"):
         return import_module("fastavro")
-    except ImportError as error:
-        raise ProgramError(
-            f"Avro needs the library fastavro, which is not installed here: {getting('avro')}, also where "
-            "Spark's workers run"
-        ) from error
 
 
 @dataclass(frozen=True)

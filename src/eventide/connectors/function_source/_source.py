@@ -20,7 +20,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
-from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.errors import ProgramError, StateError, UserFunctionError, check_is
 from eventide.pickling.pickles import copied, dumps, loads
 from eventide.storage import absolute
 
@@ -50,8 +50,7 @@ class FunctionSource(Source[T_co]):
     """
 
     def __init__(self, function: SourceFunction[T_co], type_info: TypeInformation | None = None) -> None:
-        if not isinstance(function, SourceFunction):
-            raise ProgramError(f"add_source needs a SourceFunction of eventide.datastream, not {function!r}")
+        check_is(function, SourceFunction, "add_source needs a SourceFunction of eventide.datastream")
         if hasattr(function, "snapshot_state") != hasattr(function, "restore_state"):
             raise ProgramError(
                 f"{type(function).__name__} has one of snapshot_state() and restore_state(state); it needs both to go "
@@ -451,8 +450,7 @@ class _Context(SourceContext):
         self._emission.add(dumps((value, timestamp.__index__())))
 
     def emit_watermark(self, mark: Watermark) -> None:
-        if not isinstance(mark, Watermark):
-            raise ProgramError(f"emit_watermark needs a Watermark, such as Watermark(1_000), not {mark!r}")
+        check_is(mark, Watermark, "emit_watermark needs a Watermark, such as Watermark(1_000)")
         self._emission.add(dumps(mark))
 
     def mark_as_temporarily_idle(self) -> None:

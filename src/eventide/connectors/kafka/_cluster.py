@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
@@ -89,7 +88,7 @@ class Cluster:
     def _topics(self, subscription: Subscription) -> dict[str, KafkaTopic]:
         if subscription.pattern is None:
             return self._described(subscription.named_topics())
-        fits = re.compile(subscription.pattern).fullmatch
+        fits = subscription.pattern.fullmatch
         listed = self._patiently(
             "its topics", lambda: self._admin.list_topics(timeout=_REQUEST_S).topics, lambda topics: topics
         )

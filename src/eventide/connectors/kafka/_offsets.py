@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -198,7 +199,7 @@ class Subscription:
     """Which partitions are read: those of some topics, of all whose names fit a pattern, or some alone."""
 
     topics: tuple[str, ...] = ()
-    pattern: str | None = None
+    pattern: re.Pattern[str] | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
     def named_topics(self) -> Collection[str]:
@@ -207,7 +208,7 @@ class Subscription:
 
     def __str__(self) -> str:
         if self.pattern is not None:
-            return f"the pattern {self.pattern!r}"
+            return f"the pattern {self.pattern.pattern!r}"
         return ", ".join(self.topics) or ", ".join(map(str, self.partitions))
 
 

@@ -16,7 +16,7 @@ from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.connectors.kafka._offsets import KafkaTopicPartition
 from eventide.connectors.kafka.library import library
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,11 +97,8 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
         Raises:
             ProgramError: It is no ``DeserializationSchema``.
         """
-        if not isinstance(value_deserialization_schema, DeserializationSchema):
-            raise ProgramError(
-                "values are read by a DeserializationSchema, such as SimpleStringSchema(), "
-                f"not by {value_deserialization_schema!r}"
-            )
+        needs = "values are read by a DeserializationSchema, such as SimpleStringSchema()"
+        check_is(value_deserialization_schema, DeserializationSchema, needs)
         return ValueOnly(value_deserialization_schema)
 
 
@@ -244,25 +241,22 @@ def as_record(message: Any) -> ConsumerRecord:
     )
 
 
-def as_batch(partition: KafkaTopicPartition, messages: list[Message]) -> pa.RecordBatch:
+def as_batch(partition: KafkaTopicPartition, messages: list[Any]) -> pa.RecordBatch:
     """Messages of one partition as columns."""
     import pyarrow as pa
 
-    count = len(messages)
-    topics = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), [partition.topic]).dictionary_decode()
     header = pa.struct([("key", pa.string()), ("value", pa.binary())])
-    headers = [[{"key": k, "value": v} for k, v in as_record(one).headers] for one in messages]
-    return pa.RecordBatch.from_arrays(
-        [
-            topics,
-            pa.array([partition.partition] * count, pa.int32()),
-            pa.array([one.offset() for one in messages], pa.int64()),
-            _timestamps(messages),
-            pa.array([one.key() for one in messages], pa.binary()),
-            pa.array(_values(messages), pa.binary()),
-            pa.array(headers, pa.list_(header)),
-        ],
-        ["topic", "partition", "offset", "timestamp", "key", "value", "headers"],
+    headers = [[{"key": key, "value": value} for key, value in one.headers() or ()] for one in messages]
+    return pa.record_batch(
+        {
+            "topic": pa.repeat(partition.topic, len(messages)),
+            "partition": pa.repeat(pa.scalar(partition.partition, pa.int32()), len(messages)),
+            "offset": pa.array([one.offset() for one in messages], pa.int64()),
+            "timestamp": _timestamps(messages),
+            "key": pa.array([one.key() for one in messages], pa.binary()),
+            "value": pa.array(_values(messages), pa.binary()),
+            "headers": pa.array(headers, pa.list_(header)),
+        }
     )
 
 
@@ -279,6 +273,5 @@ def _timestamps(messages: list[Message]) -> pa.Array:
 def _as_rows(column: pa.Array) -> pa.RecordBatch:
     import pyarrow as pa
 
-    if pa.types.is_struct(column.type):
-        return pa.RecordBatch.from_arrays(column.flatten(), [field.name for field in column.type])
-    return pa.RecordBatch.from_arrays([column], ["value"])
+    is_struct = pa.types.is_struct(column.type)
+    return pa.RecordBatch.from_struct_array(column) if is_struct else pa.record_batch({"value": column})

@@ -268,7 +268,7 @@ class KafkaSourceBuilder(Generic[T_co]):
             raise ProgramError(
                 f"set_topic_pattern needs a regular expression, not {topic_pattern!r}: {error}"
             ) from error
-        return self._subscribe(Subscription(pattern=pattern.pattern))
+        return self._subscribe(Subscription(pattern=pattern))
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> Self:
         """Read some partitions alone.

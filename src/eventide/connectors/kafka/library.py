@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide._distribution import getting
+from eventide._distribution import needing
 from eventide.errors import DataError, EventideError, ProgramError
 
 if TYPE_CHECKING:
@@ -50,13 +50,8 @@ def library(part: str = "") -> Any:
     Raises:
         ProgramError: if it is not installed where this runs.
     """
-    try:
+    with needing("confluent-kafka", "Kafka", "kafka"):
         return import_module(f"confluent_kafka.{part}" if part else "confluent_kafka")
-    except ImportError as error:
-        raise ProgramError(
-            f"Kafka needs the library confluent-kafka, which is not installed here: {getting('kafka')}, also "
-            "where Spark's workers run"
-        ) from error
 
 
 def client(make: Callable[[dict[str, Any]], _T], properties: dict[str, Any]) -> _T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
@@ -74,7 +74,7 @@ class KafkaSinkBuilder:
     """Builds a :class:`KafkaSink`; each step changes the builder and returns it. PyFlink: ``KafkaSinkBuilder``."""
 
     def __init__(self) -> None:
-        self._draft = _SinkDraft()
+        self._given: dict[str, Any] = {}
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
         """Set where brokers are found: host and port, several of them with commas between."""
@@ -122,7 +122,7 @@ class KafkaSinkBuilder:
         """
         if key == "transactional.id":
             raise ProgramError("transactional.id is made of a prefix: call set_transactional_id_prefix(...)")
-        return self._with(properties={**self._draft.properties, key: as_text(key, value)})
+        return self._with(properties={**self._given.get("properties", {}), key: as_text(key, value)})
 
     def build(self) -> KafkaSink:
         """The sink.
@@ -130,24 +130,23 @@ class KafkaSinkBuilder:
         Raises:
             ProgramError: The servers or the serializer are not set, or the prefix where ``EXACTLY_ONCE`` needs it.
         """
-        draft = self._draft
-        servers = draft.bootstrap_servers or draft.properties.get("bootstrap.servers")
+        properties = self._given.get("properties", {})
+        servers = self._given.get("bootstrap_servers") or properties.get("bootstrap.servers")
         if not servers:
             raise ProgramError("a KafkaSink needs brokers: call set_bootstrap_servers(...)")
-        if draft.record_serializer is None:
+        if "record_serializer" not in self._given:
             raise ProgramError("a KafkaSink needs what makes records of elements: call set_record_serializer(...)")
-        if draft.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE and draft.transactional_id_prefix is None:
+        sink = KafkaSink(**{**self._given, "bootstrap_servers": servers})
+        if sink.is_exactly_once and sink.transactional_id_prefix is None:
             raise ProgramError(
                 "EXACTLY_ONCE needs a name of this sink's own in the cluster, which stays the same when the job is "
                 "restarted: call set_transactional_id_prefix(...)"
             )
-        librdkafka_properties(draft.properties)  # refuses what has no counterpart
-        return KafkaSink(
-            servers, draft.record_serializer, draft.delivery_guarantee, draft.transactional_id_prefix, draft.properties
-        )
+        librdkafka_properties(properties)  # refuses what has no counterpart
+        return sink
 
     def _with(self, **changes: object) -> Self:
-        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
+        self._given |= changes
         return self
 
 
@@ -229,7 +228,7 @@ class KafkaRecordSerializationSchemaBuilder:
     """
 
     def __init__(self) -> None:
-        self._draft = _SchemaDraft()
+        self._given: dict[str, Any] = {}
 
     def set_topic(self, topic: str) -> Self:
         """Set the topic of all records.
@@ -287,17 +286,14 @@ class KafkaRecordSerializationSchemaBuilder:
         Raises:
             ProgramError: There is no topic, or nothing that makes values.
         """
-        draft = self._draft
-        if draft.topic is None:
+        if "topic" not in self._given:
             raise ProgramError("records need a topic: call set_topic(...) or set_topic_selector(...)")
-        if draft.value_serializer is None:
+        if "value_serializer" not in self._given:
             raise ProgramError("records need a value: call set_value_serialization_schema(...)")
-        return KafkaRecordSerializationSchema(
-            draft.topic, draft.value_serializer, draft.key_serializer, draft.partitioner, draft.header_provider
-        )
+        return KafkaRecordSerializationSchema(**self._given)
 
     def _with(self, **changes: object) -> Self:
-        self._draft = replace(self._draft, **changes)  # type: ignore[arg-type]
+        self._given |= changes
         return self
 
 
@@ -381,24 +377,6 @@ class RecordEncoder:
             return int(chosen)
 
         return rows.each(partition)
-
-
-@dataclass(frozen=True)
-class _SinkDraft:
-    bootstrap_servers: str | None = None
-    record_serializer: KafkaRecordSerializationSchema | None = None
-    delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
-    transactional_id_prefix: str | None = None
-    properties: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _SchemaDraft:
-    topic: str | KafkaTopicSelector | Callable[[Any], str] | None = None
-    value_serializer: SerializationSchema | None = None
-    key_serializer: SerializationSchema | None = None
-    partitioner: KafkaPartitioner | Partition | None = None
-    header_provider: HeaderProvider | Callable[[Any], Headers] | None = None
 
 
 def _checked_function(given: object, kind: type, where: str) -> object:

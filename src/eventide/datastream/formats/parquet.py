@@ -1,4 +1,4 @@
-"""Parquet files: read in large batches of columns, and written by Spark."""
+"""Parquet files: read in large batches of columns, and written by tasks, or by Spark where it alone can."""
 
 from eventide._absent import hand_out_names
 from eventide.connectors.formats.parquet import *

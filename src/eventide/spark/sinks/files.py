@@ -6,6 +6,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,6 +33,8 @@ SPARKS_FILES = ("avro", "csv", "json", "orc", "parquet", "text")
 _TASK = "__eventide_task"
 _FILE = "file"
 _PARQUET = "spark.sql.parquet"
+_ENCRYPTING = ("parquet.crypto.factory.class", "spark.hadoop.parquet.crypto.factory.class")
+"""The settings of a session by which Spark encrypts Parquet, and Arrow would not."""
 _WHERE_NOBODY_LOOKS = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "mapreduce.fileoutputcommitter.algorithm.version": "2",
@@ -70,7 +73,7 @@ class FilesOfSink:
         if not isinstance(sink, FormatSink) or sink.format != "parquet" or "path" not in sink.options:
             return None
         conf = spark.conf
-        if conf.get(f"{_PARQUET}.writeLegacyFormat") != "false":
+        if conf.get(f"{_PARQUET}.writeLegacyFormat") != "false" or any(conf.get(name, None) for name in _ENCRYPTING):
             return None
         timestamps, codec = conf.get(f"{_PARQUET}.outputTimestampType"), conf.get(f"{_PARQUET}.compression.codec")
         files = ParquetFiles.of(_options(sink), str(timestamps), str(codec))
@@ -86,36 +89,30 @@ class FilesOfSink:
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
         """Write the elements of the sink; return the names of the files, and what was counted."""
-        counted: list[str] = []
-
-        def elements() -> Iterator[pa.Array]:
+        counted = []
+        with self._parts() as parts:
             for frame in frames:
                 if frame.target == METRICS:
                     counted.append(json.dumps(frame.content))
                 elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
-                    yield frame.content.values
-
-        names = self._written(elements())
+                    parts.add(as_rows(frame.content.values))
+            names = parts.finish()
         yield _reports(counted, names)
 
     def of_frames(self, frames: DataFrame) -> DataFrame:
         """Write the elements of the sink among frames of any; the names of the files."""
 
         def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield _reports([], self._written(elements_of(batches, self.number)))
+            with self._parts() as parts:
+                for values in elements_of(batches, self.number):
+                    parts.add(as_rows(values))
+                names = parts.finish()
+            yield _reports([], names)
 
         return frames.mapInArrow(lambda batches: settled(write(batches)), self.schema())
 
-    def _written(self, elements: Iterable[pa.Array]) -> list[str]:
-        """Write the elements of a task; return the names of its files."""
-        parts = TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets)
-        try:
-            for values in elements:
-                parts.add(as_rows(values))
-            return parts.finish()
-        except BaseException:
-            parts.abandon()
-            raise
+    def _parts(self) -> closing[TaskParts]:
+        return closing(TaskParts(PartFiles.at(self.location), self.stage, self.files, self.buckets))
 
 
 def _reports(counted: list[str], names: list[str]) -> pa.RecordBatch:
