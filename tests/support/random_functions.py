@@ -22,8 +22,8 @@ from typing import Any
 import pyarrow as pa
 
 from eventide.api.functions.output_tag import OutputTag
-from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
 from eventide.common.time import Instant
+from eventide.common.typeinfo import DictTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.datastream.functions import AggregateFunction
 from eventide.runtime.chain.chained_operators import Moment, Process
@@ -320,7 +320,7 @@ class Maker:
             lambda: f"sorted([{self._int(less)}, {self._int(0)}], key=abs)[{self._random.choice('01')}]",
             lambda: f"max(({self._int(less)}, {self._int(0)}), key=lambda x: -x)",
             lambda: f"({self._int(less)}, {self._int(0)}).{self._random.choice(('index', 'count'))}({self._int(0)})",
-            lambda: f"sum(x for x in ({self._int(less)}, {self._int(0)}) if x > 0)",
+            lambda: f"sum(x for x in ({self._int(0)}, {self._int(0)}) if x > 0)",
         )
 
     def _float(self, depth: int) -> str:
@@ -543,7 +543,7 @@ class Maker:
             lambda: f"bool({self._any(less)})",
             lambda: f"({self._number(less)} in ({self._number(0)}, {self._number(0)}))",
             lambda: f"(({self._int(less)}, {self._str(0)}) {self._compare()} ({self._int(0)}, {self._str(0)}))",
-            lambda: f"{self._random.choice(('any', 'all'))}(x > 0 for x in ({self._number(less)}, {self._int(0)}))",
+            lambda: f"{self._random.choice(('any', 'all'))}(x > 0 for x in ({self._number(0)}, {self._int(0)}))",
         )
 
     def _compare(self) -> str:

@@ -124,9 +124,7 @@ def _begins(calendar: Calendar, number: int) -> int:
     """The first time at which the clocks of a zone show the beginning of a stretch, or a later time."""
     beginning = calendar.shown_at_start(number)
     zone = _zone(calendar.zone)
-    earlier, later = (
-        (beginning.replace(tzinfo=zone, fold=fold) - _EPOCH_UTC) // _MS for fold in (0, 1)
-    )
+    earlier, later = ((beginning.replace(tzinfo=zone, fold=fold) - _EPOCH_UTC) // _MS for fold in (0, 1))
     if _shown(earlier, calendar.zone) == beginning:
         return earlier
     # Clocks have never shown it: they were set forth, at the time that is looked for between these two.

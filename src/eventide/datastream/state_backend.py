@@ -56,9 +56,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
         """Return the local directories that were set."""
         return list(self._paths)
 
-    set_predefined_options, get_predefined_options = setting(
-        "predefined_options", "options", PredefinedOptions.DEFAULT
-    )
+    set_predefined_options, get_predefined_options = setting("predefined_options", "options", PredefinedOptions.DEFAULT)
     set_options = sets("options", "", "options_factory_class_name")
     get_options: Gives[str | None] = gives("options", None)
     set_number_of_transfer_threads, get_number_of_transfer_threads = setting(

@@ -24,6 +24,7 @@ from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, SinkSpec, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.savepoint import Outline
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import (
     bytes_of_offsets,
     fit_checkpoint,
@@ -34,7 +35,6 @@ from eventide.spark.checkpoint.record import (
     restore_sources,
     savepoint_of,
 )
-from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.connect.results import ResultConsumer, ResultSpool

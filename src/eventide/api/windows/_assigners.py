@@ -22,7 +22,7 @@ from eventide.api.windows.triggers import (
 from eventide.common.calendar import Calendar
 from eventide.common.ms import MIN_MS, add_ms, clamp_ms, to_ms, to_positive_ms, window_bounds
 from eventide.common.time import Duration, Time
-from eventide.common.time_window import TimeWindow, Window
+from eventide.common.time_window import TimeWindow
 from eventide.common.type_variables import T, T_contra, W, W_contra
 from eventide.common.typeinfo import Types
 from eventide.errors import DataError, ProgramError

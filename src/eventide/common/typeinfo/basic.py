@@ -1,7 +1,5 @@
 """Types that Arrow has a column type for: numbers, decimals, text, truth values, dates, times and points in time."""
 
-# ruff: noqa: N802
-
 from __future__ import annotations
 
 import datetime as dt

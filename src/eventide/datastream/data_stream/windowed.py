@@ -357,7 +357,7 @@ def _aggregated_by_column(
     names = [name for name, _ in fields]
     check_named_once(names)
     aggregation = Aggregation.of(aggregates, {name: t.arrow_type() for name, t in inputs.items()})
-    contents = AggregatedColumns(tuple(aggregates), aggregation, kind, tuple(results))
+    contents = AggregatedColumns(aggregation, kind, tuple(results))
     result = ColumnResult(names=tuple(names), keys=len(keys), has_window=has_window)
     return contents, result, Types.ROW_NAMED(names, [field for _, field in fields])
 

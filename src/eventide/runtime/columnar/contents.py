@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.aggregates import ColumnAggregate
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError
@@ -36,14 +35,13 @@ class _Kept:
 class AggregatedColumns(Contents):
     """Keeps partial aggregates of the elements of a window, and a few elements until they are worth aggregating."""
 
-    aggregates: tuple[ColumnAggregate, ...]
     aggregation: Aggregation
     value_type: TypeInformation
     result_types: tuple[TypeInformation, ...]
 
     def describe(self) -> str:
         """Describe the contents: nothing of the aggregates may change while a checkpoint is in use."""
-        return f"AggregatedColumns: {', '.join(map(repr, self.aggregates))}"
+        return f"AggregatedColumns: {', '.join(map(repr, self.aggregation.aggregates))}"
 
     def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
         if kept is None:

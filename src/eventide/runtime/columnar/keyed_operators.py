@@ -25,7 +25,7 @@ from eventide.runtime.columnar.layout import (
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import order_by, spread
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext
@@ -286,9 +286,7 @@ class CountOperator(KeyedTableOperator):
         """When each window is dropped."""
         if self._times is None:
             return np.full(len(opened), MAX_MS)
-        numbers, of_row = np.unique(numbers_in(opened, WINDOW), return_inverse=True)
-        last = np.array([self._times.window(number).max_timestamp() for number in numbers.tolist()], np.int64)
-        return later(last, self.spec.lateness_ms)[of_row]
+        return later(self._times.last_ms(numbers_in(opened, WINDOW)), self.spec.lateness_ms)
 
     def _add(self, rows: pa.Table) -> None:
         """Add each row to its window, and fire."""
@@ -350,8 +348,7 @@ def running(aggregation: Aggregation, partials: pa.Table, groups: Array) -> pa.T
     """
     partials = partials.select([field.name for field in aggregation.partial_fields])
     begins = np.append(True, groups[1:] != groups[:-1]) if len(groups) else np.zeros(0, bool)
-    firsts = np.flatnonzero(begins)
-    place = np.arange(len(groups)) - np.repeat(firsts, np.diff(np.append(firsts, len(groups))))
+    _, place = spread(np.diff(np.append(np.flatnonzero(begins), len(groups))))
     if not place.any():
         return partials
     is_second = place % 2 == 1
@@ -370,7 +367,7 @@ def running(aggregation: Aggregation, partials: pa.Table, groups: Array) -> pa.T
 def _merged_by(aggregation: Aggregation, partials: pa.Table, groups: Array) -> pa.Table:
     """The partial aggregates of each group, numbered from 0, in the order of these numbers."""
     merged = aggregation.merge(partials.append_column(_PLACE, pa.array(groups)), [_PLACE])
-    return merged.drop_columns([_PLACE])
+    return merged.take(np.argsort(numbers_in(merged, _PLACE))).drop_columns([_PLACE])
 
 
 class SlidingCountOperator(CountOperator):
@@ -430,8 +427,8 @@ class SlidingCountOperator(CountOperator):
         counts = np.searchsorted(places[order], firing * span + ends - first[firing]) - begin
         bounds = np.cumsum(counts)
         for some in np.split(np.arange(len(ends)), np.flatnonzero(np.diff(bounds // _ROWS_AT_ONCE)) + 1):
-            window = np.repeat(some, counts[some])
-            within = np.arange(len(window)) - np.repeat(np.cumsum(counts[some]) - counts[some], counts[some])
+            at, within = spread(counts[some])
+            window = some[at]
             taken = panes.take(order[begin[window] + within]).drop_columns([PANE])
             merged = self.merged(taken.append_column(WINDOW, pa.array(window)), WINDOW)
             merged = merged.take(np.argsort(numbers_in(merged, WINDOW)))

@@ -11,10 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import TypeInformation
-from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
+from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.elements import Columns
 from eventide.runtime.elements.keys import numbers_of_columns
 from eventide.runtime.tasks.operator import SortInputs
 
@@ -209,36 +207,6 @@ def with_keys_of(table: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.T
     """The rows of a table whose keys are in another one, too."""
     numbers, wanted_numbers = numbered_together(table, wanted, keys)
     return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
-
-
-@dataclass(frozen=True, slots=True)
-class ResultShape:
-    """The fields of a result: the key's, the window where windows have times, and one for each aggregate."""
-
-    type_info: TypeInformation
-    keys: int
-    has_window: bool
-    aggregation: Aggregation
-
-    def columns(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any, sequence: int) -> Columns:
-        """Results, one for each row of partial aggregates.
-
-        Args:
-            partials: keys and partial aggregates, of one key and window in each row.
-            bounds: where the window of each row starts and ends, in milliseconds.
-            timestamps: the event time of each result, in milliseconds.
-            sequence: the number of the first result in the output of its task.
-        """
-        arrays = [partials.column(name).combine_chunks() for name in key_names(self.keys)]
-        if bounds is not None:
-            arrays.append(window_array(*bounds))
-        arrays += self.aggregation.finish(partials)
-        fields = list(self.type_info.arrow_type())
-        values = pa.StructArray.from_arrays(
-            [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], fields=fields
-        )
-        places = pa.array(np.arange(sequence, sequence + len(partials)))
-        return Columns(self.type_info, values, pa.array(timestamps, pa.int64()), places)
 
 
 def window_array(starts: Any, ends: Any) -> pa.Array:

@@ -41,12 +41,12 @@ from eventide.runtime.columnar.layout import (
     WINDOW,
     Array,
     OnColumns,
-    ResultShape,
     TableCodec,
     TablePayload,
     joined_rows,
     key_names,
     numbers_in,
+    window_array,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, RegularPanes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
@@ -54,7 +54,7 @@ from eventide.runtime.elements.keys import key_column, owners
 from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
-from eventide.runtime.tasks.operator import OperatorContext, Receive, WithoutClock
+from eventide.runtime.tasks.operator import Key, OperatorContext, Receive, WithoutClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,10 @@ class ColumnarWindow(OnColumns):
     """All that describes a columnar window operator; picklable.
 
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
-    all elements). ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that elements
-    are put into the order of their timestamps. ``counts`` says which elements fire a window; None where none does.
+    all elements). ``result_type`` is the type of results: fields of the key, the window where windows have times, and
+    one for each aggregate. ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that
+    elements are put into the order of their timestamps. ``counts`` says which elements fire a window; None where none
+    does.
     """
 
     name: str
@@ -85,7 +87,7 @@ class ColumnarWindow(OnColumns):
     aggregation: Aggregation
     value_type: TypeInformation
     keys: tuple[str, ...]
-    shape: ResultShape
+    result_type: TypeInformation
     lateness_ms: int = 0
     late_tag: str | None = None
     one_by_one: bool = False
@@ -177,8 +179,8 @@ class ColumnarWindow(OnColumns):
             times = [pa.field(WINDOW, pa.int64())]
         return pa.schema([*self.key_fields, *times, *self.aggregation.partial_fields])
 
-    def partitioner(self, max_parallelism: int, select: Callable[[Any], Any] | None) -> ColumnPartitioner:
-        """How elements get here, whose key is what a selector gives; None for windows over all elements."""
+    def partitioner(self, max_parallelism: int, key: Key | None) -> ColumnPartitioner:
+        """How elements get here that have a key; None for windows over all elements."""
         first = self.pane_aggregation() if self.aggregates_first else None
         return ColumnPartitioner(
             self.value_type,
@@ -190,7 +192,7 @@ class ColumnarWindow(OnColumns):
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
-            select=select,
+            select=None if key is None else key.select,
             gaps=self.gaps,
         )
 
@@ -227,7 +229,7 @@ class ColumnarOperator(WithoutClock, ABC):
         self.spec = spec
         self.keys = key_names(len(spec.keys))
         self.watermark = context.watermark_ms
-        self.outputs = Outputs(spec.shape)
+        self.outputs = Outputs(spec)
         self._metrics = context.metrics
 
     @property
@@ -268,7 +270,7 @@ class ColumnarOperator(WithoutClock, ABC):
         """
         times = numbers_in(rows, TIMESTAMP)
         come = arrived(panes, times, last_late, self.spec.lateness_ms, self.watermark)
-        self.count(WITHOUT_WINDOW, int(come.without_window.sum()))
+        self._metrics.count(self.spec.name, WITHOUT_WINDOW, int(come.without_window.sum()))
         self.report_late(rows, come.late)
         accepted = ~come.late & ~come.without_window
         return (rows, come.starts) if accepted.all() else (rows.filter(pa.array(accepted)), come.starts[accepted])
@@ -297,23 +299,12 @@ class ColumnarOperator(WithoutClock, ABC):
             return
         self.count_late(numbers_in(rows, TIMESTAMP)[late])
         if self.spec.late_tag is not None:
-            gone = whole_elements(rows.filter(pa.array(late)), self.spec.value_type)
-            self.outputs.add_to_side(self.spec.late_tag, gone)
+            self.outputs.add_to_side(self.spec.late_tag, rows.filter(pa.array(late)), self.spec.value_type)
 
     def count_late(self, times: Array, counts: Array | None = None) -> None:
         """Count late elements by their event times, or sums of several, each with its count."""
         kind = LATE_DROPPED if self.spec.late_tag is None else LATE_TO_SIDE_OUTPUT
         self._metrics.count_late(self.spec.name, kind, times, self.watermark, counts)
-
-    def count(self, counter: str, rows: int) -> None:
-        """Add to one of the operator's counters."""
-        self._metrics.count(self.spec.name, counter, rows)
-
-
-def whole_elements(rows: pa.Table, value_type: TypeInformation) -> Columns:
-    """Rows of whole elements as the elements that they were."""
-    values, timestamps = (rows.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
-    return Columns(value_type, values, timestamps, pa.array(np.arange(len(rows))))
 
 
 class Gathered:
@@ -323,16 +314,14 @@ class Gathered:
         self._parts: dict[str | None, list[Elements]] = {}
         self.count = 0
 
-    def numbered(self, kind: TypeInformation, values: pa.Array, times: Any) -> Columns:
-        """Results of a type with their times, in milliseconds, numbered from ``count`` on."""
+    def put(self, kind: TypeInformation, values: pa.Array, times: Any) -> None:
+        """Take results of a type with their times, in milliseconds, in the order in which they are to come out."""
+        if not len(values):
+            return
         places = pa.array(np.arange(self.count, self.count + len(values)))
-        return Columns(kind, values, pa.array(times, pa.int64()), places)
-
-    def put(self, results: Columns) -> None:
-        """Take results, in the order in which they are to come out, numbered from ``count`` on."""
-        if len(results):
-            self._parts.setdefault(None, []).append(Elements(columns=results))
-            self.count += len(results)
+        columns = Columns(kind, values, pa.array(times, pa.int64()), places)
+        self._parts.setdefault(None, []).append(Elements(columns=columns))
+        self.count += len(values)
 
     def put_elements(self, outputs: Mapping[str | None, Elements]) -> None:
         """Take what a function gave, by side output, in the order in which it is to come out."""
@@ -341,9 +330,12 @@ class Gathered:
             parts.append(elements.shifted(self.count if tag is None else sum(map(len, parts))))
             self.count += len(elements) if tag is None else 0
 
-    def add_to_side(self, tag: str, columns: Columns) -> None:
-        """Take elements for a side output."""
-        self._parts.setdefault(tag, []).append(Elements(columns=columns))
+    def add_to_side(self, tag: str, rows: pa.Table, kind: TypeInformation) -> None:
+        """Take rows of whole elements of a type for a side output."""
+        parts = self._parts.setdefault(tag, [])
+        values, timestamps = (rows.column(name).combine_chunks() for name in (VALUE, TIMESTAMP))
+        places = pa.array(np.arange(len(rows)) + sum(map(len, parts)))
+        parts.append(Elements(columns=Columns(kind, values, timestamps, places)))
 
     def take(self) -> dict[str | None, Elements]:
         """Give away what there is."""
@@ -366,14 +358,29 @@ def _together(parts: list[Elements]) -> Elements:
 class Outputs(Gathered):
     """Gathers what windows of aggregates give."""
 
-    def __init__(self, shape: ResultShape) -> None:
+    def __init__(self, spec: ColumnarWindow) -> None:
         super().__init__()
-        self._shape = shape
+        self._spec = spec
 
     def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any) -> None:
-        """Take results, in the order in which they are to come out."""
-        if len(partials):
-            self.put(self._shape.columns(partials, bounds, timestamps, self.count))
+        """Take results, in the order in which they are to come out.
+
+        Args:
+            partials: keys and partial aggregates, of one key and window in each row.
+            bounds: where the window of each row starts and ends, in milliseconds; None where windows have no times.
+            timestamps: the event time of each result, in milliseconds.
+        """
+        if not len(partials):
+            return
+        arrays = [partials.column(name).combine_chunks() for name in key_names(len(self._spec.keys))]
+        if bounds is not None:
+            arrays.append(window_array(*bounds))
+        arrays += self._spec.aggregation.finish(partials)
+        fields = list(self._spec.result_type.arrow_type())
+        values = pa.StructArray.from_arrays(
+            [array.cast(field.type) for array, field in zip(arrays, fields, strict=True)], fields=fields
+        )
+        self.put(self._spec.result_type, values, timestamps)
 
     def add_of_windows(self, partials: pa.Table, column: str, windows: Sequence[TimeWindow]) -> None:
         """Take results whose window is given by its number, in a column."""

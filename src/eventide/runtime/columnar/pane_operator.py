@@ -27,8 +27,10 @@ from eventide.runtime.columnar.layout import (
     with_keys_of,
 )
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
-from eventide.runtime.columnar.panes import WholeWindows, windows_of
+from eventide.runtime.columnar.panes import OfPanes, WholeWindows, windows_of
 from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
+from eventide.runtime.elements.keys import first_rows
+from eventide.runtime.elements.ordering import spread
 from eventide.runtime.metrics import OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext
@@ -37,7 +39,7 @@ from eventide.runtime.window.rules import has_passed, passes
 _GROUP = "__group"
 
 
-class PaneOperator(ColumnarOperator):
+class PaneOperator(OfPanes, ColumnarOperator):
     """Keeps partial aggregates by pane and key, and puts windows together from panes when they fire.
 
     An element that is late, but within the allowed lateness, fires its windows again: once for each key, window and
@@ -48,6 +50,7 @@ class PaneOperator(ColumnarOperator):
         super().__init__(spec, context)
         self.first = spec.pane_aggregation()
         self.panes = self.first.panes
+        self.lateness_ms = spec.lateness_ms
         self.store = PaneStore(backend, self.merged_pane)
         self._tree = PaneTree(backend, self.store, self.panes.per_window, self.merged)
 
@@ -63,15 +66,6 @@ class PaneOperator(ColumnarOperator):
             self._tree.forget_above(pane)
         if not self.spec.fires_alone:
             self._fire_again(added)
-
-    @property
-    def late_until(self) -> int:
-        """The last time whose windows can no longer be updated."""
-        return self.panes.last_time_of(self.last_late())
-
-    def reacts_to(self, watermark_ms: int) -> bool:
-        """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
-        return self.panes.reacts_between(self.watermark, watermark_ms, self.spec.lateness_ms)
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
@@ -91,14 +85,6 @@ class PaneOperator(ColumnarOperator):
     def held(self) -> dict[str, int]:
         """How many windows wait for the watermark."""
         return {OPEN_WINDOWS: self.panes.count_windows_with(self.store.panes(), self.last_fired() + 1)}
-
-    def last_fired(self) -> int:
-        """The number of the last window that the watermark has passed."""
-        return self.panes.last_fired(self.watermark)
-
-    def last_late(self) -> int:
-        """The number of the last window that can no longer be updated."""
-        return self.panes.last_late(self.spec.lateness_ms, self.watermark)
 
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and pane."""
@@ -265,7 +251,7 @@ class ContinuousOperator(PaneOperator):
     def partial(self, rows: pa.Table) -> pa.Table:
         """Rows aggregated by key and window, with the time at which each is to fire first."""
         times = numbers_in(rows, TIMESTAMP)
-        last = self._last_ms(numbers_in(rows, WINDOW))
+        last = self.panes.last_ms(numbers_in(rows, WINDOW))
         multiple = times - np.fmod(times, self._interval)
         following = np.where(multiple > MAX_MS - self._interval, MAX_MS, multiple + self._interval)
         fire = pa.array(np.minimum(following, last), mask=has_passed(last, self.watermark))
@@ -293,10 +279,10 @@ class ContinuousOperator(PaneOperator):
                 tables.append(table.append_column(WINDOW, constant(pane, len(table))))
                 seen.append(np.full(len(table), place < len(stored) + self._seen.get(pane, 0)))
         together, by = pa.concat_tables(tables), [*self.keys, WINDOW]
-        _, first = np.unique(key_numbers(together, by), return_index=True)
+        first = first_rows(key_numbers(together, by))
         merged = self._by_group(together, by, self._merge)
         window = numbers_in(merged, WINDOW)
-        last = self._last_ms(window)
+        last = self.panes.last_ms(window)
         fire = merged.column(FIRE).fill_null(MAX_MS).to_numpy()
         fired_until = np.where(np.concatenate(seen)[first], np.maximum(before_ms, fire - 1), fire - 1)
         rows, times = self._multiples(fire, fired_until, np.minimum(self.watermark, last - 1))
@@ -323,13 +309,6 @@ class ContinuousOperator(PaneOperator):
                 self.store.drop(pane)
                 self.store.add(pane, table)
 
-    def _last_ms(self, windows: Array) -> Array:
-        """The last millisecond of each of some windows, by number."""
-        distinct, number = np.unique(windows, return_inverse=True)
-        ends = [self.panes.window(window).max_timestamp() for window in distinct.tolist()]
-        last: Array = np.array(ends, np.int64)[number]
-        return last
-
     def _multiples(self, fire: Array, fired_until: Array, until_ms: Array) -> tuple[Array, Array]:
         """Which rows fire at which multiples after ``fired_until``, up to a time for each."""
         waiting = fire <= until_ms
@@ -337,8 +316,7 @@ class ContinuousOperator(PaneOperator):
         counts = np.where(waiting & (following <= until_ms), (until_ms - following) // self._interval + 1, 0)
         if self.spec.in_batch or self.spec.purges:
             counts = np.minimum(counts, 1)
-        rows = np.repeat(np.arange(len(fire)), counts)
-        nth = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows, nth = spread(counts)
         return rows, following[rows] + nth * self._interval
 
     def merged_pane(self, partials: pa.Table) -> pa.Table:
@@ -358,7 +336,7 @@ class ContinuousOperator(PaneOperator):
     def _by_group(self, table: pa.Table, by: list[str], aggregate: Callable[..., pa.Table]) -> pa.Table:
         """Aggregate by some columns; the time to fire is that of the row of a group that comes first."""
         number = key_numbers(table, by)
-        _, first = np.unique(number, return_index=True)
+        first = first_rows(number)
         partials = aggregate(table.append_column(_GROUP, pa.array(number)), [_GROUP])
         partials = partials.take(np.argsort(numbers_in(partials, _GROUP))).drop_columns([_GROUP])
         for position, name in enumerate([*by, FIRE]):

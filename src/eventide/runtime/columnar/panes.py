@@ -22,6 +22,7 @@ from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
 from eventide.common.time_window import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import PANE, Array, key_names, numbers_in
+from eventide.runtime.elements.ordering import spread
 from eventide.runtime.window.rules import last_cleaned_up, last_late, latest_late_time, reached
 
 _DAY_MS = 24 * 60 * 60 * 1_000
@@ -74,6 +75,12 @@ class Panes(ABC):
     @abstractmethod
     def window(self, number: int) -> TimeWindow:
         """The window of a number; its bounds saturate one by one, as those of an assigner's windows do."""
+
+    def last_ms(self, windows: Array) -> Array:
+        """The last millisecond of each of some windows, by number."""
+        distinct, at = np.unique(windows, return_inverse=True)
+        last: Array = np.array([self.window(number).max_timestamp() for number in distinct.tolist()], np.int64)[at]
+        return last
 
     @abstractmethod
     def last_ending(self, last_ms: int) -> int:
@@ -358,9 +365,7 @@ class CalendarPanes(Panes):
     def last_of(self, starts: Array) -> Array:
         """The last millisecond of the stretch that starts at each of some times."""
         distinct, place = np.unique(starts, return_inverse=True)
-        last = [self.window(self.number_of(start)).max_timestamp() for start in distinct.tolist()]
-        found: Array = np.array(last, np.int64)[place]
-        return found
+        return self.last_ms(np.array([self.number_of(start) for start in distinct.tolist()], np.int64))[place]
 
     def number_of(self, pane: int) -> int:
         """The number of the stretch that starts at a time."""
@@ -450,6 +455,31 @@ class WholeWindows(Panes):
         return self.of.last_time_of(number)
 
 
+class OfPanes:
+    """The part of an operator that knows by its watermark which windows of panes have fired, and which are late."""
+
+    panes: Panes
+    lateness_ms: int
+    watermark: int
+
+    @property
+    def late_until(self) -> int:
+        """The last time whose windows can no longer be updated."""
+        return self.panes.last_time_of(self.last_late())
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
+        return self.panes.reacts_between(self.watermark, watermark_ms, self.lateness_ms)
+
+    def last_fired(self) -> int:
+        """The number of the last window that the watermark has passed."""
+        return self.panes.last_fired(self.watermark)
+
+    def last_late(self) -> int:
+        """The number of the last window that can no longer be updated."""
+        return self.panes.last_late(self.lateness_ms, self.watermark)
+
+
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """Where the pane of each timestamp starts, which are late, and which of the others are in no window."""
@@ -502,8 +532,7 @@ def windows_of(panes: Panes, starts: Array, after: int) -> tuple[Array, Array]:
     last = np.array([windows.stop - 1 for windows in ranges], np.int64)[place]
     first = np.array([max(windows.start, after + 1) for windows in ranges], np.int64)[place]
     counts = np.maximum(last - first + 1, 0)
-    at = np.repeat(np.arange(len(starts)), counts)
-    nth = np.arange(len(at)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at, nth = spread(counts)
     return at, last[at] - nth
 
 

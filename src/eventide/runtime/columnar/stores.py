@@ -66,7 +66,8 @@ class Tables:
 class PaneStore:
     """Each pane is a row of chunks, with what this micro-batch has added to it, which may never be stored.
 
-    Panes are known by their numbers.
+    Panes are known by their numbers. Several tables of one become one by ``merge``: of partial aggregates, of which
+    each has one row for a key at most, or of plain rows.
     """
 
     def __init__(self, backend: Backend, merge: Merge) -> None:
@@ -79,9 +80,9 @@ class PaneStore:
         """The panes that hold anything, in the order of time."""
         return sorted({*self._chunks.rows(), *self._added})
 
-    def add(self, pane: int, partials: pa.Table) -> None:
-        """Add partial aggregates to a pane, one row for a key at most."""
-        self._added.setdefault(pane, []).append(partials)
+    def add(self, pane: int, table: pa.Table) -> None:
+        """Add a table to a pane."""
+        self._added.setdefault(pane, []).append(table)
         self._read.pop(pane, None)
 
     def stored(self, pane: int) -> list[pa.Table]:
@@ -93,7 +94,7 @@ class PaneStore:
         return self._added.get(pane, [])
 
     def read(self, pane: int) -> pa.Table:
-        """All of a pane, one row for a key."""
+        """All of a pane as one table."""
         table = self._read.get(pane)
         if table is None:
             table = self._read[pane] = self._merged([*self.stored(pane), *self.added(pane)])

@@ -1,4 +1,4 @@
-"""The order of rows by several whole numbers, found by sorting one number for each where all fit into it; and runs."""
+"""The order of rows by several whole numbers, found by sorting one number for each where all fit; runs and groups."""
 
 from __future__ import annotations
 
@@ -48,3 +48,14 @@ def are_first(*columns: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.boo
     found = np.ones(len(columns[0]), bool)
     found[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return found
+
+
+def spread(counts: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """The members of some groups, one after the other: the group of each by its number, and its own number in that.
+
+    >>> groups, members = spread(np.array([2, 0, 1]))
+    >>> groups.tolist(), members.tolist()
+    ([0, 0, 2], [0, 1, 0])
+    """
+    groups = np.repeat(np.arange(len(counts)), counts)
+    return groups, np.arange(len(groups)) - (np.cumsum(counts) - counts)[groups]

@@ -181,7 +181,9 @@ class AsOfColumns(OnColumns):
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
-        state = "the fields that come out: of left elements until the watermark reaches them, of the right rows of a key"
+        state = (
+            "the fields that come out: of left elements until the watermark reaches them, of the right rows of a key"
+        )
         return [
             *self.how.describe(self.sides[0].late_tag),
             ("gives", repr(self.gives)),

@@ -35,16 +35,16 @@ from eventide.runtime.columnar.layout import (
     window_array,
     with_keys_of,
 )
-from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
-from eventide.runtime.columnar.panes import WITH_PANES, Panes, arrived, later
-from eventide.runtime.columnar.stores import KeyedTable, Tables
+from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
+from eventide.runtime.columnar.panes import WITH_PANES, OfPanes, Panes, arrived, later
+from eventide.runtime.columnar.stores import KeyedTable, PaneStore
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.ordering import spread
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
 from eventide.runtime.joins.pairs import InTime, InWindow, Meeting, PairCaller, PairFunction, Pairs
 from eventide.runtime.joins.windowed import KEEPS, Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
-from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, WithoutClock
 
 
@@ -159,7 +159,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
         counter = LATE_DROPPED if side.late_tag is None else LATE_TO_SIDE_OUTPUT
         self.count_late(counter, numbers_in(rows, TIMESTAMP)[late])
         if side.late_tag is not None:
-            self._outputs.add_to_side(side.late_tag, whole_elements(rows.filter(pa.array(late)), side.value_type))
+            self._outputs.add_to_side(side.late_tag, rows.filter(pa.array(late)), side.value_type)
         return rows.filter(pa.array(~late))
 
     def count_late(self, counter: str, times: Array) -> None:
@@ -178,7 +178,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
         if isinstance(meeting, InWindow):
             windows = window_array(*(np.full(len(times), at) for at in (meeting.window.start, meeting.window.end)))
         values = self._gives.array(tables, [pa.array(rows, mask=rows < 0) for rows in at], windows)
-        self._outputs.put(self._outputs.numbered(self._gives.type_info, values, times))
+        self._outputs.put(self._gives.type_info, values, times)
 
     def _key_of(self, rows: pa.Table, at: Array, pair: int) -> Any:
         return self.sides[0].key_in(rows, int(at[pair]))
@@ -320,7 +320,7 @@ _PARTS = ("first/", "second/")
 """Where the rows of each side lie."""
 
 
-class WindowColumnsOperator(ColumnJoinOperator):
+class WindowColumnsOperator(OfPanes, ColumnJoinOperator):
     """Keeps the rows of each side by pane, without reading what is there; a window that fires reads its panes.
 
     An element that is late, but within the allowed lateness, has its windows fire again: once for each key, window and
@@ -329,77 +329,55 @@ class WindowColumnsOperator(ColumnJoinOperator):
 
     def __init__(self, spec: WindowColumns, backend: Backend, context: OperatorContext) -> None:
         super().__init__(spec, context)
-        self._panes = spec.panes
-        self._lateness_ms = spec.lateness_ms
+        self.panes = spec.panes
+        self.lateness_ms = spec.lateness_ms
         self._keeps = KEEPS[spec.how]
-        form = Tables(pa.Table.combine_chunks)
-        self._stores: list[ChunkStore[pa.Table]] = [ChunkStore(PartOfState(backend, part), form) for part in _PARTS]
-        self._added: list[dict[int, list[pa.Table]]] = [{}, {}]
-
-    @property
-    def late_until(self) -> int:
-        """The last time whose windows can no longer be updated."""
-        return self._panes.last_time_of(self._last_late())
-
-    def reacts_to(self, watermark_ms: int) -> bool:
-        """Whether a window fires, or is dropped, when the watermark gets there; an element in a gap may be late."""
-        return self._panes.reacts_between(self.watermark, watermark_ms, self._lateness_ms)
+        self._stores = [PaneStore(PartOfState(backend, part), pa.Table.combine_chunks) for part in _PARTS]
 
     def take(self, number: int, rows: pa.Table) -> None:
         """Add rows to their panes."""
         times = numbers_in(rows, TIMESTAMP)
-        come = arrived(self._panes, times, self._last_late(), self._lateness_ms, self.watermark)
+        come = arrived(self.panes, times, self.last_late(), self.lateness_ms, self.watermark)
         self._metrics.count(self._name, WITHOUT_WINDOW, int(come.without_window.sum()))
         rows = rows.select(self.sides[number].schema.names).append_column(PANE, pa.array(come.starts))
         accepted = ~come.late & ~come.without_window
         if not accepted.all():
             self.count_late(LATE_DROPPED, times[come.late])
             rows = rows.filter(pa.array(accepted))
-        added = {self._panes.number_of(pane): part for pane, part in slices_by(rows, PANE)}
+        added = {self.panes.number_of(pane): part for pane, part in slices_by(rows, PANE)}
         for pane, part in added.items():
-            self._added[number].setdefault(pane, []).append(part)
+            self._stores[number].add(pane, part.combine_chunks())
         self._fire_again(added)
 
     def advance(self, watermark_ms: int) -> None:
         """Fire the windows that the watermark passes, in the order of time, and drop what no window needs."""
-        fired = self._last_fired()
+        fired = self.last_fired()
         self.watermark = watermark_ms
-        panes = sorted({*self._held(0), *self._held(1)})
-        for window in self._panes.windows_with(panes, fired + 1, self._last_fired()):
+        panes = self._held_panes()
+        for window in self.panes.windows_with(panes, fired + 1, self.last_fired()):
             self._fire(window)
-        needed = self._panes.panes_in(self._last_late() + 1).start
+        needed = self.panes.panes_in(self.last_late() + 1).start
         for pane in panes[: bisect_left(panes, needed)]:
-            for store, added in zip(self._stores, self._added, strict=True):
+            for store in self._stores:
                 store.drop(pane)
-                added.pop(pane, None)
 
     def flush(self) -> None:
         """Store what was added."""
-        for store, added in zip(self._stores, self._added, strict=True):
-            for pane, tables in added.items():
-                store.append(pane, pa.concat_tables(tables).combine_chunks())
+        for store in self._stores:
             store.flush()
-            added.clear()
 
     def held(self) -> dict[str, int]:
         """How many windows wait for the watermark."""
-        panes = sorted({*self._held(0), *self._held(1)})
-        return {OPEN_WINDOWS: self._panes.count_windows_with(panes, self._last_fired() + 1)}
+        return {OPEN_WINDOWS: self.panes.count_windows_with(self._held_panes(), self.last_fired() + 1)}
 
-    def _held(self, number: int) -> list[int]:
-        """The panes in which a side has rows."""
-        return [*self._stores[number].rows(), *self._added[number]]
-
-    def _last_fired(self) -> int:
-        return self._panes.last_fired(self.watermark)
-
-    def _last_late(self) -> int:
-        return self._panes.last_late(self._lateness_ms, self.watermark)
+    def _held_panes(self) -> list[int]:
+        """The panes in which a side has rows, in the order of time."""
+        return sorted({pane for store in self._stores for pane in store.panes()})
 
     def _fire_again(self, added: dict[int, pa.Table]) -> None:
         """Fire windows that the watermark has passed already, for the keys that were added to."""
-        for window in self._panes.windows_with(sorted(added), self._last_late() + 1, self._last_fired()):
-            touched = [added[pane] for pane in self._panes.panes_in(window) if pane in added]
+        for window in self.panes.windows_with(sorted(added), self.last_late() + 1, self.last_fired()):
+            touched = [added[pane] for pane in self.panes.panes_in(window) if pane in added]
             self._fire(window, pa.concat_tables(touched).select(self.keys))
 
     def _fire(self, number: int, only: pa.Table | None = None) -> None:
@@ -409,16 +387,15 @@ class WindowColumnsOperator(ColumnJoinOperator):
             tables = [with_keys_of(table, only, self.keys) for table in tables]
         keys, other_keys = numbered_together(tables[0], tables[1], self.keys)
         pairs = equal(keys, other_keys, self._keeps)
-        window = self._panes.window(number)
+        window = self.panes.window(number)
         meeting = InWindow(window, keys[pairs[0]] if len(keys) else pairs[0])
         self.put(tables, pairs, np.full(len(pairs[0]), window.max_timestamp()), meeting)
 
     def _rows_of(self, side: int, window: int) -> pa.Table:
         """Return the rows of a side in a window, in the order of panes."""
-        tables = [self.sides[side].schema.empty_table()]
-        for pane in self._panes.panes_in(window):
-            tables += self._stores[side].chunks(pane)
-            tables += self._added[side].get(pane, [])
+        store, tables = self._stores[side], [self.sides[side].schema.empty_table()]
+        for pane in self.panes.panes_in(window):
+            tables += [*store.stored(pane), *store.added(pane)]
         return pa.concat_tables(tables).combine_chunks()
 
 
@@ -492,8 +469,8 @@ def in_time(keys: Array, times: Array, other_keys: Array, other_times: Array, bo
     begin = np.searchsorted(sorted_times, later(times, bounds[0]), side="left")
     end = np.searchsorted(sorted_times, later(times, bounds[1]), side="right")
     first, behind = (np.searchsorted(places, keys * count + at) for at in (begin, end))
-    rows, found = _spread(first, behind - first)
-    return [rows, by_time[by_key[found]]]
+    rows, nth = spread(np.maximum(behind - first, 0))
+    return [rows, by_time[by_key[first[rows] + nth]]]
 
 
 def equal(keys: Array, other_keys: Array, keeps: tuple[bool, bool] = (False, False)) -> list[Array]:
@@ -519,18 +496,10 @@ def equal(keys: Array, other_keys: Array, keeps: tuple[bool, bool] = (False, Fal
     alone = counts == 0
     if keeps[0]:
         counts[alone] = 1
-    rows, found = _spread(first, counts)
-    others = np.append(other_order, -1)[np.where(alone[rows], len(other_order), found)]
+    rows, nth = spread(counts)
+    others = np.append(other_order, -1)[np.where(alone[rows], len(other_order), first[rows] + nth)]
     pairs = [order[rows], others]
     if keeps[1]:
         unmet = np.flatnonzero(~np.isin(other_keys, keys))
         pairs = [np.append(pairs[0], np.full(len(unmet), -1)), np.append(pairs[1], unmet)]
     return pairs
-
-
-def _spread(first: Array, counts: Array) -> tuple[Array, Array]:
-    """For each of some ranges, its number as often as it is long, and the numbers that are in it."""
-    counts = np.maximum(counts, 0)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    begins = np.cumsum(counts) - counts
-    return rows, np.arange(len(rows)) + (first - begins)[rows]

@@ -22,7 +22,6 @@ from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeIn
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
-from eventide.runtime.elements.elements import Columns
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_results, user_function_error
 from eventide.runtime.joins.interval import JOINING, JoinContext
@@ -188,7 +187,7 @@ class PairCaller:
     def call(self, pairs: Pairs, meeting: Meeting) -> None:
         """Call the function, on columns if that gives the same."""
         try:
-            self._outputs.put(self._on_columns(pairs, meeting))
+            self._on_columns(pairs, meeting)
             return
         except Guard:
             self._metrics.count(self._name, BATCHES_IN_PYTHON)
@@ -201,7 +200,7 @@ class PairCaller:
             self._in_time(pairs, meeting, sides)
         self._outputs.put_elements(self._out.take())
 
-    def _on_columns(self, pairs: Pairs, meeting: Meeting) -> Columns:
+    def _on_columns(self, pairs: Pairs, meeting: Meeting) -> None:
         found = self._function.traced
         kind = result_type(found, self._function.type_info)
         times = [*meeting.times, pairs.times] if isinstance(meeting, InTime) else []
@@ -210,8 +209,10 @@ class PairCaller:
             arguments.check_none(found)
             if self._function.gives_several:
                 values, origins = flattened(found.tree, arguments, {None: kind})[None]
-                return self._outputs.numbered(kind, values, pairs.times[origins])
-            return self._outputs.numbered(kind, evaluated(found.tree, arguments, kind), pairs.times)
+                result_times = pairs.times[origins]
+            else:
+                values, result_times = evaluated(found.tree, arguments, kind), pairs.times
+        self._outputs.put(kind, values, result_times)
 
     def _values(self, pairs: Pairs, side: int) -> list[Any]:
         """The elements of one side, pair by pair; one that is in several pairs is the same object there."""

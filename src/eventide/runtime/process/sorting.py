@@ -17,7 +17,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import VALUE, OnColumns, TablePayload, joined_rows, key_names, numbers_in
-from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked, whole_elements
+from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
@@ -185,8 +185,7 @@ class SortColumnsOperator(WithoutClock):
             at = np.flatnonzero(passed)
             rows = waiting.take(at[np.argsort(times[at], kind="stable")])
             values = rows.column(VALUE).combine_chunks()
-            results = self._outputs.numbered(self._spec.value_type, values, numbers_in(rows, TIMESTAMP))
-            self._outputs.put(results)
+            self._outputs.put(self._spec.value_type, values, numbers_in(rows, TIMESTAMP))
             self._waiting.table = waiting.filter(pa.array(~passed))
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
@@ -218,5 +217,5 @@ class SortColumnsOperator(WithoutClock):
         counter = LATE_DROPPED if tag is None else LATE_TO_SIDE_OUTPUT
         self._metrics.count_late(self._spec.name, counter, times[late], self._watermark)
         if tag is not None:
-            self._outputs.add_to_side(tag, whole_elements(rows.filter(pa.array(late)), self._spec.value_type))
+            self._outputs.add_to_side(tag, rows.filter(pa.array(late)), self._spec.value_type)
         return rows.filter(pa.array(~late))

@@ -229,20 +229,20 @@ class _Admission:
         return copy
 
     def _with_containers(self, code: CodeType) -> CodeType:
-        """The code with containers and texts of the tracer's where symbols may meet constant ones."""
-        used: dict[int, bool] = {}
+        """The code with texts of the tracer's, and its containers where symbols are looked for in constant ones."""
+        is_looked_into: dict[int, bool] = {}
         before: dis.Instruction | None = None
         for instruction in dis.get_instructions(code):
             if before is not None and before.opname == "LOAD_CONST" and before.arg is not None:
-                looks = instruction.opname == "CONTAINS_OP" or instruction.argval in ("join", "format")
-                used[before.arg] = used.get(before.arg, True) and looks
+                looks = instruction.opname == "CONTAINS_OP"
+                is_looked_into[before.arg] = is_looked_into.get(before.arg, True) and looks
             if instruction.opname != "CACHE":
                 before = instruction
         constants = [
             self._with_containers(value)
             if isinstance(value, CodeType)
             else self._contained(value)
-            if used.get(place, False) or (type(value) is str and "%" in value)
+            if type(value) is str or is_looked_into.get(place, False)
             else value
             for place, value in enumerate(code.co_consts)
         ]
@@ -281,7 +281,7 @@ class _Admission:
         return self._from_outside(f"the global {name!r}", value, find)
 
     def _from_outside(self, what: str, value: Any, find: Callable[[], Any]) -> Any:
-        """What the copy has in place of a function or a constant from outside."""
+        """Give the copy of a function from outside, or a constant as the copy has it."""
         if type(value) is not FunctionType:
             return self._constant(what, value, find)
         _check_says_nothing(value, value.__name__)

@@ -278,7 +278,7 @@ class _List(_Among, list[Any]):
     def _change(self, *_: Any) -> NoReturn:
         raise NotTraceable("it changes a list from outside")
 
-    __iadd__ = __imul__ = append = clear = extend = _change  # type: ignore[assignment]
+    __iadd__ = __imul__ = append = clear = extend = _change
     insert = pop = remove = reverse = sort = _change  # type: ignore[assignment]
 
 

@@ -49,7 +49,7 @@ _PARTS: dict[Kind, frozenset[str]] = {
 }
 """The attributes that are whole numbers."""
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
-_COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_COMPARISONS = ("lt", "le", "gt", "ge")
 _MOST_CONDITIONS = 32
 _MOST_QUESTIONS = 512
 _DEEPEST = 100
@@ -159,15 +159,6 @@ class Symbol:
             raise NotTraceable("it raises a value to a power that is not a constant, or is negative")
         kind: Kind = float if float in kinds else int
         return self._way.symbol(kind, f"{kind.__name__} power", self._expression, operand_of(other))
-
-    def __neg__(self) -> Symbol:
-        return _number("negate", self)
-
-    def __pos__(self) -> Symbol:
-        return _number("plus", self)
-
-    def __abs__(self) -> Symbol:
-        return _number("abs", self)
 
     def __invert__(self) -> Symbol:
         if self._expression.kind is not int:
@@ -343,7 +334,7 @@ def shown(value: Any) -> Expression:
         NotTraceable: if its columns have other objects than the function.
     """
     expression = operand_of(value)
-    if expression.kind not in SHOWN:
+    if expression.kind not in (*SHOWN, Unknown):
         raise NotTraceable(f"it makes text of a {expression.kind.__name__}")
     return expression
 
@@ -446,6 +437,8 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "x
     setattr(Symbol, f"__r{_name}__", _reflected)
 for _name in _COMPARISONS:
     setattr(Symbol, f"__{_name}__", _operator(_name)[0])
+for _name, _what in {"neg": "negate", "pos": "plus", "abs": "abs"}.items():
+    setattr(Symbol, f"__{_name}__", lambda self, name=_what: _number(name, self))
 
 
 def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
@@ -492,7 +485,7 @@ class StandIn:
         raise NotTraceable(f"it uses {self._what} in a way that columns do not know")
 
     __bool__ = __len__ = __iter__ = __contains__ = _refuse
-    __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse  # type: ignore[assignment]
+    __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
 
 
 class Parts(StandIn):

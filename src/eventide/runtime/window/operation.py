@@ -29,7 +29,6 @@ from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, 
 from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
-from eventide.runtime.columnar.layout import ResultShape
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import WITH_PANES, panes_of, windows_in_row
@@ -129,7 +128,7 @@ class WindowOperation:
             identity["stored form"] += ", aggregated"
             window = self._columnar(spec, contents, source)
             if window.aggregates_first and not source.in_batch and (source.key is None or source.key.is_columnar):
-                partitioner = window.partitioner(max_parallelism, source.key and source.key.select)
+                partitioner = window.partitioner(max_parallelism, source.key)
                 used = frozenset({*window.keys, *contents.aggregation.input_columns})
         if isinstance(partitioner, ReducingPartitioner):
             speed = f"{_ELEMENT}, reduced before the shuffle, because {obstacle}"
@@ -154,14 +153,13 @@ class WindowOperation:
         return PlannedOperator(
             window,
             open_columnar_windows,
-            (window.partitioner(max_parallelism, source.key and source.key.select),),
+            (window.partitioner(max_parallelism, source.key),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
             (None if window.ships_elements or gaps else used,),
         )
 
     def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
-        keys = () if source.key is None else source.key.columns
         follows_clock = _follows_clock(spec.assigner)  # so nothing is late
         return ColumnarWindow(
             name=spec.name,
@@ -169,8 +167,8 @@ class WindowOperation:
             trigger=spec.trigger,
             aggregation=contents.aggregation,
             value_type=contents.value_type,
-            keys=keys,
-            shape=ResultShape(spec.output_type, len(keys), spec.assigner.has_time_windows, contents.aggregation),
+            keys=() if source.key is None else source.key.columns,
+            result_type=spec.output_type,
             lateness_ms=0 if follows_clock else spec.lateness_ms,
             late_tag=None if follows_clock else spec.late_tag,
             one_by_one=source.is_punctuated and not follows_clock,

@@ -161,7 +161,8 @@ class _Groups:
         self._fold = fold
         self._fields = _fields_of(elements)
         fold.check(self._fields)
-        self._codes = _codes([*map(pc.dictionary_encode, keys), starts])
+        codes = _codes([*map(pc.dictionary_encode, keys), starts])
+        self._codes = pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)
         table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(elements)))}
         wanted = [("index", "min"), ("index", "max")]
         for place, (how, column) in enumerate(zip(fold.fields, self._fields, strict=True)):
@@ -169,7 +170,8 @@ class _Groups:
             if aggregate is not None:
                 table[str(place)] = column
                 wanted.append((str(place), aggregate))
-        self._table = pa.TableGroupBy(pa.table(table), "group", use_threads=False).aggregate(wanted)
+        found = pa.TableGroupBy(pa.table(table), "group", use_threads=False).aggregate(wanted)
+        self._table = found.take(np.argsort(found.column("group").to_numpy()))  # Arrow has an order of its own
 
     def __len__(self) -> int:
         return len(self._table)
@@ -214,9 +216,8 @@ class _Groups:
         """Sums of floating-point numbers, each added to those before it."""
         firsts = self.firsts.to_numpy()
         sums: Floats = numbers[firsts]
-        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy()
         with np.errstate(all="ignore"):
-            np.add.at(sums, np.delete(groups_of, firsts), np.delete(numbers, firsts))  # one after the other
+            np.add.at(sums, np.delete(self._codes, firsts), np.delete(numbers, firsts))  # one after the other
         return sums
 
     def _of(self, name: str) -> pa.Array:
@@ -224,9 +225,8 @@ class _Groups:
 
     def _extremes(self, extreme: Extreme) -> Numbers:
         """The index of the element of each group that is chosen."""
-        groups_of = pc.dictionary_encode(pa.array(self._codes)).indices.to_numpy().astype(np.int64)
-        order = order_by(groups_of)
-        groups = groups_of[order]
+        order = order_by(self._codes)
+        groups = self._codes[order]
         chosen: Numbers = extreme.choices(self._fields, order, groups)[np.flatnonzero(np.diff(groups, append=-1))]
         return chosen
 

@@ -21,9 +21,9 @@ from eventide import __version__
 from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import ProgramError, StateError
 from eventide.pickling.pickles import dumps, loads
+from eventide.plan.identity import dealt_out_into
 from eventide.runtime.elements.keys import hashes_of, subtasks_of_hashes
 from eventide.runtime.pickles import classes_of, dumps_program, loads_program
-from eventide.plan.identity import dealt_out_into
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import SOURCES, Directory, copy_files

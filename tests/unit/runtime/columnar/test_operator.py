@@ -1,5 +1,6 @@
 """Rows that are aggregated before the shuffle leave as one row for each key and pane, however many they are."""
 
+import pyarrow as pa
 import pytest
 
 from eventide.aggregates import count, sum_
@@ -7,6 +8,8 @@ from eventide.common import Row, Time, Types
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.errors import EventideError
 from eventide.runtime.columnar import operator
+from eventide.runtime.columnar.aggregation import TIMESTAMP
+from eventide.runtime.columnar.layout import VALUE
 from eventide.testing import local_environment
 from support.twin import BY_SECOND_FIELD, plan_of, run, values
 
@@ -46,3 +49,26 @@ def test_an_element_that_is_none_has_no_key(windows, key):
     assert plan.operators[0].speed.startswith("columns")
     with pytest.raises(EventideError, match="NoneType"):
         run(plan)
+
+
+def test_late_elements_that_come_one_after_the_other_are_numbered_through():
+    kind, gathered = Types.TUPLE([Types.LONG()]), operator.Gathered()
+    for elements in ([(1,), (2,)], [(3,)]):
+        rows = {VALUE: kind.to_arrow(elements), TIMESTAMP: pa.array([5] * len(elements))}
+        gathered.add_to_side("late", pa.table(rows), kind)
+    late = gathered.take()["late"]
+    assert (late.values, late.sequence) == ([(1,), (2,), (3,)], [0, 1, 2])
+
+
+def test_late_elements_fire_the_windows_of_their_keys_and_no_others():
+    """There are more keys than Arrow groups in the order in which it sees them."""
+    users = [f"u{number}" for number in range(300)]
+    rows = [Row(user=user, time=time, amount=1) for time in (1, 11) for user in users]
+    rows += [Row(user="z", time=50, amount=1)]
+    rows += [Row(user=user, time=2, amount=10) for user in users[::3]]
+    rows += [Row(user=user, time=12, amount=100) for user in users[1::3]]
+    stream = local_environment().from_collection(rows, ROW).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    windowed = stream.key_by("user").window(TumblingEventTimeWindows.of(Time.milliseconds(10))).allowed_lateness(1_000)
+    _, again, *_ = run(plan_of(windowed.aggregate(sum_("amount"))), max_rows=601)
+    expected = [*((user, 0, 11) for user in users[::3]), *((user, 10, 101) for user in users[1::3]), ("z", 50, 1)]
+    assert sorted((row[0], row[1].start, row[2]) for row, _ in again[0]) == sorted(expected)

@@ -1,4 +1,6 @@
-"""What stands for an object while a function is traced is never taken for the object itself."""
+"""Stand-ins for objects, in functions that are traced, are never taken for the objects themselves."""
+
+# ruff: noqa: F507, SIM300, UP030, UP031, UP032 - all ways to make text, and comparisons either way, are what is tested
 
 import datetime
 import math
@@ -12,6 +14,7 @@ from eventide.common.typeinfo import Types
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
+from eventide.runtime.tracing.kernels import Guard
 
 NAMES = {1: "one"}
 WORDS = {"a", "b"}
@@ -119,3 +122,8 @@ def test_decimals_of_many_digits_are_compared_with_large_numbers_exactly(functio
     values = kind.from_arrow(kind.to_arrow(values))
     column, found = mapped(function, columns_of(kind, values), None)
     assert found.from_arrow(column) == list(map(function, values))
+
+
+def test_a_text_without_a_place_for_a_value_is_left_to_python():
+    with pytest.raises(Guard, match="not all arguments converted"):
+        mapped(lambda e: "abc" % e[0], columns_of(KIND, VALUES), None)

@@ -2,6 +2,7 @@
 
 import math
 import struct
+from random import Random
 
 import pyarrow as pa
 import pytest
@@ -13,16 +14,18 @@ from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import AggregateFunction, ReduceFunction, in_python
 from eventide.datastream.window import EventTimeTrigger, SlidingEventTimeWindows, TumblingEventTimeWindows
+from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, Metrics
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.folds import How, aggregate_fold_of
+from eventide.runtime.tracing.folds import How, aggregate_fold_of, fold_of
 from eventide.runtime.window import fixed_operator
 from eventide.runtime.window.contents import Aggregated, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
+from eventide.runtime.window.reducing_columns import reduced_columns
 from eventide.testing import local_environment
 
 TRADE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.FLOAT()])
@@ -268,3 +271,19 @@ def test_explain_says_so_and_whole_programs_agree(late, capsys):
     on_columns = results(Total())
     assert "many elements that come as columns are added from left to right" in capsys.readouterr().out
     assert on_columns == results(in_python(Total()))
+
+
+def test_many_keys_in_several_panes_have_values_of_their_own():
+    """There are more of them than Arrow groups in the order in which it sees them."""
+    kind, random = Types.TUPLE([Types.STRING(), Types.DOUBLE()]), Random(1)
+    values = [(f"u{random.randrange(2_000)}", random.random()) for _ in range(10_000)]
+    times = [random.randrange(50) for _ in values]
+    columns = Columns(kind, kind.to_arrow(values), pa.array(times), pa.array(range(len(values))))
+    for function in (lambda a, b: (a[0], a[1] + b[1]), lambda a, b: a if a[1] >= b[1] else b):
+        expected = {}
+        for value, time in zip(values, times, strict=True):
+            group = value[0], time // 10 * 10
+            expected[group] = function(expected[group], value) if group in expected else value
+        found = reduced_columns(fold_of(function, kind), RegularPanes(10, 10), lambda e: e[0], columns)
+        groups = zip(found.keys, found.panes.tolist(), strict=True)
+        assert list(zip(groups, found.values, strict=True)) == list(expected.items())
