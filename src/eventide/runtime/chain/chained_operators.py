@@ -83,17 +83,23 @@ class Moment:
         self.processing_time = processing_time
 
 
-class Times(TimerService):
-    """The times of an operator or task; timers are refused, as there are none without keys."""
+class Clock:
+    """The times of an operator or task, as functions ask for them."""
 
     def __init__(self, moment: Moment) -> None:
         self._moment = moment
 
     def current_processing_time(self) -> int:
+        """The time of the micro-batch, in milliseconds."""
         return self._moment.processing_time
 
     def current_watermark(self) -> int:
+        """The operator's watermark, in milliseconds."""
         return self._moment.watermark
+
+
+class Times(Clock, TimerService):
+    """The times of an operator or task; timers are refused, as there are none without keys."""
 
     def register_event_time_timer(self, timestamp: int) -> None:
         raise ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

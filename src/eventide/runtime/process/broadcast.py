@@ -13,7 +13,7 @@ from eventide.api.functions import BroadcastProcessFunction, KeyedBroadcastProce
 from eventide.api.state import BroadcastState, MapStateDescriptor, ReadOnlyBroadcastState, StateDescriptor
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
-from eventide.runtime.chain.chained_operators import ElementContext, Moment
+from eventide.runtime.chain.chained_operators import Clock, ElementContext, Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_unless
@@ -54,24 +54,18 @@ class _KeyedElementContext(KeyedElementContext, _ElementContext, KeyedBroadcastP
     """Context of the function with an element of the keyed stream, or a timer."""
 
 
-class _BroadcastContext(BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
+class _BroadcastContext(Clock, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
     """Context of the function with an element of the broadcast stream."""
 
     def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyContext) -> None:
+        super().__init__(moment)
         self.time_ms: int | None = None
-        self._moment = moment
         self._states = states
         self._keyed = keyed
         self._at = at
 
     def timestamp(self) -> int | None:
         return self.time_ms
-
-    def current_processing_time(self) -> int:
-        return self._moment.processing_time
-
-    def current_watermark(self) -> int:
-        return self._moment.watermark
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         return self._states.of(state_descriptor)

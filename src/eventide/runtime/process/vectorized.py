@@ -18,7 +18,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.chain.batch_operators import values_of
-from eventide.runtime.chain.chained_operators import Moment
+from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, columns_in_time_order, interleaved_columns
 from eventide.runtime.elements.keys import first_rows, hashes_of_columns, key_column, numbers_of_columns
@@ -247,16 +247,10 @@ class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
         return found
 
 
-class _Timers(VectorizedTimerService):
+class _Timers(Clock, VectorizedTimerService):
     def __init__(self, call: _Call, moment: Moment) -> None:
+        super().__init__(moment)
         self._call = call
-        self._moment = moment
-
-    def current_processing_time(self) -> int:
-        return self._moment.processing_time
-
-    def current_watermark(self) -> int:
-        return self._moment.watermark
 
     def register_event_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
         self._call.state.timers[0].register(*self._rows("register_event_time_timers", keys, timestamps))

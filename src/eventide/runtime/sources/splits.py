@@ -87,6 +87,11 @@ class SplitReader:
         self._aside: dict[str, Elements] = {}
         self._sequence = 0
 
+    @property
+    def waiting(self) -> int:
+        """How many elements wait for more of their split."""
+        return len(self._chunk)
+
     def place(self) -> dict[str, Any]:
         """Where this is, for messages; only for one of which something is read."""
         parts = self.range.parts

@@ -169,14 +169,26 @@ class SourceTask:
     def _batches(
         self, source: Source, readers: Sequence[SplitReader]
     ) -> Iterator[tuple[SplitReader, str | None, Elements]]:
-        """The elements of some ranges in handy numbers, by side output, with the reader that they come from."""
+        """The elements of some ranges in handy numbers, by side output, with the reader that they come from.
+
+        Where the readers wait for more of so many elements together that these are too many, all are given.
+        """
         reader_of = {part.part: reader for reader in readers for part in reader.range.parts}
         at = readers[0] if len(readers) == 1 else None
+        waiting = 0
         try:
             for part, items in _runs(source, readers):
                 at = reader_of[part]
+                waiting -= at.waiting
                 for tag, batch in at.batches(items):
                     yield at, tag, batch
+                waiting += at.waiting
+                if waiting < _WAITING:
+                    continue
+                for at in readers:
+                    for tag, batch in at.rest():
+                        yield at, tag, batch
+                at, waiting = reader_of[part], 0
             for at in readers:
                 for tag, batch in at.rest():
                     yield at, tag, batch

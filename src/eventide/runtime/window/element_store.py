@@ -22,7 +22,8 @@ from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Elements, is_small, without_collection
-from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.reducing import Indices, by_pane_start, together
 from eventide.runtime.window.window_store import RowsOfWindows, decode_windows
@@ -197,14 +198,17 @@ class ElementsByKey(Mapping[Any, list[Any]]):
         # Arrow cannot have more than 2 GB of text in one array: of so much, all objects are made.
         self._values = values.combine_chunks() if is_small(values.nbytes) else self._objects(values.chunks)
         numbers = key_numbers(rows, form.key_names)
-        distinct, firsts, counts = np.unique(numbers, return_index=True, return_counts=True)
-        of_keys = rows.select(form.key_names).take(firsts) if form.key_names else rows.select([])
-        order = _by_group(of_keys, firsts, max_parallelism)
-        rank = np.empty(numbers.max(initial=-1) + 1, np.int64)
-        rank[distinct[order]] = np.arange(len(order))
-        self._order = np.argsort(rank[numbers], kind="stable")
-        self._bounds = np.concatenate(([0], np.cumsum(counts[order]))).tolist()
-        keys = [None] * len(order) if form.key_type is None else form.keys_in(of_keys.take(order))
+        firsts = first_rows(numbers)
+        order, keys = np.arange(len(firsts)), [None] * len(firsts)
+        if form.key_names:
+            of_keys = rows.select(form.key_names).take(firsts)
+            groups = (hashes_of_columns(of_keys.columns) >> np.uint64(32)) % np.uint64(max_parallelism)
+            order = np.argsort(groups, kind="stable")
+            keys = form.keys_in(of_keys.take(order))
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        self._order = order_by(rank[numbers])
+        self._bounds = np.concatenate(([0], np.cumsum(np.bincount(numbers)[order]))).tolist()
         self._places = dict(zip(keys, range(len(keys)), strict=True))
         self._made: list[Any] = []
         self._begin = 0
@@ -232,14 +236,6 @@ class ElementsByKey(Mapping[Any, list[Any]]):
     def _objects(self, arrays: Sequence[pa.Array]) -> list[Any]:
         with without_collection():
             return list(chain.from_iterable(map(self._form.shown_type.from_arrow, arrays)))
-
-
-def _by_group(keys: pa.Table, firsts: Indices, max_parallelism: int) -> Indices:
-    """The order of keys by key group, and by the index of the first element of each."""
-    if not keys.num_columns:
-        return np.arange(len(firsts))
-    groups = (hashes_of_columns(keys.columns) >> np.uint64(32)) % np.uint64(max_parallelism)
-    return np.lexsort((firsts, groups))
 
 
 class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):

@@ -29,7 +29,7 @@ from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
-from eventide.runtime.chain.chained_operators import Moment
+from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.panes import WITH_PANES
 from eventide.runtime.elements.elements import in_time_order
@@ -115,11 +115,13 @@ class EvictorView(_Times, Evictor.EvictorContext):
     """The operator as an evictor sees it."""
 
 
-class FiringContext(ProcessAllWindowFunction.Context[Any]):
+class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
     """The operator as a window function sees it."""
 
+    _moment: WindowMoment
+
     def __init__(self, moment: WindowMoment, keyed: KeyedState, merging: bool, at: KeyContext) -> None:
-        self._moment = moment
+        super().__init__(moment)
         self._keyed = keyed
         self._at = at
         self._merging = merging
@@ -128,12 +130,6 @@ class FiringContext(ProcessAllWindowFunction.Context[Any]):
 
     def window(self) -> Any:
         return self._moment.window
-
-    def current_processing_time(self) -> int:
-        return self._moment.processing_time
-
-    def current_watermark(self) -> int:
-        return self._moment.watermark
 
     def window_state(self) -> KeyedStateStore:
         """State for the key and window; not for windows that merge, whose identity changes (as in Flink)."""

@@ -30,11 +30,10 @@ from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, o
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, selectors
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import accumulated
 from eventide.runtime.tracing.folds import AggregateFold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.window.contents import Accumulated, Aggregated, AtElement, Reduced, Times
-from eventide.runtime.window.reducing_columns import ReducedColumns, reduced_columns
+from eventide.runtime.window.reducing_columns import ReducedColumns, reduced_columns, with_values
 
 _VALUES_AT_ONCE = 1 << 17
 _VALUES_OF_A_FRAME = 1 << 12
@@ -119,12 +118,9 @@ class _RecordWriter:
             NotTraceable: if the function is none that is known to have the same result there.
             Guard: if it might have another one with these elements; an error of Arrow's says that too.
         """
-        partitioner, values = self._partitioner, columns.values
-        if (aggregate := partitioner.aggregate) is None:
-            fold = fold_of(partitioner.adds, columns.type_info)
-        else:
-            fold = aggregate.fold
-            values = accumulated(partitioner.adds, columns, aggregate.start, aggregate.type_info)
+        partitioner = self._partitioner
+        found = partitioner.aggregate or fold_of(partitioner.adds, columns.type_info)
+        fold, values = with_values(found, partitioner.reduced.user_function, columns)
         return reduced_columns(fold, partitioner.panes, partitioner.select, columns, values)
 
     def _parts(self, values: list[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInf
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers
+from eventide.runtime.elements.keys import first_rows, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, mapped
@@ -58,17 +59,17 @@ def reduced_columns(
         raise Guard("an element without a timestamp")
     if columns.values.null_count:
         raise Guard("an element that is None")
-    starts = pc.dictionary_encode(pa.array(panes.start_of(columns.timestamps.to_numpy())))
+    starts = pa.array(panes.start_of(columns.timestamps.to_numpy()))
     keys, kind = (None, None) if select is None else mapped(select, columns, None)
     parts = [] if keys is None else _parts(keys, kind)
-    groups = _Groups(fold, columns.values if values is None else values, parts, starts)
+    groups = _Groups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
     made, value_type = groups.values()
-    sizes = np.bincount(starts.indices.to_numpy(), minlength=len(starts.dictionary))
+    distinct, sizes = pc.value_counts(starts).flatten()
     return ReducedColumns(
-        [None] * len(groups) if keys is None or kind is None else kind.from_arrow(keys.take(groups.firsts)),
+        [None] * len(groups.firsts) if keys is None or kind is None else kind.from_arrow(keys.take(groups.firsts)),
         value_type.from_arrow(made),
-        starts.take(groups.firsts).dictionary_decode().to_numpy(),
-        dict(zip(starts.dictionary.to_pylist(), sizes.tolist(), strict=True)),
+        starts.take(groups.firsts).to_numpy(),
+        dict(zip(distinct.to_pylist(), sizes.to_pylist(), strict=True)),
     )
 
 
@@ -81,12 +82,16 @@ def folded(contents: Contents, columns: Columns) -> tuple[Fold, pa.Array]:
     """
     if columns.values.null_count:
         raise Guard("an element that is None")
-    found, values = fold_from_left(contents, columns.type_info), columns.values
+    fold, values = with_values(fold_from_left(contents, columns.type_info), contents.user_function, columns)
+    fold.check(_fields_of(values))
+    return fold, values
+
+
+def with_values(found: Fold | AggregateFold, function: Any, columns: Columns) -> tuple[Fold, pa.Array]:
+    """The fold that a reduce or aggregate function is, as it was found, and what it takes of each element."""
     if isinstance(found, AggregateFold):
-        values = accumulated(contents.user_function.add, columns, found.start, found.type_info)
-        found = found.fold
-    found.check(_fields_of(values))
-    return found, values
+        return found.fold, accumulated(function.add, columns, found.start, found.type_info)
+    return found, columns.values
 
 
 def fold_from_left(contents: Contents, kind: TypeInformation) -> Fold | AggregateFold:
@@ -116,7 +121,7 @@ def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[An
     numbers = {key: number for number, key in enumerate({**before, **distinct})}
     codes = [*range(len(before)), *map(numbers.__getitem__, keys)]
     elements = pa.concat_arrays([_as_they_are(fold.type_info, [*before.values()]).cast(values.type), values])
-    made, kind = _Groups(fold, elements, [], pc.dictionary_encode(pa.array(codes))).values()
+    made, kind = _Groups(fold, elements, np.array(codes, np.int64)).values()
     return {key: [value] for key, value in zip(numbers, kind.from_arrow(made), strict=True)}
 
 
@@ -151,20 +156,19 @@ def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
 
 
 class _Groups:
-    """Elements of one key and pane each, in the order in which the groups came first, and what a fold makes of them.
+    """Groups of elements, or of what was made of them, and what a fold makes of each.
 
-    The ``elements`` may be what was made of them; ``keys`` are the parts of their keys, and ``starts`` says where the
-    pane of each starts.
+    The ``numbers`` of the groups are in the order in which these came first, as `numbers_of_columns` gives them.
     """
 
-    def __init__(self, fold: Fold, elements: pa.Array, keys: list[pa.Array], starts: pa.DictionaryArray) -> None:
+    def __init__(self, fold: Fold, elements: pa.Array, numbers: Numbers) -> None:
         self._fold = fold
         self._fields = _fields_of(elements)
         fold.check(self._fields)
-        codes = _codes([*map(pc.dictionary_encode, keys), starts])
-        self._codes = pc.dictionary_encode(pa.array(codes)).indices.to_numpy().astype(np.int64)
-        table = {"group": pa.array(self._codes), "index": pa.array(np.arange(len(elements)))}
-        wanted = [("index", "min"), ("index", "max")]
+        self._numbers = numbers
+        self.firsts = pa.array(first_rows(numbers))
+        table = {"group": pa.array(numbers)}
+        wanted: list[tuple[str, str]] = []
         for place, (how, column) in enumerate(zip(fold.fields, self._fields, strict=True)):
             aggregate = _aggregate(place, how, column)
             if aggregate is not None:
@@ -172,14 +176,6 @@ class _Groups:
                 wanted.append((str(place), aggregate))
         found = pa.TableGroupBy(pa.table(table), "group", use_threads=False).aggregate(wanted)
         self._table = found.take(np.argsort(found.column("group").to_numpy()))  # Arrow has an order of its own
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    @property
-    def firsts(self) -> pa.Array:
-        """The index of the first element of each group."""
-        return self._of("index_min")
 
     def values(self) -> tuple[pa.Array, TypeInformation]:
         """The reduced values, and their type, in which sums are whole numbers of 64 bits."""
@@ -202,7 +198,9 @@ class _Groups:
             case How.FIRST:
                 return column.take(self.firsts), kind
             case How.LAST:
-                return column.take(self._of("index_max")), kind
+                lasts = np.empty(len(self.firsts), np.int64)
+                lasts[self._numbers] = np.arange(len(self._numbers))
+                return column.take(pa.array(lasts)), kind
             case How.SUM:
                 return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
             case How.SUM_IN_ORDER:
@@ -217,7 +215,7 @@ class _Groups:
         firsts = self.firsts.to_numpy()
         sums: Floats = numbers[firsts]
         with np.errstate(all="ignore"):
-            np.add.at(sums, np.delete(self._codes, firsts), np.delete(numbers, firsts))  # one after the other
+            np.add.at(sums, np.delete(self._numbers, firsts), np.delete(numbers, firsts))  # one after the other
         return sums
 
     def _of(self, name: str) -> pa.Array:
@@ -225,21 +223,10 @@ class _Groups:
 
     def _extremes(self, extreme: Extreme) -> Numbers:
         """The index of the element of each group that is chosen."""
-        order = order_by(self._codes)
-        groups = self._codes[order]
+        order = order_by(self._numbers)
+        groups = self._numbers[order]
         chosen: Numbers = extreme.choices(self._fields, order, groups)[np.flatnonzero(np.diff(groups, append=-1))]
         return chosen
-
-
-def _codes(parts: list[pa.DictionaryArray]) -> Numbers:
-    """A number for each element, by which those of equal parts are known."""
-    codes, many = np.zeros(len(parts[0]), np.int64), 1
-    for part in parts:
-        many *= max(1, len(part.dictionary))
-        if many >= _MOST:
-            raise Guard("more keys than can be numbered")
-        codes = codes * len(part.dictionary) + part.indices.to_numpy()
-    return codes
 
 
 def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:

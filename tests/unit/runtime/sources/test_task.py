@@ -302,6 +302,30 @@ def test_a_source_may_read_all_splits_of_a_task_at_once_and_each_keeps_its_order
     ]
 
 
+def test_splits_that_are_read_at_once_wait_for_so_many_elements_together(monkeypatch):
+    """Each of them waits for thousands of its own, which are too many where there are many splits."""
+    monkeypatch.setattr("eventide.runtime.sources.task._WAITING", 40)
+    given = []
+
+    class Counts(AllAtOnce):
+        def read_together(self, ranges):
+            for split, run in super().read_together(ranges):
+                given.extend(run)
+                yield split, run
+
+    source = Counts(dict.fromkeys("abcd", 50))
+    codec = ElementCodec(Types.PICKLED_BYTE_ARRAY())
+    root = ChainNode(edges=(Edge(1, 9, "src", 1, ForwardPartitioner(codec), by_element=True),))
+    task = SourceTask(SourceSpec("src", source.get_produced_type(), root, source))
+    read, sent = [], []
+    for frame in task.read_ranges(source, [part(split, 0, 50, ended=False) for split in "abcd"], False):
+        if frame.signal is Signal.ELEMENTS:
+            sent += codec.decode(frame.content).values
+            read.append(len(given) - len(sent))
+    assert sorted(sent) == sorted(given)
+    assert max(read) <= 40
+
+
 def test_what_goes_wrong_between_splits_that_are_read_at_once_names_the_one_at_hand():
     class Breaks(AllAtOnce):
         def read_together(self, ranges):
