@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 from orders import Event, Order, Payment, env, orders, payments
 
-from eventide.common import Row, Types
+from eventide.common import ExecutionConfig, Row, Types
 from eventide.datastream import ConnectedStreams, DataStream, KeyedStream, OutputTag
 from eventide.datastream.data_stream import CloseableIterator
 
@@ -85,3 +85,8 @@ assert_type(done.get_side_output(counts), DataStream[int])
 # --- results ---
 assert_type(env.from_collection([1]).execute_and_collect(), CloseableIterator[int])
 assert_type(env.from_collection([1]).execute_and_collect(limit=1), list[int])
+
+# --- settings without effect ---
+assert_type(env.get_config().enable_object_reuse(), ExecutionConfig)
+assert_type(env.get_config().set_latency_tracking_interval(5).get_latency_tracking_interval(), int)
+assert_type(orders.disable_chaining(), DataStream[Order])

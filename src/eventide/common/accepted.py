@@ -103,21 +103,23 @@ def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.
     parameters = [Parameter(parameter, kind, default=value)] if parameter else []
     of_itself = True if value is Parameter.empty else value
     is_so = not why or (not parameter and of_itself == default)
-    return _method(
-        lambda owner, given=of_itself: accept(owner, name, given, why, default),
-        parameters,
-        "says what is so in any case" if is_so else f"without effect: {why}",
+    difference = "says what is so in any case" if is_so else f"without effect: {why}"
+    made: Sets = _method(
+        lambda owner, given=of_itself: accept(owner, name, given, why, default), difference, parameters
     )
+    return made
 
 
 def gives(name: str, default: _V) -> Gives[_V]:
     """Make a method that returns a setting, or what Flink has by default."""
-    return _method(lambda owner: accepted(owner, name, default), [], "gives back what was set; it has no effect")
+    made: Gives[_V] = _method(lambda owner: accepted(owner, name, default), "gives back what was set; it has no effect")
+    return made
 
 
 def always(value: _V, why: str) -> Gives[_V]:
     """Make a method that returns a value, whatever is set."""
-    return _method(lambda _: value, [], f"always `{value}`: {why}")
+    made: Gives[_V] = _method(lambda _: value, f"always `{value}`: {why}")
+    return made
 
 
 def level_of_the_program() -> int:
@@ -136,7 +138,7 @@ def place_in_the_program() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _method(does: Callable[..., object], parameters: Sequence[Parameter], difference: str) -> Any:
+def _method(does: Callable[..., object], difference: str, parameters: Sequence[Parameter] = ()) -> Any:
     """Make a method with a signature, which says how it differs from Flink's."""
     signature = Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD), *parameters])
 

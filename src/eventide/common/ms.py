@@ -98,7 +98,8 @@ def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
         least: The least that it may be, in milliseconds.
 
     Raises:
-        ProgramError: `value` is no length of time, is less than `least`, or does not fit into 64 bits.
+        ProgramError: `value` is no length of time or no whole number of milliseconds, is less than `least`, or does not
+            fit into 64 bits.
 
     >>> to_ms(Duration.of_seconds(2), "gap"), to_ms(Time.minutes(1), "gap"), to_ms(5, "gap")
     (2000, 60000, 5)
@@ -116,9 +117,11 @@ def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
         raise ProgramError(f"{what}: expected a Duration, a Time or an int of milliseconds, got {value!r}")
     if clamp_ms(ms) != ms:
         raise ProgramError(f"{what}: {value!r} does not fit into 64 bits of milliseconds")
+    if ms != int(ms):
+        raise ProgramError(f"{what}: {value!r} is not a whole number of milliseconds")
     if ms < least:
         raise ProgramError(f"{what}: expected at least {least} ms, got {value!r}")
-    return ms
+    return int(ms)  # Time.seconds(0.5) holds a float
 
 
 def to_positive_ms(value: object, what: str) -> int:

@@ -13,7 +13,7 @@ from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkAlignment, WatermarkSpec
 from eventide.connectors.sink import CollectSink, Sink
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, check_is
 from eventide.runtime.chain.chained_operators import ChainedOperator, type_after
 from eventide.runtime.joins.windowed import KeyOfSide
 from eventide.runtime.process.operation import Redistribution
@@ -42,6 +42,7 @@ class Transformation:
         self.parallelism: int | None = None
         self.dead_letters: str | None = None
         self.inputs = inputs
+        check_is(type_info, TypeInformation | None, f"the elements of {name!r} have a type such as Types.STRING()")
         self.type_info = type_info or Types.PICKLED_BYTE_ARRAY()
         inherited = bool(inputs) and all(node.has_timestamps for node in inputs)
         self.has_timestamps: bool = inherited if has_timestamps is None else has_timestamps

@@ -39,7 +39,7 @@ def test_arguments_that_do_not_fit_are_refused_as_by_any_method() -> None:
     with pytest.raises(TypeError, match="missing a required argument: 'timeout_ms'"):
         Settings().set_timeout()
     with pytest.raises(TypeError, match="unexpected keyword argument 'timeout'"):
-        Settings().set_timeout(timeout=5)
+        Settings().set_timeout(5, timeout=5)
     with pytest.raises(TypeError, match="too many positional arguments"):
         Settings().get_timeout(5)  # type: ignore[call-arg]
 

@@ -56,6 +56,17 @@ def test_a_timestamp_has_size_by_slide_different_windows_at_the_ends_too(timesta
     assert all(start <= timestamp and (timestamp < end or end == MAX_MS) for start, end in bounds)
 
 
+@pytest.mark.parametrize("value", [Time.seconds(0.5), Duration.of_seconds(0.5), Time(500.0)])
+def test_a_part_of_a_second_is_a_whole_number_of_milliseconds(value):
+    assert (to_ms(value, "size"), type(to_ms(value, "size"))) == (500, int)
+
+
+@pytest.mark.parametrize("value", [Time.milliseconds(0.5), Time(1e-9), Time(-0.5)])
+def test_a_part_of_a_millisecond_is_refused(value):
+    with pytest.raises(ProgramError, match=r"size: .* is not a whole number of milliseconds"):
+        to_ms(value, "size")
+
+
 @pytest.mark.parametrize("value", [1500, Time(1500), Duration.of_millis(1500)])
 def test_a_length_of_time_may_be_a_duration_a_time_or_milliseconds(value):
     assert to_ms(value, "gap") == 1500

@@ -72,7 +72,7 @@ def test_functions_of_any_kind_may_be_called_with_each_element():
     assert collect(texts.map(Stripped())) == ["1", "2"]
     pairs = env.from_collection([("a", 1), ("b", 2), ("a", 3)], PAIR)
     by_expression = pairs.key_by(pc.utf8_upper(pc.field("f0")))
-    assert collect(by_expression.reduce(lambda x, y: (x[0], x[1] + y[1]))) == [("a", 1), ("b", 2), ("a", 4)]
+    assert sorted(collect(by_expression.reduce(lambda x, y: (x[0], x[1] + y[1])))) == [("a", 1), ("a", 4), ("b", 2)]
     with pytest.raises(ProgramError, match="map needs a function"):
         texts.map(5)
 

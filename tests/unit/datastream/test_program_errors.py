@@ -448,6 +448,20 @@ def test_a_timestamp_assigner_that_raises_is_told_with_the_element():
 
 
 @pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda stream: stream.map(str, str), "'map' have a type such as Types.STRING\\(\\), not <class 'str'>"),
+        (lambda stream: stream.flat_map(lambda n: [n], [Types.INT()]), "'flat_map' have a type such as"),
+        (lambda stream: stream.key_by(abs, int), "a key_type is a type such as Types.STRING"),
+        (lambda stream: stream.get_execution_environment().from_collection([1], int), "'collection' have a type"),
+    ],
+)
+def test_a_class_in_place_of_a_type_is_refused_where_it_is_given(build, message):
+    with pytest.raises(ProgramError, match=message):
+        build(local_environment().from_collection([1]))
+
+
+@pytest.mark.parametrize(
     "key_type",
     [Types.FLOAT(), Types.LIST(Types.INT()), Types.TUPLE([Types.INT(), Types.MAP(Types.INT(), Types.INT())])],
 )

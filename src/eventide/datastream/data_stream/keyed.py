@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def _refused(method: str) -> Callable[..., NoReturn]:
     """Make a method that is refused, because it would deal the elements of a keyed stream out otherwise."""
 
-    def refuse(*args: object, **kwargs: object) -> NoReturn:
+    def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         """Refused: elements are dealt out by their key."""
         raise ProgramError(f"the elements of a keyed stream are dealt out by their key; call {method} before key_by")
 
@@ -90,7 +90,10 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     shuffle = _refused("shuffle")
     forward = _refused("forward")
     global_ = _refused("global_")
-    partition_custom = _refused("partition_custom")
+
+    def partition_custom(self, partitioner: object, key_selector: object) -> NoReturn:
+        """Refused: elements are dealt out by their key."""
+        _refused("partition_custom")(self)
 
     def interval_join(self, other_stream: KeyedStream[KEY_co, IN]) -> IntervalJoin[T_co, IN]:
         """Join each element with elements of another keyed stream whose time lies within bounds around its own."""

@@ -791,6 +791,7 @@ def _function_of(where: str, function: object) -> Callable[..., Any]:
 
 def _check_key_type(key_type: TypeInformation | None) -> None:
     """Refuse types in which keys would not come back as they went: rounded, or as something that cannot be a key."""
+    check_is(key_type, TypeInformation | None, "a key_type is a type such as Types.STRING()")
     parts = [] if key_type is None else [key_type]
     for part in parts:
         if isinstance(part, CompositeTypeInfo):

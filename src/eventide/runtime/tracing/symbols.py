@@ -528,7 +528,7 @@ def argument(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any
             values = (argument((*path, place), kind, way) for place, kind in enumerate(type_info.types))
             return Row.of_fields(tuple(type_info.field_names), values)
         case DictTypeInfo():
-            named = zip(type_info.names, type_info.types, strict=True)
+            named = zip(type_info.field_names, type_info.types, strict=True)
             return {name: argument((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
     kind = Decimal if isinstance(type_info, DecimalTypeInfo) else _KINDS.get(str(type_info), object)
     return Symbol(Field(kind, path, type_info), way)
