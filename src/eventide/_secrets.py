@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 _LOGIN = re.compile(
-    r"""\b(s3[an]?://)[^\s/@:'"]*:[^\s@'"]*@|\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@:'"]*:[^\s/@'"]*@""", re.IGNORECASE
+    r"""\b(s3[an]?://)[^\s/@:'"]*:[^\s@'"]*@|\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@:'"]*:[^\s/'"]*@""", re.IGNORECASE
 )
-"""A bucket has no port, so what follows a colon is a key, which may have slashes."""
+"""A bucket has no port, so what follows a colon is a key, which may have slashes. A login goes up to the last ``@``."""
 
 
 def without_secrets(text: str) -> str:

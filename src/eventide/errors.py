@@ -5,6 +5,8 @@ The branch says which person can help: `ProgramError` the author of the program,
 travel from Spark's workers to the driver.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import UnionType
 from typing import Any
 
@@ -120,3 +122,21 @@ def check_is(value: object, kind: type | UnionType, needs: str) -> None:
     """
     if not isinstance(value, kind):
         raise ProgramError(f"{needs}, not {value!r}")
+
+
+@contextmanager
+def as_state_error(said: Callable[[Exception], str]) -> Iterator[None]:
+    """Raise a `StateError` that says something of an error, in place of any error that is not eventide's.
+
+    >>> with as_state_error(lambda error: f"a.parquet cannot be read: {error}"):
+    ...     raise OSError("it is cut")
+    Traceback (most recent call last):
+        ...
+    eventide.errors.StateError: a.parquet cannot be read: it is cut
+    """
+    try:
+        yield
+    except EventideError:
+        raise
+    except Exception as error:  # of whatever kind: what is read may contain anything
+        raise StateError(said(error)) from error

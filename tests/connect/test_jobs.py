@@ -21,7 +21,16 @@ from typer.testing import CliRunner
 from connect.server import ConnectServer
 from eventide.aggregates import count, sum_
 from eventide.cli.app import app
-from eventide.common import JobStatus, RestartStrategies, Row, SimpleStringSchema, Time, Types, WatermarkStrategy
+from eventide.common import (
+    Duration,
+    JobStatus,
+    RestartStrategies,
+    Row,
+    SimpleStringSchema,
+    Time,
+    Types,
+    WatermarkStrategy,
+)
 from eventide.datastream import (
     KeyedProcessFunction,
     MapFunction,
@@ -110,6 +119,13 @@ def test_sinks_of_all_kinds_get_their_elements_and_the_client_knows_how_the_job_
     assert "TumblingEventTimeWindows.reduce" in why.output
     found = json.loads(CliRunner().invoke(app, ["checkpoint", checkpoint, "--json"]).output)
     assert found["committed"]["number"] == client.get_progress()[-1].batch
+
+
+def test_which_runs_planned_micro_batches_is_found_out_where_the_server_is(env: StreamExecutionEnvironment) -> None:
+    strategy = IN_ORDER.with_idleness(Duration.of_minutes(5))
+    numbers = env.from_source(NumberSequenceSource(0, 39), strategy, "numbers")
+    totals = numbers.key_by(lambda _: 0, Types.INT()).window(TENS).reduce(lambda a, b: a + b)
+    assert list(totals.execute_and_collect()) == [45, 145, 245, 345]
 
 
 def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_is_lost(

@@ -170,13 +170,13 @@ def test_state_is_made_of_a_data_frame_in_parallel(spark: SparkSession, tmp_path
     assert dict(found) == {str(user): 10 * user + 4_500 for user in range(100)}
 
 
-@pytest.mark.parametrize("key", ["user", lambda row: row["absent"]], ids=["of the state", "of the key"])
+@pytest.mark.parametrize("key", ["user", lambda row: {}[row["user"]]], ids=["of the state", "of the key"])
 def test_what_a_function_raises_on_rows_of_a_data_frame_is_its_error(
     spark: SparkSession, tmp_path: Path, key: Any
 ) -> None:
     """Of the function that makes state, for rows without an amount, and of the one that finds their keys."""
-    rows = spark.range(3).selectExpr("cast(id as string) as user")
+    rows = spark.range(3).selectExpr("cast(id as string) as user", "cast(null as bigint) as amount")
     totals = OperatorTransformation.bootstrap_with(rows).key_by(key).transform(Totals())
-    with pytest.raises(UserFunctionError, match="in operator 'totals', .*the user's function raised"):
+    with pytest.raises(UserFunctionError, match=r"in operator 'totals', .*the user's function raised"):
         SavepointWriter.new_savepoint().with_operator("totals", totals).write(str(tmp_path / "saved"))
     assert not (tmp_path / "saved").exists()

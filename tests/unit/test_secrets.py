@@ -38,6 +38,8 @@ SASL = {
         (LOGIN, "s3://bucket/in"),
         (f"s3a://AKIA:ab/{SECRET}@bucket/in", "s3a://bucket/in"),
         (f"[S3://AKIA:{SECRET}@bucket/a], ('http://me:{SECRET}@there')", "[S3://bucket/a], ('http://there')"),
+        (f"http://me:a@{SECRET}@there:80/in", "http://there:80/in"),
+        (f"amqp://me:{SECRET}@one,you:{SECRET}@other", "amqp://other"),
         ("hdfs://name:8020/a@b:c", "hdfs://name:8020/a@b:c"),
         ("abfss://container@account/in", "abfss://container@account/in"),
         ("at 12:30 me@example.org", "at 12:30 me@example.org"),

@@ -1,4 +1,4 @@
-"""What commands share: one answer, for a person or as JSON, and the session or checkpoint that it is of.
+"""Parts that commands share: one answer, for a person or as JSON, and the session or checkpoint that it is of.
 
 The answer goes to standard output; everything else to standard error.
 """
@@ -109,19 +109,14 @@ def started_spark() -> Any:
 def where_it_lies(call: Callable[[str], T], location: str, classes: Iterable[type] = ()) -> T:
     """Call a function with a location: in this process, or, with SPARK_REMOTE, where a server of Spark Connect is.
 
-    Args:
-        call: the function, which needs no Spark.
-        location: what it is called with.
-        classes: those of the objects that it returns.
+    The function needs no Spark. ``classes`` are those of the objects that it returns.
     """
     if "SPARK_REMOTE" not in os.environ:
         return call(location)
     spark = started_spark()
-    from eventide.pickling.pickles import register
     from eventide.spark.connect.server import there
 
-    register(classes)
-    return there(spark, partial(call, location))
+    return there(spark, partial(call, location), classes)
 
 
 def found_in(location: str) -> Inspection:

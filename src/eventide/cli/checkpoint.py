@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -18,7 +18,6 @@ from eventide.cli.savepoint import say
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
-    from eventide.savepoint import Outline
     from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
     from eventide.spark.checkpoint.state_reader import StateSize
@@ -60,12 +59,16 @@ def checkpoint(
 
         done = where_it_lies(deferring.defer, location, [deferring.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
-    saved = _savepoint_at(location)
+    from eventide.savepoint.saved import OUTLINED, outlined_at
+
+    saved = where_it_lies(outlined_at, location, OUTLINED)
     if saved is not None:
         say(saved, as_json=as_json)
     found = found_in(location)
     sizes = _sizes(found) if state else None
-    answer(_document(found, sizes), view_of(found, sizes, time.time_ns() // 1_000_000), as_json=as_json)
+    counted = None if sizes is None else [dataclasses.asdict(one) for one in sizes]
+    document = {**dataclasses.asdict(found), "state": counted}
+    answer(document, view_of(found, sizes, time.time_ns() // 1_000_000), as_json=as_json)
 
 
 def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -> RenderableType:
@@ -82,15 +85,6 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
     return Group(*parts)
 
 
-def _savepoint_at(location: str) -> Outline | None:
-    """The savepoint at a location; None if there is none."""
-    from eventide.savepoint import Outline
-    from eventide.savepoint.saved import outlined_at
-
-    found = where_it_lies(outlined_at, location)
-    return None if found is None else Outline(location, *found)
-
-
 def _of_deferred(done: Deferred) -> str:
     return (
         f"Micro-batch {done.number} reads nothing now; it would have read from {count(done.parts, 'part')} of sources. "
@@ -104,10 +98,6 @@ def _sizes(found: Inspection) -> list[StateSize]:
         from eventide.spark.checkpoint.state_reader import state_sizes
 
         return state_sizes(spark, found)
-
-
-def _document(found: Inspection, sizes: list[StateSize] | None) -> dict[str, Any]:
-    return {**dataclasses.asdict(found), "state": None if sizes is None else [dataclasses.asdict(one) for one in sizes]}
 
 
 def _of_the_job(found: Inspection, now_ms: int) -> Iterator[tuple[str, str]]:

@@ -241,6 +241,8 @@ class Chains:
 
     def _edge(self, consumer: Transformation, input_number: int, path: _Path) -> Edge:
         target = self._target_of(consumer, input_number)
+        # Each element has a point of its own in splits, and where a generator looks at an output.
+        has_points = path.is_supplied or isinstance(path.head, InputTransformation | AssignTransformation)
         edge = Edge(
             number=len(self._arrivals[consumer.number]) + 1,
             target=target.number,
@@ -249,7 +251,7 @@ class Chains:
             partitioner=target.partitioner,
             assigner=path.assigner,
             has_watermarks=not isinstance(consumer, SinkTransformation),
-            by_element=self._is_by_element(path) and not target.partitioner.mixes_splits,
+            by_element=has_points and not target.partitioner.mixes_splits,
             takes_elements=target.takes_elements,
             advice_on_key=advice_on_key(consumer.inputs[input_number]),
             advice_on_type=path.advice_on_type,
@@ -264,12 +266,6 @@ class Chains:
         if path.assigner is None:
             return ""
         return self._ids.get(path.assigner) or self._strategies[path.assigner].describe()
-
-    def _is_by_element(self, path: _Path) -> bool:
-        """Whether each element has a point of its own: in splits, and where a generator looks at an output."""
-        if isinstance(path.head, InputTransformation | AssignTransformation):
-            return True
-        return path.is_supplied
 
 
 def _speed(step: Step, type_info: TypeInformation) -> str:

@@ -418,16 +418,17 @@ def _used_by_function(node: FunctionTransformation, consumers: Consumers) -> set
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:
     strategy = node.strategy
     seen = strategy.generator.columns if isinstance(strategy.generator, SuppliedGenerator) else ()
-    assigner = strategy.timestamp_assigner
-    if seen is None:
-        return None
-    if not (assigner is None or isinstance(assigner, ExpressionAssigner)):
-        step = AssignTimestamps(node.name, node.number, strategy)
-        read = None if node.dead_letters is not None else step.fields_read(node.type_info)
-        return None if read is None else {*seen, *read}
+    assigner, column = strategy.timestamp_assigner, strategy.timestamp_column
+    read: Iterable[str] | None
     if isinstance(assigner, ExpressionAssigner):
-        return {*seen, *assigner.fields()}
-    return {*seen, *([strategy.timestamp_column] if isinstance(strategy.timestamp_column, str) else [])}
+        read = assigner.fields()
+    elif assigner is None:
+        read = [column] if isinstance(column, str) else []
+    elif seen is None or node.dead_letters is not None:
+        read = None
+    else:
+        read = AssignTimestamps(node.name, node.number, strategy).fields_read(node.type_info)
+    return None if seen is None or read is None else {*seen, *read}
 
 
 @dataclass(frozen=True, slots=True)

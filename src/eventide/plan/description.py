@@ -205,17 +205,16 @@ def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: li
         "input": None if valve is None else valve.input,
         "name": None if valve is None else valve.name,
         "through": [f"[{node.tag}]" if node.step is None else node.step.name for node in way],
-        "in_python": [f"{node.step.name}: {_stable(node.speed)}" for node in way if node.step and _calls_python(node)],
+        "in_python": [
+            f"{node.step.name}: {_stable(node.speed)}"
+            for node in way
+            if node.step and node.speed.startswith("in Python")  # with each element, also where they come as columns
+        ],
         "travels": _stable(edge.partitioner.describe()),
         "takes_elements": edge.takes_elements,
         "idle_after_ms": None if valve is None else valve.idle_after_ms,
         "strategy": None if assigner is None else {"name": assigner.name, **_strategy(assigner.strategy)},
     }
-
-
-def _calls_python(node: ChainNode) -> bool:
-    """Whether a function is called with each element, also where elements come as columns."""
-    return node.speed.startswith("in Python")
 
 
 def _strategy(strategy: WatermarkSpec) -> Json:

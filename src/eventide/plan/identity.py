@@ -41,7 +41,7 @@ def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, Planne
     for node in nodes:
         if node.uid is not None:
             ids[node.number] = node.uid
-        elif node.begins_task or _has_generator(node):
+        elif node.begins_task or (isinstance(node, AssignTransformation) and node.strategy.is_supplied):
             upstream = [[ids[head.number] for head in heads([source]) if head.number in ids] for source in node.inputs]
             signature = f"{_described(node, operators)} of {upstream}"
             first = hashlib.sha256(signature.encode()).hexdigest()[:ID_LENGTH]
@@ -76,10 +76,6 @@ def name_of(function: Any) -> str:
         return f"{name_of(function.__self__)}.{function.__name__}"
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__qualname__
-
-
-def _has_generator(node: Transformation) -> bool:
-    return isinstance(node, AssignTransformation) and node.strategy.is_supplied
 
 
 def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -> str:

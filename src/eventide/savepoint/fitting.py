@@ -121,7 +121,7 @@ def accepted(before: Identity, now: Identity) -> dict[str, str]:
     keeps_columns = before.get(_CONTENTS, "").startswith("AggregatedColumns")
     for what in (*ELEMENT_TYPES, _KEY_TYPE):
         was, becomes = before.get(what), now.get(what)
-        if was is None or becomes is None or (keeps_columns and not _has_tables(now)):
+        if was is None or becomes is None or (keeps_columns and now.get("stored form") != "ColumnarWindow"):
             continue
         if _fit(_types(was), _types(becomes), is_key=what == _KEY_TYPE):
             found[what] = becomes
@@ -263,10 +263,6 @@ def _element(value: Any, convert: Conversion) -> Any:
     if isinstance(value, TimestampedValue):
         return TimestampedValue(convert(value.value), value.timestamp)
     return convert(value)
-
-
-def _has_tables(now: Identity) -> bool:
-    return now.get("stored form") == "ColumnarWindow"
 
 
 def _types(text: str) -> list[str]:

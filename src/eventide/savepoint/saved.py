@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import cached_property, lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide.errors import StateError
+from eventide.errors import StateError, as_state_error
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
 from eventide.runtime.state.operators import HEAD, OperatorStates
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
-from eventide.savepoint.directory import NAME, SOURCES, Directory, Outline, SavedFile, copy_files
+from eventide.savepoint.directory import NAME, SOURCES, Directory, Header, Outline, SavedFile, SavedSource, copy_files
 from eventide.savepoint.fitting import Widening
 from eventide.savepoint.rows import BROADCAST, GROUP, KEPT, PART, WINDOW, Row, Small, keep_values, keep_windows, mine
 from eventide.savepoint.tasks import of_subtask
@@ -172,20 +172,22 @@ class Savepoint(Outline):
             yield part, table.replace_schema_metadata(None)
 
 
-def outlined(
-    location: str, operators: Sequence[str], *, verify: bool
-) -> tuple[str, dict[str, Mapping[str, pa.Schema]]]:
-    """Return the parts of an :class:`~eventide.savepoint.directory.Outline`: its text, and schemas of some operators.
+OUTLINED = (Outline, Header, SavedSource, SavedFile)
+"""The classes of an outline, which may come from another process."""
+
+
+def outlined(location: str, operators: Sequence[str] = (), *, verify: bool = False) -> Outline:
+    """Return the outline of a savepoint, with the schemas of some operators.
 
     Raises what :class:`Savepoint` raises.
     """
     saved = Savepoint(location, verify=verify)
-    return saved.text, {operator: saved.schemas(operator) for operator in operators}
+    return Outline(location, saved.text, {operator: saved.schemas(operator) for operator in operators})
 
 
-def outlined_at(location: str) -> tuple[str, dict[str, Mapping[str, pa.Schema]]] | None:
-    """Return the parts of an outline without schemas; None if there is no savepoint."""
-    return outlined(location, (), verify=False) if Savepoint.is_at(location) else None
+def outlined_at(location: str) -> Outline | None:
+    """Return the outline of the savepoint at a location; None if there is none."""
+    return outlined(location) if Savepoint.is_at(location) else None
 
 
 @lru_cache(maxsize=8)
@@ -220,19 +222,10 @@ def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]
     return [row for row in savepoint.small_rows() if row[0] not in without]
 
 
-@contextmanager
-def _reading(path: str) -> Iterator[None]:
-    """Say which file of a savepoint cannot be read.
-
-    Raises:
-        StateError: in place of what Arrow raises.
-    """
-    try:
-        yield
-    except Exception as error:  # of whatever kind: the file may contain anything
-        raise StateError(
-            f"{path}, of a savepoint, cannot be read: {error}; put a copy of it back, or take a savepoint anew"
-        ) from error
+def _reading(path: str) -> AbstractContextManager[None]:
+    """Say which file of a savepoint cannot be read, in place of what Arrow raises."""
+    remedy = "put a copy of it back, or take a savepoint anew"
+    return as_state_error(lambda error: f"{path}, of a savepoint, cannot be read: {error}; {remedy}")
 
 
 def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:

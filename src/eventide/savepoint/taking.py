@@ -39,9 +39,6 @@ class StateWriter:
     Args:
         location: the directory.
         max_parallelism: the number of key groups.
-
-    Raises:
-        StateError: if there is something already.
     """
 
     location: str

@@ -46,7 +46,7 @@ from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import SourceNames
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
-from eventide.spark.query.shared_files import begun
+from eventide.spark.query.shared_files import Runs, begun
 from eventide.spark.query.worker import archives_are_here
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
@@ -147,7 +147,7 @@ class SparkHost(Host):
                 _tell_of_temporary_checkpoint(self.spark, location, settings)
             run = start()
         except BaseException:
-            at_end()
+            at_end(True)
             raise
         restarts = Restarts(settings.job_name, settings.restart_strategy)
         view = ProgressView(settings.job_name, settings.dashboard_url)
@@ -182,7 +182,7 @@ class SparkHost(Host):
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
             told_apart = None if settings.available_now else run
-            runs = there(self.spark, partial(begun, location, told_apart)) if plan.has_idleness else None
+            runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
             owner = Ownership(location, run) if Ownership.needed_at(location) else None
             files = files_of_tasks(self.spark, plan.sinks)
             to = output_of(plan.sinks, files)
@@ -204,7 +204,9 @@ class SparkHost(Host):
             elif _takes_what_is_there(plan, settings):
                 output = output.trigger(availableNow=True)
             else:
-                output = output.trigger(processingTime=f"{_interval_ms(plan, settings)} milliseconds")
+                # Without a pause, micro-batches for the clock alone would keep a core busy.
+                interval_ms = settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
+                output = output.trigger(processingTime=f"{interval_ms} milliseconds")
             committed = partial(last_committed, self.spark, location)
             taking = (
                 ResultConsumer(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
@@ -285,18 +287,22 @@ class SparkHost(Host):
 
 
 def _save(spark: SparkSession, location: str, target: str) -> None:
-    with in_our_words():
-        take_savepoint(spark, location, target, running=True)
+    try:
+        with in_our_words():
+            take_savepoint(spark, location, target, running=True)
+    except Exception as error:
+        error.add_note(f"If the job was stopped for it, `eventide savepoint {location} TARGET` writes one elsewhere.")
+        raise
 
 
 def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None, key: str | None) -> Why:
     return why(evidence(spark, location, time.time_ns() // 1_000_000, loads), operator, at, key)
 
 
-def _leave(spark: SparkSession, location: str, settings: JobSettings) -> None:
-    """Let others use a checkpoint; delete it if it was temporary."""
+def _leave(spark: SparkSession, location: str, settings: JobSettings, may_go: bool) -> None:
+    """Let others use a checkpoint; delete it if it was temporary, unless a savepoint of it is still wanted."""
     leave(location)
-    if settings.checkpoint_location is None:
+    if settings.checkpoint_location is None and may_go:
         delete_temporary(spark, location)
 
 
@@ -315,11 +321,6 @@ def _tell_of_temporary_checkpoint(spark: SparkSession, location: str, settings: 
 def _sinks_of(plan: JobPlan, spark: SparkSession) -> Callable[[SinkSpec], bytes]:
     """Return the function that pickles a sink of a job."""
     return lambda sink: shipping(plan, modules_for_server(spark))(*shipped_of_sink(sink))
-
-
-def _interval_ms(plan: JobPlan, settings: JobSettings) -> int:
-    """The time from one micro-batch to the next: without a pause, those for the clock alone would keep a core busy."""
-    return settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
 
 
 def _takes_what_is_there(plan: JobPlan, settings: JobSettings) -> bool:

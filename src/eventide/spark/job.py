@@ -61,7 +61,7 @@ class StreamingJob(JobClient):
         restarts: says whether there is a next run.
         collected: where the elements of collecting sinks come.
         view: shows what it does.
-        at_end: what to do when it has ended for good.
+        at_end: what to do when it has ended for good, told whether nothing more is wanted of its checkpoint.
         explain: says why watermarks stand where they do.
         savepoints: writes those that are asked for.
     """
@@ -73,7 +73,7 @@ class StreamingJob(JobClient):
         restarts: Restarts,
         collected: Collected,
         view: ProgressView,
-        at_end: Callable[[], None],
+        at_end: Callable[[bool], None],
         explain: Callable[[str | None, int | str | None, str | None], Any],
         savepoints: Savepoints,
     ) -> None:
@@ -191,11 +191,11 @@ class StreamingJob(JobClient):
         """Run in a thread of its own until the query ends; whatever happens, the result comes, and comes last."""
         failure = self._run_until_the_end()
         with self._between_runs:
-            self._savepoints.end(failure or self._cancellation())
+            is_saved = self._savepoints.end(failure or self._cancellation())
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
-            self._at_end()
+            self._at_end(is_saved)
         try:
             if failure is None:
                 self._tell_of_timers()
@@ -435,26 +435,27 @@ class Savepoints:
 
     @property
     def has_last(self) -> bool:
-        """Whether one is to be written at the end of the job, which is to come soon then."""
+        """Whether the job is to end soon, with a savepoint of its end."""
         return self._last is not None
 
     def take(self, directory: str | None) -> Future[str]:
-        """Write one now, in a thread of its own."""
+        """Write a savepoint now, in a thread of its own."""
         target, written = self._new(directory)
         threading.Thread(target=self._write, args=(target, written), name=target, daemon=True).start()
         return written
 
     def take_at_end(self, directory: str | None) -> Future[str]:
-        """Have one written when the job has ended: the same for each call."""
+        """Have a savepoint written when the job has ended; each call returns the same one."""
         if self._last is None or self._has_ended:
             self._last = self._new(directory)
         return self._last[1]
 
-    def end(self, failure: BaseException | None) -> None:
-        """Write that of the end, unless the job has failed; after it there is no other."""
+    def end(self, failure: BaseException | None) -> bool:
+        """Write the savepoint of the end, unless the job has failed; return False if it could not be written."""
         if self._last is not None:
             self._write(*self._last, failure)
         self._has_ended = True
+        return failure is not None or self._last is None or self._last[1].exception() is None
 
     def _new(self, directory: str | None) -> tuple[str, Future[str]]:
         directory = directory or self._directory

@@ -21,7 +21,7 @@ from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTim
 from eventide.errors import ProgramError, StateError
 from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
-from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads
+from eventide.pickling.pickles import ProgramClasses, bring, dumps, loads, register
 from eventide.pickling.stand_ins import StandIn, dumps_anyway, loads_anyway
 from eventide.runtime.elements.keys import groups_of, subtask_of
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
@@ -31,7 +31,7 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.operators import HEAD, small_values
 from eventide.savepoint import Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
-from eventide.savepoint.saved import opened_savepoint
+from eventide.savepoint.saved import OUTLINED, opened_savepoint, outlined, outlined_at
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
 from support.disks import damages, outcome
@@ -547,6 +547,16 @@ def test_a_savepoint_that_does_not_list_its_files_is_refused(saved, files):
     change_header(saved, lambda content: content.pop("files"))
     with pytest.raises(StateError, match=r"savepoint.json in the savepoint .* is not as it was written: 'files'"):
         Savepoint(saved.location)
+
+
+def test_an_outline_may_come_from_another_process(saved):
+    register(OUTLINED)
+    operators = [*saved.header.program["operators"]]
+    there = loads(dumps(outlined(saved.location, operators, verify=True)))
+    assert (there.header, there.digest) == (saved.header, saved.digest)
+    assert [there.schemas(one) for one in operators] == [saved.schemas(one) for one in operators]
+    assert there.schemas("another") == {}
+    assert outlined_at(f"{saved.location}/keyed") is None
 
 
 def test_a_savepoint_whose_header_has_no_checksum_is_read(saved):

@@ -198,6 +198,9 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
         StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; see whether you may read all"
     ):
         inspect(str(tmp_path))
+    (tmp_path / "metadata").write_text("[]")
+    with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: "):
+        inspect(str(tmp_path))
 
 
 def test_how_large_the_offsets_of_the_last_planned_micro_batch_are(tmp_path: Path) -> None:

@@ -76,6 +76,21 @@ def test_one_run_of_the_program_takes(results: Results) -> None:
     assert not results.is_taken_by("one")
 
 
+def test_a_run_that_ends_while_another_one_begins_leaves_that_alone(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results.begin("one")
+    write = results._folder.write
+
+    def after_another_one(name: str, content: bytes) -> None:
+        Results(str(tmp_path)).begin("two")
+        write(name, content)
+
+    monkeypatch.setattr(results._folder, "write", after_another_one)
+    results.end("one")
+    assert Results(str(tmp_path)).is_taken_by("two")
+
+
 def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is_gone(
     results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,7 +332,7 @@ def job_of(server: Server, query: Query, collected: Collected) -> StreamingJob:
     restarts = Restarts("orders", RestartStrategies.no_restart())
     view = ProgressView("orders")
     savepoints = Savepoints("1", lambda _: None, None)
-    return StreamingJob(run, lambda: run, restarts, collected, view, lambda: None, lambda *_: None, savepoints)
+    return StreamingJob(run, lambda: run, restarts, collected, view, lambda _: None, lambda *_: None, savepoints)
 
 
 @pytest.mark.parametrize("tells", [True, False])

@@ -1,4 +1,4 @@
-"""What sources remember beside the checkpoint of a job that goes on, as a savepoint of the job has it."""
+"""Files in which sources remember something beside the checkpoint of a running job, as a savepoint has them."""
 
 from __future__ import annotations
 

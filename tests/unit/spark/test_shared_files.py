@@ -1,10 +1,13 @@
 """Small files below a checkpoint: how far sources have come, and which run of the job planned a micro-batch."""
 
 import json
+from functools import partial
 
+import pyarrow as pa
 import pytest
 
 from eventide.errors import ProgramError
+from eventide.spark.connect import server
 from eventide.spark.query.shared_files import AlignmentFolder, Runs, begun
 from eventide.storage import Folder
 
@@ -131,3 +134,9 @@ def test_where_spark_s_log_is_not_understood_runs_are_not_told_apart_and_that_is
     log("offsets", 0, "v9\n{}")
     with pytest.warns(UserWarning, match="time between two runs of the job counts as silence of its sources.*'v9'"):
         assert begun(str(tmp_path), "first") is None
+
+
+def test_the_runs_come_from_a_server_of_spark_connect_as_what_they_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "over_connect", lambda: True)
+    monkeypatch.setattr(server, "ask_for_rows", lambda _, question, schema: pa.Table.from_batches([*question()]))
+    assert server.there(None, partial(begun, str(tmp_path), "a"), [Runs]) == Runs("a")

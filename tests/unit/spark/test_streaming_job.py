@@ -9,7 +9,7 @@ import pytest
 
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
-from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView
@@ -49,7 +49,7 @@ def job_of(failures):
     return job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
 
 
-def job_with(run, start, strategy, collected=None, save=lambda target: None):
+def job_with(run, start, strategy, collected=None, save=lambda target: None, at_end=lambda may_go: None):
     restarts = Restarts("orders", strategy)
     return StreamingJob(
         run,
@@ -57,7 +57,7 @@ def job_with(run, start, strategy, collected=None, save=lambda target: None):
         restarts,
         collected or Collected(),
         ProgressView("orders"),
-        lambda: None,
+        at_end,
         lambda operator, at: None,
         Savepoints("1", save, None),
     )
@@ -147,6 +147,20 @@ def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):
     run = QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None, check=check)
     following = job_with(run, lambda: pytest.fail("it is not started again"), THREE_TIMES)
     assert str(following.get_job_execution_result().exception(30)) == "another run has begun"
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_the_checkpoint_may_go_at_the_end_unless_a_savepoint_of_it_could_not_be_written(is_full):
+    def save(target):
+        if is_full:
+            raise StorageError("no room")
+
+    ended = []
+    run = QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None, finish=lambda is_saved: None)
+    job = job_with(run, lambda: run, RestartStrategies.no_restart(), save=save, at_end=ended.append)
+    assert (job.stop_with_savepoint(False, "/saves").exception(10) is None) is not is_full
+    assert job.get_job_execution_result().result(10) is not None
+    assert ended == [not is_full]
 
 
 def test_stopping_is_tried_again_when_spark_refuses():

@@ -128,13 +128,9 @@ def _why_in_sinks(found: Inspection, stored: Mapping[str, list[str]], partitions
     if len(found.directories) == len(found.sinks):
         return None
     last = {folder: files for folder, files in stored.items() if folder.startswith(_LAST_STAGE)}
-    if not found.operators or (partitions <= len({*map(_partition, last)}) and all(last.values())):
+    if not found.operators or (partitions <= len({folder.split("/")[2] for folder in last}) and all(last.values())):
         return "all of its tasks may have ended, so that sinks may have it"
     [sink, *others] = found.description["sinks"]
     if not others and sink["kind"] in _EARLY and not sink.get("is_exactly_once"):
         return f"its tasks write to the sink {found.sinks[0]!r} before others have ended"
     return None
-
-
-def _partition(folder: str) -> str:
-    return folder.split("/")[2]

@@ -244,7 +244,7 @@ def in_order(texts: Iterable[str]) -> list[Record]:
         StateError: if one is damaged, or in the form of an earlier version.
     """
     found = [record_of(text) for text in texts]
-    if any(not one.keys() >= _WRITTEN for one in found):
+    if any(_WRITTEN - one.keys() for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: int(one["start"]))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventide.errors import EventideError, StateError
+from eventide.errors import StateError, as_state_error
 from eventide.runtime.state.operators import check_format
 from eventide.spark.checkpoint.files import (
     KAFKA_PLACE,
@@ -131,14 +131,9 @@ def inspect(location: str) -> Inspection:
         ProgramError: if Arrow cannot open the location.
         StateError: if it is not an eventide checkpoint, one of another format, or one that cannot be read.
     """
-    try:
+    remedy = "see whether you may read all of it, and it is whole"
+    with as_state_error(lambda error: f"the checkpoint {location} cannot be read: {error}; {remedy}"):
         return _inspected(CheckpointFiles(location))
-    except EventideError:
-        raise
-    except (OSError, ValueError, LookupError) as error:
-        raise StateError(
-            f"the checkpoint {location} cannot be read: {error}; see whether you may read all of it, and it is whole"
-        ) from error
 
 
 def _inspected(files: CheckpointFiles) -> Inspection:
@@ -257,13 +252,10 @@ def _dealt_out(named: Sequence[Mapping[str, str]], lines: Sequence[tuple[Any, An
 def is_ours(line: tuple[Any, Any]) -> bool:
     """Whether a line of the log, before and after a micro-batch, is that of an eventide source."""
     return all(
-        offset is None or (isinstance(offset, dict) and all(_is_position(at) for at in offset.values()))
+        offset is None
+        or (isinstance(offset, dict) and all(isinstance(at, dict) and "position" in at for at in offset.values()))
         for offset in line
     )
-
-
-def _is_position(at: Any) -> bool:
-    return isinstance(at, dict) and "position" in at
 
 
 def _parts(committed: Any, planned: Any) -> Iterator[Part]:

@@ -17,7 +17,7 @@ from eventide.plan.identity import check_identity
 from eventide.plan.job import JobPlan, JobSettings
 from eventide.savepoint import Outline, Savepoint
 from eventide.savepoint.fitting import check_fit
-from eventide.savepoint.saved import outlined
+from eventide.savepoint.saved import OUTLINED, outlined
 from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, Record, in_force, in_order
 from eventide.spark.connect.server import there
 from eventide.spark.session.locations import files_at, resolved, texts_at
@@ -82,20 +82,16 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
 
 
 def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), *, verify: bool = False) -> Outline:
-    """Return the outline of a savepoint, for the operators that have to fit it.
+    """Return the outline of a savepoint, for the operators, given by their ids, that have to fit it.
 
-    Args:
-        spark: the session.
-        savepoint: its directory.
-        operators: the ids of the operators.
-        verify: whether to read all of it through, and compare the checksums.
+    With ``verify``, all of it is read through, and the checksums are compared.
 
     Raises:
         ProgramError: if Arrow cannot open it.
         StateError: if the savepoint is missing or incomplete.
     """
     location = resolved(spark, savepoint)
-    return Outline(location, *there(spark, partial(outlined, location, operators, verify=verify)))
+    return there(spark, partial(outlined, location, operators, verify=verify), OUTLINED)
 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:

@@ -235,7 +235,7 @@ def _collected(frame: DataFrame, write: _Write) -> list[Small]:
 
 
 def _batches(small: Sequence[Small]) -> Iterator[pa.RecordBatch]:
-    """What is small, for the driver."""
+    """The small values, for the driver."""
     if small:
         columns = zip(TASKS, zip(*small, strict=True), strict=True)
         yield pa.RecordBatch.from_arrays([pa.array(column, field.type) for field, column in columns], schema=TASKS)

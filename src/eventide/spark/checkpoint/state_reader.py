@@ -11,12 +11,11 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.errors import EventideError, StateError
-from eventide.pickling.pickles import register
+from eventide.errors import StateError, as_state_error
 from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD, PROGRAM, program_of
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
-from eventide.spark.connect.server import ask, over_connect
+from eventide.spark.connect.server import there
 from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.why import Evidence
@@ -45,16 +44,10 @@ def reading_state(location: str) -> Iterator[None]:
     Raises:
         StateError: in place of what Spark raises.
     """
-    try:
-        with in_our_words():
-            yield
-    except EventideError:
-        raise
-    except Exception as error:  # of PySpark, or of the JVM where a store is not known there
-        raise StateError(
-            f"Spark cannot read the state in {location}: {_reason(error)}; 'eventide checkpoint' looks at the rest of "
-            "a checkpoint without it"
-        ) from error
+    remedy = "'eventide checkpoint' looks at the rest of a checkpoint without it"
+    said = f"Spark cannot read the state in {location}"
+    with as_state_error(lambda error: f"{said}: {_reason(error)}; {remedy}"), in_our_words():
+        yield
 
 
 def _reason(error: Exception) -> str:
@@ -132,10 +125,7 @@ def inspected(spark: SparkSession, location: str) -> Inspection:
     Raises:
         ProgramError, StateError: as `eventide.spark.checkpoint.inspection.inspect`.
     """
-    if not over_connect():
-        return inspect(location)
-    register(INSPECTED)
-    return ask(spark, partial(inspect, location))
+    return there(spark, partial(inspect, location), INSPECTED)
 
 
 def evidence(

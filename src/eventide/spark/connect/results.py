@@ -39,7 +39,7 @@ PLACE = "eventide-results"
 ROWS = "batch LONG, sink STRING, frame BINARY"
 _ROWS = pa.schema([("batch", pa.int64()), ("sink", pa.string()), ("frame", pa.binary())])
 _RUN = "run"
-_TAKEN = "taken-"
+_TAKEN, _ENDED = "taken-", "ended-"
 MOST_WAITING = 8
 _LOOK_AGAIN_S = 0.05
 
@@ -53,8 +53,8 @@ class Results:
     """The files of one checkpoint.
 
     Beside a file for each micro-batch, one says which run of the program takes them, and up to which micro-batch the
-    program has all: a run that was thought dead may still leave something of an earlier one. Another file, of each run,
-    says how far that has come. It is picklable: each method is called where the files are.
+    program has all: a run that was thought dead may still leave something of an earlier one. Other files, of each run,
+    say how far that has come, and that it has ended. It is picklable: each method is called where the files are.
 
     Args:
         location: the checkpoint's directory.
@@ -65,7 +65,7 @@ class Results:
 
     @cached_property
     def _folder(self) -> Folder:
-        """The folder.
+        """The folder of these files.
 
         Raises:
             ProgramError: if Arrow cannot open it.
@@ -76,21 +76,20 @@ class Results:
         )
 
     def begin(self, run: str) -> None:
-        """Say which run of the program takes what is there, and has nothing of it yet; none if it is the empty text."""
-        before = [name for name in self._folder.names() if name.startswith(_TAKEN)]
-        done = max([self._taker()[1], *(self._taken(name)[1] for name in before)])
+        """Say which run of the program takes what is there, and has nothing of it yet."""
+        before = [name for name in self._folder.names() if name.startswith((_TAKEN, _ENDED))]
+        done = max([self._taker()[1], *(self._taken(name)[1] for name in before if name.startswith(_TAKEN))])
         self._folder.write(_RUN, json.dumps([run, done]).encode())
         for name in before:
             self._folder.delete(name)
 
     def end(self, run: str) -> None:
-        """Say that a run takes nothing any more, unless another one does."""
-        if self.is_taken_by(run):
-            self.begin("")
+        """Say that a run takes nothing any more, in a file of its own: another one may begin at the same time."""
+        self._folder.write(f"{_ENDED}{run}", b"")
 
     def is_taken_by(self, run: str) -> bool:
         """Whether it is this run."""
-        return self._taker()[0] == run
+        return self._taker()[0] == run and f"{_ENDED}{run}" not in self._folder.names()
 
     def waiting(self) -> list[int]:
         """The micro-batches that the run has not taken, of those that wait."""

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession, is_remote
 
 from eventide import __version__
 from eventide.errors import ProgramError
-from eventide.pickling.pickles import dumps, loads
+from eventide.pickling.pickles import dumps, loads, register
 from eventide.spark.failures import in_our_words
 
 T = TypeVar("T")
@@ -62,12 +62,13 @@ def _version() -> str:
     return __version__
 
 
-def ask(spark: SparkSession, question: Callable[[], T]) -> T:
+def ask(spark: SparkSession, question: Callable[[], T], classes: Iterable[type] = ()) -> T:
     """Call a function in one task of Spark's, and return what it returns there.
 
     Args:
         spark: the session.
         question: any function that pickles, as does what it returns.
+        classes: those of eventide's own of what it returns.
 
     Raises:
         EventideError: what the function raised, where that is one.
@@ -78,13 +79,14 @@ def ask(spark: SparkSession, question: Callable[[], T]) -> T:
         yield pa.record_batch({"answer": pa.array([dumps(question())], pa.binary())})
 
     [said] = ask_for_rows(spark, answer, _ANSWER).column("answer")
+    register(classes)
     answered: T = loads(said.as_py())
     return answered
 
 
-def there(spark: SparkSession, call: Callable[[], T]) -> T:
+def there(spark: SparkSession, call: Callable[[], T], classes: Iterable[type] = ()) -> T:
     """Call a function where Spark is: in this process, or over Spark Connect at the server, as :func:`ask` does."""
-    return ask(spark, call) if over_connect() else call()
+    return ask(spark, call, classes) if over_connect() else call()
 
 
 def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordBatch]], schema: str) -> pa.Table:

@@ -78,7 +78,7 @@ def frames_of(
     waiting = [
         (
             plan.first_stage(source),
-            _source_frames(_leading(source.pruned(), plan, to), plan, settings, spark, ids, ship, savepoint, to, names),
+            _source_frames(source.pruned(), plan, settings, spark, ids, ship, savepoint, to, names),
         )
         for source in plan.sources_by_stage()
     ]
@@ -94,7 +94,7 @@ def frames_of(
 
 
 def shipping(plan: JobPlan, modules: Modules) -> Ship:
-    """Return the function that pickles parts of a job, with modules and all classes, which this process knows from now on.
+    """Return the function that pickles parts of a job, with modules and classes; this process knows them from now on.
 
     Raises:
         ProgramError: if functions cannot be sent to the workers.
@@ -138,15 +138,6 @@ def _shipped_of_stage(stage: Stage) -> tuple[Any, str]:
     return stage, f"an operator ({stage.name}) or a function after it"
 
 
-def _leading(
-    source: SourceSpec | DataFrameSourceSpec, plan: JobPlan, to: OutputOfSink | None
-) -> SourceSpec | DataFrameSourceSpec:
-    """A source whose elements leave as columns, if they go to the only sink."""
-    if to is None:
-        return source
-    return replace(source, root=source.root.with_partitioner(AsColumns(plan.sinks[0].type_info)))
-
-
 def _source_frames(
     source: SourceSpec | DataFrameSourceSpec,
     plan: JobPlan,
@@ -158,6 +149,8 @@ def _source_frames(
     to: OutputOfSink | None,
     names: SourceNames,
 ) -> DataFrame:
+    if to is not None:  # all that leaves is for the only sink
+        source = replace(source, root=source.root.with_partitioner(AsColumns(plan.sinks[0].type_info)))
     batch = plan.in_batch
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):

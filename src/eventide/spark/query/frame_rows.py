@@ -101,7 +101,7 @@ class OutputOfSink(Protocol):
         """The columns of what sources give in place of frames."""
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
-        """What a source gives: elements as the sink takes them, and what was counted."""
+        """Elements of a source as the sink takes them, and what was counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class RowsOfSink:
 
 
 def counted_in(frames: DataFrame) -> Column:
-    """What tasks have counted, as text; null in rows that say something else.
+    """The counts of tasks, as text; null in rows that say something else.
 
     Spark looks at this for each row without compiling it, so among the rows of a sink it is no more than a column.
     """

@@ -34,9 +34,6 @@ class AlignmentFolder:
     has been committed. A micro-batch that is run again writes the same once more, perhaps while a first attempt, which
     was thought dead, does so too: each writes a file of its own out of sight, and the last one that is done counts.
     Tasks and planners have to reach the checkpoint, as they do for state, and nothing else.
-
-    Args:
-        location: a local path, or a URI.
     """
 
     def __init__(self, location: str) -> None:

@@ -265,7 +265,7 @@ def settings_for_start(
         # Else a run that takes what is there is over with its first micro-batch, be that a repetition of one before it.
         # Spark reads this some time after the start of a query, so it is not put back.
         spark.conf.set(TAKES_IN_STEPS, "true")
-    if not _is_on_disk(checkpoint):
+    if "://" in checkpoint and not checkpoint.startswith("file://"):
         wanted[FILE_MANAGER] = None  # for a store of another kind, Spark chooses
     with _held(spark, wanted):
         yield
@@ -303,11 +303,6 @@ def _may_share(spark: SparkSession, wanted: dict[str, str | None]) -> bool:
 def _may_set(me: int) -> bool:
     """Whether only this thread needs settings."""
     return all(holder == me for holding in _holdings for holder in holding.holders)
-
-
-def _is_on_disk(location: str) -> bool:
-    scheme, separator, _ = location.partition("://")
-    return not separator or scheme == "file"
 
 
 def _set(spark: SparkSession, settings: dict[str, str | None]) -> None:

@@ -64,11 +64,7 @@ class FilesOfSink:
 
     @staticmethod
     def of(spark: SparkSession, spec: SinkSpec) -> FilesOfSink | None:
-        """The files of a sink; None if it has none, or of a format or with options that Spark alone writes.
-
-        Raises:
-            ProgramError: if the type of its elements is not declared.
-        """
+        """The files of a sink; None if it has none, or of a format or with options that Spark alone writes."""
         sink = spec.sink
         if not isinstance(sink, FormatSink) or sink.format != "parquet" or "path" not in sink.options:
             return None
@@ -185,7 +181,7 @@ class DirectoryOfTasks(FileDirectory):
         self._files = files
 
     def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
-        """What tasks say that have written the elements of the sink: sources themselves, or others that get frames."""
+        """The reports of tasks that have written the elements of the sink: of sources, or of others that get frames."""
         return frames if _FILE in frames.columns else self._files.of_frames(frames)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:

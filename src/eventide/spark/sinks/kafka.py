@@ -154,10 +154,7 @@ def records_of(
 ) -> Iterator[pa.RecordBatch]:
     """The records of one sink, from the frames of a task, of whatever sinks: those of a channel in their order.
 
-    Args:
-        spec: the sink.
-        batches: the frames.
-        producer: gives the producer that knows the partitions of topics, for a partitioner.
+    The ``producer`` knows the partitions of topics, for a partitioner.
 
     Raises:
         UserFunctionError: if a function of the sink's raised, naming the element.

@@ -70,20 +70,12 @@ def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
 
 
 def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, FilesOfSink]:
-    """The files that tasks write themselves, by the number of their sink.
-
-    Raises:
-        ProgramError: if the type of the elements of one is not declared.
-    """
+    """The files that tasks write themselves, by the number of their sink."""
     return {sink.number: files for sink in sinks if (files := FilesOfSink.of(spark, sink)) is not None}
 
 
 def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
-    """What sources give in place of frames where all that they have goes to the only sink of a job; None for frames.
-
-    Raises:
-        ProgramError: if the type of its elements is not declared.
-    """
+    """The output of sources in place of frames where all of it goes to the only sink of a job; None for frames."""
     only = sink_of_rows(sinks)
     return None if only is None else files.get(only.number) or DroppedRows.of(only) or RowsOfSink.of(only)
 
