@@ -1,4 +1,4 @@
-"""Writes the pages for language models: each as Markdown, `llms.txt` as their table of contents, `llms-full.txt` as one text.
+"""Writes the pages for language models: each in Markdown, a list of them in `llms.txt`, and all in `llms-full.txt`.
 
 A hook of MkDocs, in the form of https://llmstxt.org. What the two files list is what the navigation has, in its order.
 """
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 if TYPE_CHECKING:
-    from bs4 import Tag
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure import StructureItem
     from mkdocs.structure.files import Files
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 _FROM_SOURCE = re.compile(r"^::: ", re.MULTILINE)
-_LINK = re.compile(r"(\[[^]]*\])\(([^)]*)\)")
+_LINK = re.compile(r"\[([^]]*)\]\([^)]*\)")
 _LINK_TO_FILE = re.compile(r"(?<=\]\()(?!\w+:)([^)\s]+\.(?:md|png|svg))")
 _NO_SENTENCE = ("#", "|", "!", "```", "- ", ":::")
 
@@ -75,15 +74,15 @@ def _pages(items: list[StructureItem]) -> Iterator[Page]:
 
 
 def summary(text: str) -> str:
-    """Return the first sentence of a page, without links.
+    r"""Return the first sentence of a page, or the quotation that it begins with, without links.
 
-    >>> summary("# Joins\\n\\n| a | table |\\n\\nElements of [two streams](x.md) are\\njoined. Where keys are equal.")
+    >>> summary("# Joins\n\n| a | table |\n\nElements of [two streams](x.md) are\njoined. Where keys are equal.")
     'Elements of two streams are joined.'
     """
     paragraphs = (part.strip() for part in text.split("\n\n"))
     first = next((part for part in paragraphs if part and not part.startswith(_NO_SENTENCE)), "")
-    words = " ".join(line.removeprefix("> ") for line in first.split("\n"))
-    return re.split(r"(?<=[.?]) ", _LINK.sub(lambda link: link[1][1:-1], words))[0]
+    words = " ".join(_LINK.sub(lambda link: link[1], first).split())
+    return words.replace("> ", "") if words.startswith("> ") else re.split(r"(?<=[.?]) ", words)[0]
 
 
 def from_root(text: str, page: str) -> str:
@@ -104,19 +103,10 @@ def _markdown_of(html: str) -> str:
     for mark in page.select(".headerlink, .doc-labels"):
         mark.decompose()
     for link in page("a"):
-        link.unwrap()
-    converter = MarkdownConverter(
-        heading_style="atx",
-        bullets="-",
-        escape_asterisks=False,
-        escape_underscores=False,
-        code_language_callback=_language_of,
-    )
+        link.unwrap()  # they lead to pages of HTML
+    for cell in page("td"):
+        for text in cell.find_all(string=re.compile("[|]")):
+            text.replace_with(text.replace("|", r"\|"))
+    as_written = {"escape_asterisks": False, "escape_underscores": False}
+    converter = MarkdownConverter(heading_style="atx", bullets="-", code_language="python", **as_written)
     return re.sub(r"\n{3,}", "\n\n", converter.convert_soup(page)).strip() + "\n"
-
-
-def _language_of(block: Tag) -> str:
-    """The language of a block of code, which its surroundings name."""
-    around = block.find_parent(class_=re.compile("^language-"))
-    names = [] if around is None else [name for name in around["class"] if name.startswith("language-")]
-    return names[0].removeprefix("language-") if names else ""

@@ -34,7 +34,9 @@ def _run_blocks(page: Path, names: dict[str, object], capsys: pytest.CaptureFixt
         language, text = match.groups()
         line = contents[: match.start()].count("\n") + 2
         if language == "python":
-            assert not printed, f"{page.name}: the block before line {line} printed something that the page does not show"
+            assert not printed, (
+                f"{page.name}: the block before line {line} printed something that the page does not show"
+            )
             exec(compile("\n" * (line - 1) + text, str(page), "exec"), names)
             printed = capsys.readouterr().out
         elif language == "text":
