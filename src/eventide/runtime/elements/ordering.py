@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 _Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 _MOST = 2**63
 
 
@@ -59,3 +60,10 @@ def spread(counts: _Numbers) -> tuple[_Numbers, _Numbers]:
     """
     groups = np.repeat(np.arange(len(counts)), counts)
     return groups, np.arange(len(groups)) - (np.cumsum(counts) - counts)[groups]
+
+
+def distinct(numbers: np.ndarray[Any, np.dtype[_Scalar]]) -> np.ndarray[Any, np.dtype[_Scalar]]:
+    """Some numbers in order, each once: quicker than numpy's own ``unique``."""
+    numbers = np.sort(numbers)
+    found: np.ndarray[Any, np.dtype[_Scalar]] = numbers[are_first(numbers)]
+    return found

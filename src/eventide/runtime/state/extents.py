@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.ordering import are_first
+from eventide.runtime.elements.ordering import are_first, distinct
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.runs import (
     Numbers,
@@ -449,12 +449,6 @@ def _taken(pages: list[pa.RecordBatch], rows: Numbers) -> pa.Table:
 
 def _page_name(number: int, page: int) -> str:
     return f"extent/{number}/{page}"
-
-
-def distinct(hashes: Hashes) -> Hashes:
-    """Some hashes in order, each once."""
-    hashes = np.sort(hashes)
-    return hashes[firsts(hashes)]
 
 
 def firsts(hashes: Hashes) -> Numbers:

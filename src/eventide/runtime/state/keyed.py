@@ -15,6 +15,7 @@ from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of, stable_hash
+from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
@@ -183,7 +184,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
         if has_changed:
             self._has_changed.array[places] = True
-        new = np.unique(places[~self._is_touched.array[places]])
+        new = distinct(places[~self._is_touched.array[places]])
         if not len(new):
             return
         self._is_touched.array[new] = True

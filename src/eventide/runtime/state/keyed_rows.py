@@ -14,7 +14,7 @@ from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import groups_of_hashes
-from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.elements.ordering import distinct, order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, TIMES, Times
@@ -183,7 +183,7 @@ class KeyedRows(ABC, Generic[_Column]):
     def _find(self, hashes: Hashes) -> Numbers:
         """Have the buckets of some hashes at hand, and find a key of each; `NO_PLACE` where there is none."""
         store = self._store
-        wanted = np.unique(addresses(hashes, store.count)).tolist()
+        wanted = distinct(addresses(hashes, store.count)).tolist()
         are_most = 2 * len(wanted) > store.count > 2 * store.fitting  # and would better be fewer
         self._have(range(store.count) if are_most else wanted)
         return self._index.find(hashes)
@@ -307,7 +307,7 @@ class KeyedRows(ABC, Generic[_Column]):
         changed = self._hashes.array[self._has_changed.array]
         if len(changed):
             self._store.follow(len(changed) - self._new, len(self._stored))
-            numbers = np.unique(addresses(changed, self._store.count)).tolist()
+            numbers = distinct(addresses(changed, self._store.count)).tolist()
             self._store.write(numbers, self._stored, self._have, self._made)
         for number in self._looked_through:
             self._store.schedules[EXPIRY].set(number, self._stored[number].earliest[EXPIRY])

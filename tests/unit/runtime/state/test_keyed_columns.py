@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from eventide.common import Types
+from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
@@ -84,20 +84,21 @@ def test_a_timer_at_the_end_of_time_is_due_then():
 
 def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
     backend = MemoryBackend()
+    narrow, wide = (Types.ROW_NAMED(names, [Types.LONG()] * len(names)) for names in (["a"], ["a", "b"]))
     state, places = in_columns(backend, ["a"])
-    state.declare("wide", Types.INT())
-    state.put("wide", places, pa.array([7], pa.int32()), Types.INT())
+    state.declare("wide", narrow)
+    state.put("wide", places, narrow.to_arrow([Row(a=7)]), narrow)
     state.flush()
     state = KeyedColumns(backend, Types.STRING(), 128)
     state.declare("new", Types.STRING())
-    state.declare("wide", Types.LONG())
+    state.declare("wide", wide)
     state.flush()
-    assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": "LONG"}
+    assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": str(wide)}
 
 
 def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
     backend, numbers = MemoryBackend(), [*range(1_000)]
-    for kind, keys, value in ((Types.INT(), numbers, 1), (Types.LONG(), [7], 2), (Types.LONG(), [8], 3)):
+    for kind, keys, value in ((Types.INT(), numbers, 1), (Types.LONG(), [2_000, 3_000], 2), (Types.LONG(), [7], 3)):
         state = KeyedColumns(backend, kind, 128)
         state.declare("n", Types.LONG())
         places = state.places_of(hashes_of(keys), [pa.array(keys, kind.arrow_type())])
@@ -105,7 +106,8 @@ def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
         state.flush()
     assert "bucket/0/changes" in backend.values
     entries = KeyedState(backend, 128).all_entries()
-    assert {key: of_key["n"] for (key, _), of_key in entries.items()} == dict.fromkeys(numbers, 1) | {7: 2, 8: 3}
+    expected = dict.fromkeys(numbers, 1) | {2_000: 2, 3_000: 2, 7: 3}
+    assert {key: of_key["n"] for (key, _), of_key in entries.items()} == expected
 
 
 def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_and_does_not_name_them():
