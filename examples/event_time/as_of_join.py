@@ -1,8 +1,8 @@
-"""Each order is worth what the rate was when it was made: an as-of join, and elements in the order in which they happened.
+"""Each order is worth what the rate was when it was made: an as-of join, and elements in the order of their times.
 
 Rates of a currency hold from their time on, until the next one. The order of 9:02 is joined with the rate of 9:00
-although that of 9:05 is known by then; and the one of 9:07 comes before the rate of 9:05 does, and waits for it, because
-the watermark of the rates has not come so far.
+although that of 9:05 is known by then; and the one of 9:07 comes before the rate of 9:05 does, and waits for it,
+because the watermark of the rates has not come so far.
 
 Then the amounts in dollars are put in order by event time, so that the balance after each of them can be told.
 """

@@ -25,16 +25,21 @@ def readings(hours: int) -> list[Row]:
     return [Row(meter="cellar", at=int(time.timestamp()) * 1000, kwh=1) for time in times]
 
 
+def told(time_ms: int) -> str:
+    """A time in words."""
+    return f"{datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC):%A %H:%M} UTC"
+
+
 def main() -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
     meters = env.from_collection(readings(47), READING).assign_timestamps_and_watermarks(by_time).key_by("meter")
 
     days = meters.window(TumblingCalendarWindows.of("day", zone="Europe/Berlin")).aggregate(sum_("kwh"))
-    days.map(lambda day: f"from {day.window.start:%A %H:%M} UTC: {day['sum_kwh']} kWh", Types.STRING()).print("day")
+    days.map(lambda day: f"from {told(day.window.start)}: {day['sum_kwh']} kWh", Types.STRING()).print("day")
 
     so_far = meters.window(CumulatingEventTimeWindows.of(Time.days(1), Time.hours(6))).aggregate(sum_("kwh"))
-    so_far.map(lambda part: f"up to {part.window.end:%A %H:%M} UTC: {part['sum_kwh']} kWh", Types.STRING()).print("so far")
+    so_far.map(lambda part: f"up to {told(part.window.end)}: {part['sum_kwh']} kWh", Types.STRING()).print("so far")
 
     env.execute("days of a calendar")
 

@@ -301,7 +301,9 @@ def calendar(axes: Axes) -> None:
     axes.text(0.2, 1.65, "windows that grow by 6 hours", weight="bold", va="bottom")
     for row, length in enumerate((6, 12, 18, 24)):
         box(axes, at(0), 1.2 - 0.38 * row, at(length) - at(0) - 0.05, 0.3, "", VIOLET)
-    axes.text(at(24) + 0.2, 0.6, "each begins with the day:\n\"so far today\"", color=VIOLET, va="center", linespacing=1.3)
+    axes.text(
+        at(24) + 0.2, 0.6, 'each begins with the day:\n"so far today"', color=VIOLET, va="center", linespacing=1.3
+    )
 
 
 def three_times(axes: Axes) -> None:

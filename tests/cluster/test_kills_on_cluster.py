@@ -48,7 +48,7 @@ EAGER = {
     "spark.sql.adaptive.enabled": "true",
     "spark.task.maxFailures": "8",
 }
-"""Spark starts a second attempt of any task that takes a little longer than others, and changes plans as it runs them."""
+"""Spark starts a second attempt of tasks that take a little longer than others, and changes plans as it runs them."""
 
 
 def test_neither_do_second_attempts_of_tasks_and_plans_that_change(

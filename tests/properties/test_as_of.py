@@ -16,9 +16,7 @@ from support.twin import by_sink, plan_of, run, run_with_restarts, runner
 
 EVENT = Types.ROW_NAMED(["key", "at", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 LATE = OutputTag("late", EVENT)
-ELEMENTS = st.builds(
-    Row, key=st.sampled_from(["a", "b", None]), at=st.integers(-5, 30), n=st.integers(0, 10**6)
-)
+ELEMENTS = st.builds(Row, key=st.sampled_from(["a", "b", None]), at=st.integers(-5, 30), n=st.integers(0, 10**6))
 BATCHES = st.lists(st.lists(st.tuples(st.sampled_from("st"), ELEMENTS), max_size=6), max_size=5)
 HOW = st.sampled_from(["inner", "left"])
 MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecutionMode.BATCH])
@@ -26,7 +24,7 @@ FIELDS = left("key"), left("at"), left("n"), right("at").alias("since"), right("
 
 
 def by_function(element):
-    return element.key if element.n else element.key
+    return element.key or element.key
 
 
 def program(elements, versions, how, *, bound=0, lateness=0, mode=RuntimeExecutionMode.STREAMING, key="key"):
@@ -74,7 +72,9 @@ def test_it_is_what_pandas_gives_where_nothing_is_late(elements, versions, how, 
         for batch in runner(plan).batches() for value, _ in by_sink(plan, batch)[0]
     )  # fmt: skip
     rows, others = (
-        pd.DataFrame([(str(row.key), row.at, row.n) for batch in batches for _, row in batch], columns=["key", "at", "n"])
+        pd.DataFrame(
+            [(str(row.key), row.at, row.n) for batch in batches for _, row in batch], columns=["key", "at", "n"]
+        )
         .astype({"at": "int64", "n": "int64"})
         .sort_values("at", kind="stable")
         for batches in (elements, versions)

@@ -43,7 +43,7 @@ def by_key(results):
 
 
 def sorted_by_both(batches, **how):
-    plans = [program(batches, key, **how) for key in ("key", lambda event: event.key if event.at else event.key)]
+    plans = [program(batches, key, **how) for key in ("key", lambda event: event.key or event.key)]
     speeds = [plan.operators[0].speed for plan in plans]
     assert speeds[0].startswith("columns")
     assert speeds[1].startswith("element by element, because the key is a Python function")
@@ -55,7 +55,9 @@ def sorted_by_both(batches, **how):
 def test_columns_give_what_elements_give(batches, bound, mode, every):
     on_columns, in_python = sorted_by_both(batches, bound=bound, mode=mode)
     ours, theirs = ([by_sink(plan, batch) for batch in runner(plan).batches()] for plan in (on_columns, in_python))
-    assert [[by_key(sink) for sink in batch] for batch in ours] == [[by_key(sink) for sink in batch] for batch in theirs]
+    assert [[by_key(sink) for sink in batch] for batch in ours] == [
+        [by_key(sink) for sink in batch] for batch in theirs
+    ]
     for plan in (on_columns, in_python):
         if mode is RuntimeExecutionMode.STREAMING:
             assert run_with_restarts(plan, every) == run(plan)

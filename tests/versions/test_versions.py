@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from versions.stored import archives, by_checkpoint, by_savepoint, expected, extracted, known
 
 from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
 from eventide.savepoint.directory import NAME
 from support.steps import in_steps
+from versions.stored import archives, by_checkpoint, by_savepoint, expected, extracted, known
 
 
 @pytest.fixture(params=archives(), ids=lambda archive: archive.name.removesuffix(".tar.xz"))
@@ -32,7 +32,9 @@ def test_a_savepoint_of_a_later_version_is_refused(stored: Path) -> None:
     header = stored / "savepoint" / NAME
     content = json_without_checksum(header.read_text(), may_lack=True)
     header.write_text(json_with_checksum({**content, "version": content["version"] + 100}))
-    with pytest.raises(StateError, match=f"is of version {content['version'] + 100}, and this version of eventide reads"):
+    with pytest.raises(
+        StateError, match=f"is of version {content['version'] + 100}, and this version of eventide reads"
+    ):
         by_savepoint(stored)
 
 

@@ -56,7 +56,8 @@ class Calendar:
         if type(self.every) is not int or self.every < 1 or whole % self.every:
             allowed = [str(n) for n in range(1, whole + 1) if whole % n == 0]
             raise ProgramError(
-                f"calendar windows: every has to be {' or '.join(allowed)} for the unit {self.unit!r}, not {self.every!r}"
+                f"calendar windows: every has to be {' or '.join(allowed)} for the unit {self.unit!r}, "
+                f"not {self.every!r}"
             )
         _zone(self.zone)
 

@@ -303,7 +303,7 @@ class JobClient(ABC):
         return []
 
     def get_time_in_micro_batch(self) -> int:
-        """How long the micro-batch that is under way has taken so far, in milliseconds; 0 between two. Not in PyFlink."""
+        """How long the micro-batch under way has taken so far, in milliseconds; 0 between two. Not in PyFlink."""
         return 0
 
     @abstractmethod

@@ -41,7 +41,9 @@ def days_with_a_change(zone):
     offsets = [_offset(zone, day) for day in days]
     for week, (before, after) in enumerate(pairwise(offsets)):
         if before != after:
-            found += [day for day in range(days[week] + 1, days[week + 1] + 1) if _offset(zone, day - 1) != _offset(zone, day)]
+            found += [
+                day for day in range(days[week] + 1, days[week + 1] + 1) if _offset(zone, day - 1) != _offset(zone, day)
+            ]
     return found
 
 

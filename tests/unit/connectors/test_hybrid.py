@@ -1,4 +1,4 @@
-"""A HybridSource: one source after the other, one watermark through the switch, nothing twice, restartable in between."""
+"""A HybridSource: one source after the other, one watermark, nothing twice, restartable in between."""
 
 from collections import Counter
 from tempfile import TemporaryDirectory
@@ -32,7 +32,9 @@ LIVE = [[("p", ("l", 16))], [("q", ("l", 17)), ("p", ("l", 33))], [("q", ("l", 4
 
 
 def hybrid(*, live=LIVE, bounded=True):
-    return HybridSource.builder(script(["a", "b"], HISTORY)).add_source(script(["p", "q"], live, bounded=bounded)).build()
+    return (
+        HybridSource.builder(script(["a", "b"], HISTORY)).add_source(script(["p", "q"], live, bounded=bounded)).build()
+    )
 
 
 def program(source):
@@ -62,7 +64,9 @@ def test_no_watermark_of_an_end_comes_in_between_and_windows_go_on():
     fired = [by_sink(plan, batch)[1] for batch in runner.batches()]
     windows = [window for of_batch in fired for (_, *window, found), _ in of_batch]
     assert [start for start, _ in windows] == sorted(start for start, _ in windows)
-    everything = {(key, start): sorted(t for _, t in found) for of_batch in fired for (key, start, _, found), _ in of_batch}
+    everything = {
+        (key, start): sorted(t for _, t in found) for of_batch in fired for (key, start, _, found), _ in of_batch
+    }
     assert everything == {
         ("h", 0): [1], ("h", 10): [12, 14, 15], ("l", 10): [16, 17], ("l", 30): [33], ("l", 40): [41],
     }  # fmt: skip
@@ -151,7 +155,7 @@ def test_what_cannot_follow_is_refused():
     numbers = NumberSequenceSource(1, 2)
     with pytest.raises(ProgramError, match=r"has no end, so .* would never be read; only the last may go on"):
         HybridSource.builder(script(["a"], [], bounded=False)).add_source(script(["b"], []))
-    with pytest.raises(ProgramError, match="are of one type, and those of .* are LONG, those of .* STRING"):
+    with pytest.raises(ProgramError, match=r"are of one type, and those of .* are LONG, those of .* STRING"):
         HybridSource.builder(numbers).add_source(ScriptedSource(["a"], [], Types.STRING()))
     with pytest.raises(ProgramError, match="a HybridSource reads sources, such as a FileSource, not 5"):
         HybridSource.builder(numbers).add_source(5)

@@ -395,7 +395,7 @@ class CalendarPanes(Panes):
 
 
 def _stretches(timestamps: Array) -> list[tuple[int, int]]:
-    """Stretches of time that have all of some timestamps: one, or each day that has any where that would be a long one."""
+    """Stretches of time that have all of some timestamps: one, or, where that is long, each day that has any."""
     first, last = int(timestamps.min()), int(timestamps.max())
     if last - first < _FEW_DAYS * _DAY_MS:
         return [(first, last)]

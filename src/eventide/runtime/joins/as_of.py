@@ -118,13 +118,13 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         self._forget(_until(self._how, timestamp))
 
     def _joined(self, value: Any, at: int) -> Iterator[Any]:
-        valid = max((time for time in self._versions.keys() if time <= at), default=None)
+        valid = max((time for time in self._versions if time <= at), default=None)
         if valid is not None or self._how.keeps_left:
             yield self._function.join(value, None if valid is None else self._versions.get(valid))
 
     def _forget(self, until_ms: int) -> None:
         """Forget all rows up to a time but the last one."""
-        passed = sorted(time for time in self._versions.keys() if time <= until_ms)
+        passed = sorted(time for time in self._versions if time <= until_ms)
         for time in passed[:-1]:
             self._versions.remove(time)
 

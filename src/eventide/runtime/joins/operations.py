@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eventide.api.functions import ProcessJoinFunction
@@ -104,7 +104,7 @@ class WindowJoinOperation:
 class AsOfOperation(ProcessOperation):
     """Description of an as-of join: some fields of both, on columns where they can, or a function."""
 
-    how: AsOf = AsOf()
+    how: AsOf = field(default_factory=AsOf)
     gives: Selection | None = None
     late_tag: str | None = None
 

@@ -1,4 +1,4 @@
-"""Windows of Python objects that time alone assigns: what cannot be late is handled by key and window, not one by one."""
+"""Windows of Python objects that time alone assigns: what cannot be late is handled by key and window at once."""
 
 from __future__ import annotations
 

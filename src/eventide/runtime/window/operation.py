@@ -243,7 +243,8 @@ def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
     if type(assigner) is CountTumblingWindowAssigner:
         return f"the trigger {trigger!r} is not the one of count windows; leave trigger(...) out"
     if type(assigner) not in _ON_COLUMNS:
-        return f"the windows {assigner!r} need each element; use tumbling, sliding, cumulating, calendar, session or count windows"
+        windows = "tumbling, sliding, cumulating, calendar, session or count windows"
+        return f"the windows {assigner!r} need each element; use {windows}"
     nested = unpurged(trigger)
     if type(nested) is EventTimeTrigger:
         if nested is not trigger and spec.lateness_ms and type(assigner) in _SESSIONS:

@@ -43,7 +43,7 @@ def test_a_pane_is_in_the_windows_of_each_of_its_timestamps(assigner, times):
         assert start <= time
         assert panes.windows(start) == sorted(assigner.assign_windows("element", time, None))
     for time, start, last in zip(times, starts.tolist(), panes.last_of(starts).tolist(), strict=True):
-        if MIN_MS + 60 < start and time < MAX_MS - 60:
+        if start > MIN_MS + 60 and time < MAX_MS - 60:
             assert time <= last
             assert panes.start_of(np.array([last])).tolist() == [start]
 
