@@ -17,6 +17,11 @@ ORDERS = [("EUR", 7, 100), ("EUR", 2, 200), ("CHF", 4, 50), ("EUR", 6, 10)]
 RATES = [("EUR", 0, 110), ("CHF", 0, 120), ("EUR", 5, 114)]
 
 
+def added(before: Row, order: Row) -> Row:
+    """The order, with the amount of all so far."""
+    return Row(**{**order.as_dict(), "amount": before["amount"] + order["amount"]})
+
+
 def main() -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
     by_minute = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_minutes(10)).with_timestamp_assigner(
@@ -30,7 +35,7 @@ def main() -> None:
     worth.map(lambda o: f"9:0{o['minute']} {o['amount']} {o['currency']} at {o['rate']}", Types.STRING()).print("order")
 
     in_order = worth.key_by("currency").sorted_by_event_time()
-    balance = in_order.key_by("currency").reduce(lambda a, b: {**b, "amount": a["amount"] + b["amount"]})
+    balance = in_order.key_by("currency").reduce(added)
     balance.map(lambda o: f"9:0{o['minute']} {o['amount']} {o['currency']}", Types.STRING()).print("balance")
 
     env.execute("orders at their rates")

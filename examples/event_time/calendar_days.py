@@ -35,11 +35,12 @@ def main() -> None:
     by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
     meters = env.from_collection(readings(47), READING).assign_timestamps_and_watermarks(by_time).key_by("meter")
 
-    days = meters.window(TumblingCalendarWindows.of("day", zone="Europe/Berlin")).aggregate(sum_("kwh"))
-    days.map(lambda day: f"from {told(day.window.start)}: {day['sum_kwh']} kWh", Types.STRING()).print("day")
+    days = meters.window(TumblingCalendarWindows.of("day", zone="Europe/Berlin")).aggregate(sum_("kwh").alias("total"))
+    days.map(lambda day: f"from {told(day.window.start)}: {day['total']} kWh", Types.STRING()).print("day")
 
-    so_far = meters.window(CumulatingEventTimeWindows.of(Time.days(1), Time.hours(6))).aggregate(sum_("kwh"))
-    so_far.map(lambda part: f"up to {told(part.window.end)}: {part['sum_kwh']} kWh", Types.STRING()).print("so far")
+    growing = CumulatingEventTimeWindows.of(Time.days(1), Time.hours(6))
+    so_far = meters.window(growing).aggregate(sum_("kwh").alias("total"))
+    so_far.map(lambda part: f"up to {told(part.window.end)}: {part['total']} kWh", Types.STRING()).print("so far")
 
     env.execute("days of a calendar")
 

@@ -197,6 +197,7 @@ REEXPORTS = {
         "common.serializer": "T",
         "datastream.async_data_stream": "async_retry_strategies",
         "datastream.async_retry_strategies": "AsyncRetryPredicate AsyncRetryStrategy OUT",
+        "datastream.connectors.hybrid_source": "Source",
         "datastream.connectors.number_seq": "Source",
         "datastream.connectors.file_system": "Duration Encoder Sink Source",
         "datastream.connectors.kafka": "DeliveryGuarantee DeserializationSchema Row SerializationSchema Sink Source "

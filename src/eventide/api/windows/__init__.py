@@ -3,7 +3,6 @@
 from eventide.api.windows._assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
-    CumulatingEventTimeWindows,
     DynamicEventTimeSessionWindows,
     DynamicProcessingTimeSessionWindows,
     EventTimeSessionWindows,
@@ -13,11 +12,11 @@ from eventide.api.windows._assigners import (
     SessionWindowTimeGapExtractor,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
-    TumblingCalendarWindows,
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
     WindowAssigner,
 )
+from eventide.api.windows._calendar import CumulatingEventTimeWindows, TumblingCalendarWindows
 from eventide.api.windows._evictors import (
     CountEvictor,
     DeltaEvictor,

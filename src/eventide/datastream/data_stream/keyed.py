@@ -28,10 +28,10 @@ from eventide.datastream.data_stream.windowed import WindowedStream, time_window
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
+from eventide.runtime.columnar.sorting import Sorting, SortOperation, SortsByTime
 from eventide.runtime.process.functions import Called, ProcessEach
 from eventide.runtime.process.operation import RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
-from eventide.runtime.process.sorting import Sorting, SortOperation, SortsByTime
 from eventide.runtime.process.vectorized import VectorizedOperation
 from eventide.runtime.state.key_context import is_rich
 

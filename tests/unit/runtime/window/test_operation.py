@@ -218,7 +218,7 @@ def test_windows_that_fire_by_counts_run_on_columns(assigner, wraps):
             GAP,
             AT_INTERVALS,
             0,
-            "element by element, because a ContinuousEventTimeTrigger runs on columns with tumbling",
+            "element by element, because a ContinuousEventTimeTrigger does not run on columns with sessions",
         ),
     ],
 )
