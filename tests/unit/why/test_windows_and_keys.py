@@ -76,6 +76,12 @@ def test_elements_that_are_kept_on_columns_are_counted_and_shown():
     assert [one.elements for one in answer.windows] == [2] * 120
 
 
+@pytest.mark.parametrize(("kind", "key"), [(on_columns, "None,here"), (on_elements, "None")])
+def test_a_missing_key_is_asked_for_by_its_name_in_python(kind, key):
+    [answer] = kind(MINUTE, [("a", NOON), (None, NOON + 1)]).why(key=key).keys
+    assert [one.window.start for one in answer.windows] == [NOON]
+
+
 def without_the_program(story):
     """The evidence on a job of which only the checkpoint is left."""
     return dataclasses.replace(story.evidence(), loads=shown_loads)
