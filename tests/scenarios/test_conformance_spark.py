@@ -48,6 +48,7 @@ _TELLING = (
     "idle",
     "two stages: a first window that fires again after the second has fired is dropped there",
     "window-035-sliding-4-splits-punctuated-idle-open-end",
+    "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
     "timer: timers fire in order of time over all keys",
     "debounce: each element moves the timer on",
@@ -73,7 +74,6 @@ _TELLING_FOR_COLUMNS = (
     "reduce: sessions that become one add up",
     "idle: two of three splits idle",
     "idle: a source that is idle when its input ends sends no final watermark",
-    "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-015-70-210-2-splits-bounded",
 )
 _TELLING_WITHOUT_LATE_ROWS = (
@@ -91,7 +91,7 @@ _TELLING_THAT_EXPIRE = (
     "ttl: an expired value that may be seen is seen once, and that read does not keep it",
 )
 """All that a micro-batch writes has expired in the next one."""
-_SIDE_BY_SIDE = 16
+_SIDE_BY_SIDE = 17
 Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, DataStream | None]]
 
 
