@@ -165,7 +165,9 @@ def test_who_may_not_log_in_is_told_at_once(broker: KafkaBroker) -> None:
             builder.set_property(name, value)
         return builder.build()
 
-    Transactions(sink("right")).write([table(b"a")], Mark(1, "id"), [topic])
+    transactions = Transactions(sink("right"))
+    transactions.write([table(b"a")], Mark(1, "id"), [topic])
+    transactions.close()  # readers see it from then on
     assert values(broker, topic) == [b"a"]
     began = time.monotonic()
     with pytest.raises(ProgramError, match="refuses this client"):
