@@ -85,5 +85,5 @@ def broker() -> Iterator[KafkaBroker]:
         if os.environ.get("CI"):
             pytest.fail(f"the build server must have a Kafka broker: {error}", pytrace=False)
         pytest.skip(f"no Kafka broker can be had here: {str(error).partition(': they are needed')[0]}")
-    with KafkaBroker(jars=jars) as running:
+    with KafkaBroker(jars=jars, users={"wren": "right"}) as running:
         yield running

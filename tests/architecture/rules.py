@@ -185,7 +185,7 @@ def modules_import_in_no_circle(root: Path) -> list[str]:
     lines = {
         (module.name, imported.name): imported.line
         for module in found.values()
-        for imported in module.imports()
+        for imported in module.imports
         if imported.name in found
         and imported.name != module.name
         and not (imported.is_of(*FLUENT) and _is_of(module, FLUENT))
@@ -421,7 +421,7 @@ def _imports(root: Path, is_wrong: Callable[[Module, Import], bool], advice: str
     return [
         module.at(imported.line, f"{imported.name} {advice.format(module=module.name)}")
         for module in modules(root)
-        for imported in module.imports()
+        for imported in module.imports
         if is_wrong(module, imported)
     ]
 

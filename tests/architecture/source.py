@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -64,8 +64,9 @@ class Module:
         """The file, or nothing where it can't be parsed; one rule tells of that, all others pass over it."""
         return self.parsed if isinstance(self.parsed, ast.Module) else ast.Module([], [])
 
+    @cached_property
     def imports(self) -> list[Import]:
-        """Return every import of the module, at any depth."""
+        """Every import of the module, at any depth."""
         return list(self._imports(self.tree, "module"))
 
     def _imports(self, node: ast.AST, place: Place) -> Iterator[Import]:
@@ -103,6 +104,10 @@ class Module:
         return f"{self.path.relative_to(self.root)}:{line}: {text}"
 
 
+@lru_cache(maxsize=1)
 def modules(root: Path) -> list[Module]:
-    """Return the modules below a folder that holds packages, in the order of their names."""
+    """Return the modules below a folder that holds packages, in the order of their names.
+
+    Each is read once while rules look at the folder one after the other.
+    """
     return [Module(root, path) for path in sorted(root.rglob("*.py"))]

@@ -1,4 +1,4 @@
-"""Every example prints what it says; all of them run in one process, on one session, as `python examples/x.py` does."""
+"""Every example prints what it says, on one session of Spark; those in the shape of PyFlink's without Spark, too."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import runpy
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from eventide.datastream import StreamExecutionEnvironment
 from eventide.errors import ProgramError, TemporaryCheckpointWarning
-
-pytestmark = pytest.mark.spark
+from eventide.testing import local_environment
+from support.one_job import add_programs
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Run = Callable[..., str]
@@ -99,18 +101,40 @@ def run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("name", PRINTED)
 def test_the_example_prints_exactly_this(run: Run, name: str) -> None:
     assert run(name) == PRINTED[name]
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_the_program_in_the_shape_of_pyflinks_prints_exactly_this(run: Run, name: str) -> None:
-    first, *lines = run(f"pyflink/{name}").splitlines()
+def test_the_program_in_the_shape_of_pyflinks_prints_exactly_this(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(StreamExecutionEnvironment, "get_execution_environment", staticmethod(local_environment))
+    monkeypatch.setattr(sys, "argv", [name])
+    runpy.run_path(str(EXAMPLES / "pyflink" / name), run_name="__main__")
+    first, *lines = capsys.readouterr().out.splitlines()
     assert first == "Printing result to stdout. Use --output to specify output path."
     assert lines == [str(line) for line in LINES[name]]
 
 
+@pytest.mark.spark
+def test_they_print_the_same_on_spark_as_one_job(
+    env: StreamExecutionEnvironment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["all of them"])
+    programs = (partial(runpy.run_path, str(EXAMPLES / "pyflink" / name), run_name="__main__") for name in LINES)
+    add_programs(env, programs, monkeypatch)
+    capsys.readouterr()
+    env.set_parallelism(1).execute()
+    printed = capsys.readouterr().out.splitlines()
+    expected = {name: [str(line) for line in lines] for name, lines in LINES.items()}
+    assert {name: [line for line in printed if line in lines] for name, lines in expected.items()} == expected
+    assert len(printed) == sum(map(len, LINES.values()))
+
+
+@pytest.mark.spark
 def test_with_output_the_lines_are_in_files_and_a_second_job_does_not_touch_them(
     run: Run, spark: SparkSession, tmp_path: Path
 ) -> None:

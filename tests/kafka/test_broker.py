@@ -65,9 +65,9 @@ def test_users_log_in_on_a_listener_of_their_own_and_settings_are_taken() -> Non
             client("guessed").list_topics(timeout=2)
 
 
-def test_addresses_are_those_of_a_running_broker(broker: KafkaBroker) -> None:
+def test_addresses_are_those_of_a_running_broker() -> None:
     with pytest.raises(ProgramError, match="knows no users"):
-        _ = broker.sasl_bootstrap_servers
+        _ = KafkaBroker().sasl_bootstrap_servers
     with pytest.raises(ProgramError, match="has not been started"):
         _ = KafkaBroker().bootstrap_servers
 

@@ -55,31 +55,31 @@ def sink(
     return builder.set_record_serializer(records.build()).set_property("default.api.timeout.ms", "60000")
 
 
-@pytest.mark.parametrize("guarantee", [*DeliveryGuarantee])
-def test_a_restarted_job_adds_what_is_new(
-    broker: KafkaBroker, spark: SparkSession, tmp_path: Path, guarantee: DeliveryGuarantee
-) -> None:
-    topic, prefix = new_topic(broker), f"sink-{uuid.uuid4().hex[:8]}"
+def test_a_restarted_job_adds_what_is_new(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+    topics = {guarantee: new_topic(broker) for guarantee in DeliveryGuarantee}
     batches: list[list[str]] = []
     for batch in (["a", "b"], ["c"], ["d", "e", "f"]):
         batches.append(batch)
         env = again(tmp_path / "checkpoint")
-        script(env, *batches).sink_to(sink(broker, lines(topic), guarantee, prefix).build())
+        stream = script(env, *batches)
+        for guarantee, topic in topics.items():
+            stream.sink_to(sink(broker, lines(topic), guarantee, f"sink-{topic}").build())
         env.execute()
-    assert values(broker, topic) == [b"a", b"b", b"c", b"d", b"e", b"f"]
+    for topic in topics.values():
+        assert values(broker, topic) == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
-@pytest.mark.parametrize("guarantee", [EXACTLY, AT_LEAST])
-@pytest.mark.parametrize("sinks", [1, 2])
+@pytest.mark.parametrize("guarantees", [[EXACTLY], [AT_LEAST], [EXACTLY, AT_LEAST]], ids=str)
 def test_all_parts_of_a_record_arrive(
-    broker: KafkaBroker, spark: SparkSession, tmp_path: Path, guarantee: DeliveryGuarantee, sinks: int
+    broker: KafkaBroker, spark: SparkSession, tmp_path: Path, guarantees: list[DeliveryGuarantee]
 ) -> None:
-    outs = [new_topic(broker, partitions=3) for _ in range(sinks)]
+    """An only sink takes the columns of the source itself, one of two is given frames."""
+    outs = {new_topic(broker, partitions=3): guarantee for guarantee in guarantees}
     rows = [(f"u{n}", 1_000 + n) for n in range(6)]
     env = again(tmp_path / "checkpoint")
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
     stream = script(env, rows, type_info=PAIR).assign_timestamps_and_watermarks(strategy)
-    for out in outs:
+    for out, guarantee in outs.items():
         records = (
             KafkaRecordSerializationSchema.builder()
             .set_topic(out)
@@ -132,19 +132,18 @@ class _OfWord(SimpleStringSchema):
         return f"<{element.word}>".encode()
 
 
-@pytest.mark.parametrize("guarantee", [EXACTLY, AT_LEAST])
-def test_an_element_says_into_which_topic_it_goes(
-    broker: KafkaBroker, spark: SparkSession, tmp_path: Path, guarantee: DeliveryGuarantee
-) -> None:
-    topics = [new_topic(broker), new_topic(broker)]
-    prefix = f"sink-{uuid.uuid4().hex[:8]}"
-    records = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda text: topics[int(text) % 2])
-    records.set_value_serialization_schema(SimpleStringSchema())
+def test_an_element_says_into_which_topic_it_goes(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
+    topics = {guarantee: [new_topic(broker), new_topic(broker)] for guarantee in (EXACTLY, AT_LEAST)}
     for batches in ([["1"]], [["1"], ["2", "3"]]):
         env = again(tmp_path / "checkpoint")
-        script(env, *batches).sink_to(sink(broker, records, guarantee, prefix).build())
+        stream = script(env, *batches)
+        for guarantee, both in topics.items():
+            records = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(SimpleStringSchema())
+            records.set_topic_selector(lambda text, both=both: both[int(text) % 2])
+            stream.sink_to(sink(broker, records, guarantee, f"sink-{both[0]}").build())
         env.execute()
-    assert [values(broker, topic) for topic in topics] == [[b"2"], [b"1", b"3"]]
+    for both in topics.values():
+        assert [values(broker, topic) for topic in both] == [[b"2"], [b"1", b"3"]]
 
 
 def test_a_key_goes_where_the_producer_of_java_puts_it(

@@ -155,28 +155,28 @@ def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaB
     assert (values(broker, topic), marks(sink)) == ([b"small"], [Mark(1, "id")])
 
 
-@pytest.mark.usefixtures("broker")  # its jars
-def test_who_may_not_log_in_is_told_at_once() -> None:
-    with KafkaBroker(users={"ada": "secret"}) as broker:
-        broker.create_topic("hers")
+def test_who_may_not_log_in_is_told_at_once(broker: KafkaBroker) -> None:
+    topic = new_topic(broker)
 
-        def sink(password: str) -> KafkaSink:
-            login = {"sasl.mechanism": "PLAIN", "sasl.username": "ada", "sasl.password": password}
-            builder = sink_to(broker.sasl_bootstrap_servers, "hers")
-            for name, value in ({"security.protocol": "SASL_PLAINTEXT"} | login).items():
-                builder.set_property(name, value)
-            return builder.build()
+    def sink(password: str) -> KafkaSink:
+        login = {"sasl.mechanism": "PLAIN", "sasl.username": "wren", "sasl.password": password}
+        builder = sink_to(broker.sasl_bootstrap_servers, topic)
+        for name, value in ({"security.protocol": "SASL_PLAINTEXT"} | login).items():
+            builder.set_property(name, value)
+        return builder.build()
 
-        Transactions(sink("secret")).write([table(b"a")], Mark(1, "id"), ["hers"])
-        assert values(broker, "hers") == [b"a"]
-        began = time.monotonic()
-        with pytest.raises(ProgramError, match="refuses this client"):
-            Transactions(sink("guessed"))
-        producer = SinkProducer(sink("guessed"))
-        producer.send(table(b"a"))
-        with pytest.raises(ProgramError, match="refuses this client"):
-            producer.arrive()
-        assert time.monotonic() - began < 20
+    transactions = Transactions(sink("right"))
+    transactions.write([table(b"a")], Mark(1, "id"), [topic])
+    transactions.close()  # readers see it from then on
+    assert values(broker, topic) == [b"a"]
+    began = time.monotonic()
+    with pytest.raises(ProgramError, match="refuses this client"):
+        Transactions(sink("wrong"))
+    producer = SinkProducer(sink("wrong"))
+    producer.send(table(b"a"))
+    with pytest.raises(ProgramError, match="refuses this client"):
+        producer.arrive()
+    assert time.monotonic() - began < 20
 
 
 def test_more_records_than_a_producer_holds_are_sent(broker: KafkaBroker) -> None:

@@ -256,22 +256,21 @@ def test_a_deserializer_of_one_s_own_sees_the_whole_record(broker: KafkaBroker) 
     assert job.run() == [(("k", 1, 0), 1), (("", 1, 1), 2)]
 
 
-def test_a_broker_that_is_away_for_a_while_is_waited_for() -> None:
+def test_a_broker_that_is_away_for_a_while_is_waited_for(broker: KafkaBroker) -> None:
     """A kill at any moment: while planning waits, and while a range is read."""
-    with KafkaBroker() as broker:
-        topic = new_topic(broker, 3)
-        produce(broker, topic, [record(str(i), i, i % 3) for i in range(3_000)])
-        source = on(broker, topic).build()
-        assert sum(source.latest_positions().values()) == 3_000
-        at = dict.fromkeys(source.parts({}), 0)
-        for _ in brought_back(broker, after_s=2):
-            assert source.next_positions(at, None) == source.latest_positions()
-        found: list[str] = []
-        for _ in brought_back(broker, after_s=2):
-            for _, items in source.read_together([PartRange(part, 0, 1_000) for part in at]):
-                found += [value for item in items for value in item.rows.column(0).to_pylist()]
-        assert sorted(map(int, found)) == list(range(3_000))
-        source.stop()
+    topic = new_topic(broker, 3)
+    produce(broker, topic, [record(str(i), i, i % 3) for i in range(3_000)])
+    source = on(broker, topic).build()
+    assert sum(source.latest_positions().values()) == 3_000
+    at = dict.fromkeys(source.parts({}), 0)
+    for _ in brought_back(broker, after_s=2):
+        assert source.next_positions(at, None) == source.latest_positions()
+    found: list[str] = []
+    for _ in brought_back(broker, after_s=2):
+        for _, items in source.read_together([PartRange(part, 0, 1_000) for part in at]):
+            found += [value for item in items for value in item.rows.column(0).to_pylist()]
+    assert sorted(map(int, found)) == list(range(3_000))
+    source.stop()
 
 
 def brought_back(broker: KafkaBroker, after_s: float) -> Iterator[None]:

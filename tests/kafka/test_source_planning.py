@@ -315,22 +315,19 @@ def test_who_is_not_there_is_waited_for_as_long_as_was_said(build: Build) -> Non
         list(build(nobody).read("a-0", 0, 1))
 
 
-def test_who_logs_in_with_another_password_is_not_let_in(build: Build) -> None:
-    with KafkaBroker(users={"wren": "right"}) as broker:
-        broker.create_topic("a")
-        login = "org.apache.kafka.common.security.plain.PlainLoginModule required username='wren' password='{}';"
+def test_who_logs_in_with_another_password_is_not_let_in(broker: KafkaBroker, build: Build) -> None:
+    topic = new_topic(broker)
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required username='wren' password='{}';"
 
-        def source(password: str) -> KafkaSource:
-            builder = on(broker).set_topics("a").set_bootstrap_servers(broker.sasl_bootstrap_servers)
-            builder.set_properties({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"})
-            return build(builder.set_property("sasl.jaas.config", login.format(password).replace("'", '"')))
+    def source(password: str) -> KafkaSource:
+        builder = on(broker).set_topics(topic).set_bootstrap_servers(broker.sasl_bootstrap_servers)
+        builder.set_properties({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"})
+        return build(builder.set_property("sasl.jaas.config", login.format(password).replace("'", '"')))
 
-        assert source("right").splits() == ["a-0"]
-        began = time.monotonic()
-        with pytest.raises(
-            ProgramError, match=r"refuses this client: .*Authentication failed.* Look at security.protocol"
-        ):
-            source("wrong").splits()
-        with pytest.raises(ProgramError, match=r"refuses this client: .*Authentication failed"):
-            list(source("wrong").read("a-0", 0, 1))
-        assert time.monotonic() - began < 30
+    assert source("right").splits() == [f"{topic}-0"]
+    began = time.monotonic()
+    with pytest.raises(ProgramError, match=r"refuses this client: .*Authentication failed.* Look at security.protocol"):
+        source("wrong").splits()
+    with pytest.raises(ProgramError, match=r"refuses this client: .*Authentication failed"):
+        list(source("wrong").read(f"{topic}-0", 0, 1))
+    assert time.monotonic() - began < 30

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
@@ -36,6 +36,7 @@ from eventide.runtime.sources import splits
 from eventide.runtime.window import operation
 from eventide.savepoint.fitting import check_fit
 from eventide.testing import Idle, ScriptedSource, local_environment
+from support.examples import examples
 from support.twin import by_sink, plan_of, run_with_restarts, runner
 
 LATE = OutputTag("late")
@@ -154,14 +155,14 @@ def assert_restarts_change_nothing(plan, every):
         assert run_with_restarts(plan, every) == [by_sink(plan, batch) for batch in runner(plan).batches()]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.integers(0, 20), st.booleans())
 def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bound, keep_late):
     by_name, by_call = (program(batches, windows, key, bound, keep_late=keep_late) for key in ("k", by_function))
     assert_equal(by_name, by_call)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(ONE_SPLIT.map(unique_times), FIXED, st.integers(0, 20), st.integers(1, 3))
 def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows, bound, at_once):
     by_name, by_call = (program(batches, windows, key, bound) for key in ("k", by_function))
@@ -169,7 +170,7 @@ def test_rows_that_are_aggregated_a_few_at_a_time_give_the_same(batches, windows
         assert_equal(by_name, by_call)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(BATCHES.map(unique_times), FIXED, st.integers(0, 20))
 def test_late_firings_of_a_batch_come_once_with_the_final_value(batches, windows, lateness):
     plans = [program(batches, windows, key, lateness=lateness) for key in ("k", by_function)]
@@ -190,7 +191,7 @@ class BySplitOfTime(SessionWindowTimeGapExtractor):
 GAPS = [lambda e: e.t % 11 + 1, lambda e: 3 if e.v is None else 9, lambda e: e.v + 8, BySplitOfTime()]
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(BATCHES.map(unique_times), st.sampled_from(GAPS), st.integers(0, 20), st.booleans())
 def test_sessions_whose_elements_bring_their_gaps_are_equal_in_every_batch(batches, gap, bound, keep_late):
     """An element of which no gap is found ends the job in both; on columns the task of its source says so."""
@@ -211,7 +212,7 @@ def test_sessions_whose_elements_bring_their_gaps_are_equal_in_every_batch(batch
     assert_equal(*plans)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(
     ONE_SPLIT.map(unique_times), FIXED, st.integers(1, 9), st.booleans(), st.integers(0, 20), st.integers(0, 3), MODES
 )
@@ -227,7 +228,7 @@ def test_windows_that_fire_at_intervals_are_equal_in_every_batch(
     assert_restarts_change_nothing(plans[0], every)
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(
     BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.integers(0, 20), st.booleans(), st.integers(0, 3), MODES
 )
@@ -241,7 +242,7 @@ def test_windows_that_are_purged_when_they_fire_are_equal_in_every_batch(
     assert_restarts_change_nothing(plans[0], every)
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(ONE_SPLIT.map(unique_times), st.integers(1, 5))
 def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size):
     aggregates = (*AGGREGATES, collect_list("t").alias("times"))
@@ -249,7 +250,7 @@ def test_windows_of_a_number_of_elements_are_equal_in_every_batch(batches, size)
     assert_equal(*(program(batches, windows, key, aggregates=aggregates) for key in ("k", by_function)))
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(BATCHES.map(unique_times), st.integers(1, 7), st.integers(1, 7), st.integers(1, 20), st.integers(0, 2))
 def test_the_last_elements_after_every_few_are_equal_in_every_batch(batches, size, slide, at_once, every):
     aggregates = (*AGGREGATES, collect_list("t").alias("times"))
@@ -281,14 +282,14 @@ def test_a_checkpoint_of_windows_that_were_objects_is_refused(windows, how):
         list(runner(now, checkpoint=one.checkpoint).batches())
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(BATCHES.map(unique_times), st.integers(1, 5))
 def test_global_windows_that_are_purged_after_some_elements_are_equal_in_every_batch(batches, size):
     how = {"trigger": PurgingTrigger.of(CountTrigger.of(size))}
     assert_equal(*(program(batches, GlobalWindows.create(), key, **how) for key in ("k", by_function)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(BATCHES, st.integers(1, 15).map(TumblingEventTimeWindows), st.booleans())
 def test_a_list_is_in_the_order_of_arrival_whatever_the_speed(batches, windows, keep_late):
     lists = (collect_list("t").alias("times"), collect_list("v").alias("values"))
@@ -296,7 +297,7 @@ def test_a_list_is_in_the_order_of_arrival_whatever_the_speed(batches, windows, 
     assert_equal(*plans)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS))
 def test_windows_over_all_elements_are_those_over_one_key(batches, windows):
     one_key = [[e if isinstance(e, Idle) else (e[0], "a", *e[2:]) for e in batch] for batch in batches]
@@ -309,7 +310,7 @@ def test_windows_over_all_elements_are_those_over_one_key(batches, windows):
     ]
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     ONE_SPLIT.map(unique_times),
     st.one_of(FIXED, SESSIONS, st.integers(1, 4).map(CountTumblingWindowAssigner)),
@@ -322,7 +323,7 @@ def test_a_restart_after_any_batch_changes_nothing(batches, windows, every, keep
     assert run_with_restarts(plan, every) == [by_sink(plan, batch) for batch in runner(plan).batches()]
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     BATCHES.map(unique_times),
     st.one_of(FIXED, SESSIONS, st.just(GlobalWindows.create())),
@@ -384,7 +385,7 @@ ON_ROWS = st.sampled_from(
 )
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(BATCHES.map(unique_times), FIXED, ON_ROWS, st.booleans(), st.integers(0, 2), st.integers(0, 3), MODES)
 def test_a_window_function_on_aggregates_sees_the_same_at_both_speeds(
     batches, windows, aggregates, keep_late, lateness, every, mode
@@ -421,7 +422,7 @@ SAVED = st.sampled_from(
 )
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(BATCHES.map(unique_times), SAVED, st.integers(1, 3))
 def test_a_savepoint_goes_on_where_it_was_taken(batches, saved, until):
     windows, how = saved

@@ -25,6 +25,7 @@ from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.runtime.elements import elements as elements_module
 from eventide.runtime.window import element_store, operation, reducing
 from eventide.testing import Idle, ScriptedSource, local_environment
+from support.examples import examples
 from support.twin import AllContents, Contents, by_sink, plan_of, run_with_restarts, runner
 
 EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()])
@@ -176,6 +177,7 @@ def test_a_function_may_change_its_first_argument(script, windows, bound, declar
 
 
 @pytest.mark.parametrize("late", [None, LATE])
+@examples(100)
 @given(script=scripts("st"), windows=WINDOWS, bound=st.integers(0, 8), lateness=LATENESS)
 def test_elements_that_travel_give_the_same_with_lateness_and_late_elements(late, script, windows, bound, lateness):
     for build in (
@@ -262,6 +264,7 @@ class RowBatches(ScriptedSource):
             yield item if not isinstance(item, Row) else pa.RecordBatch.from_struct_array(NESTED.to_arrow([item]))
 
 
+@examples(100)
 @given(
     st.lists(
         st.lists(st.one_of(st.tuples(st.sampled_from("st"), ROWS), st.sampled_from("st").map(Idle)), max_size=8),

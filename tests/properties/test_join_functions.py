@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from itertools import zip_longest
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
@@ -16,6 +16,7 @@ from eventide.errors import EventideError
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.metrics import BATCHES_IN_PYTHON
 from eventide.testing import ScriptedSource, local_environment
+from support.examples import examples
 from support.twin import by_sink, plan_of, run, runner
 
 _NESTED = Types.ROW_NAMED(["x"], [Types.LONG()])
@@ -157,7 +158,7 @@ def _by_key(batch):
 
 
 @given(_BATCHES, _BATCHES, st.sampled_from([*_OF_PAIRS]))
-@settings(max_examples=250)
+@examples(250)
 def test_a_window_join_gives_what_its_function_gives(left_batches, right_batches, name):
     batches, (function, kind) = (left_batches, right_batches), _OF_PAIRS[name]
     on_columns, error = _outcome(_window_plan(batches, function, kind), True)
@@ -170,7 +171,7 @@ def test_a_window_join_gives_what_its_function_gives(left_batches, right_batches
 
 
 @given(_BATCHES, _BATCHES, st.sampled_from([*_OF_PAIRS]))
-@settings(max_examples=250)
+@examples(250)
 def test_pairs_of_one_key_are_in_order_and_their_errors_are_equal(left_batches, right_batches, name):
     batches = [
         [
@@ -191,7 +192,7 @@ def _all_shown(batches):
 
 
 @given(_BATCHES, _BATCHES, st.integers(-12, 12), st.integers(0, 12), st.sampled_from([*_OF_TIMES]))
-@settings(max_examples=250)
+@examples(250)
 def test_an_interval_join_gives_what_its_function_gives(left_batches, right_batches, lower, width, name):
     batches, (function, kind), bounds = (left_batches, right_batches), _OF_TIMES[name], (lower, lower + width)
     on_columns, error = _outcome(_interval_plan(batches, bounds, function, kind), True)
@@ -203,7 +204,7 @@ def test_an_interval_join_gives_what_its_function_gives(left_batches, right_batc
 
 
 @given(_BATCHES, _BATCHES, st.sampled_from(["a sum that may be too large", "a quotient", "several", "a nested field"]))
-@settings(max_examples=100)
+@examples(100)
 def test_windows_that_cannot_fire_become_dead_letters(left_batches, right_batches, name):
     batches, (function, kind) = (left_batches, right_batches), _OF_PAIRS[name]
     on_columns, _ = _outcome(_window_plan(batches, function, kind, bad=True), True)
@@ -215,7 +216,7 @@ def test_windows_that_cannot_fire_become_dead_letters(left_batches, right_batche
 @given(
     _BATCHES, _BATCHES, st.integers(-12, 12), st.sampled_from(["a sum that may be too large", "times", "side outputs"])
 )
-@settings(max_examples=100)
+@examples(100)
 def test_pairs_that_a_function_cannot_handle_become_dead_letters(left_batches, right_batches, lower, name):
     batches, (function, kind), bounds = (left_batches, right_batches), _OF_TIMES[name], (lower, lower + 9)
     plans = [
@@ -260,7 +261,7 @@ def _restarted(plans):
     _BATCHES,
     st.lists(st.sampled_from(["fields", "sometimes", "text", "an object"]), min_size=12, max_size=12),
 )
-@settings(max_examples=60)
+@examples(60)
 def test_a_changed_function_goes_on_from_the_state_of_the_one_before(left_batches, right_batches, names):
     batches = left_batches, right_batches
     for plan_for in (
@@ -278,7 +279,7 @@ def test_a_changed_function_goes_on_from_the_state_of_the_one_before(left_batche
 
 
 @given(_BATCHES, _BATCHES, st.sampled_from([*_OF_TIMES]))
-@settings(max_examples=200)
+@examples(200)
 def test_a_join_at_any_time_gives_what_its_function_gives(left_batches, right_batches, name):
     plans, (function, kind) = [], _OF_TIMES[name]
     for each in (function, in_python(function)):

@@ -74,11 +74,10 @@ def pair_of_python(one, two):
 
 
 @pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
-@pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize(
     "scenario", [s for s in all_scenarios() if s.kind.startswith(_JOINS)], ids=lambda scenario: scenario.name
 )
-@pytest.mark.parametrize("function", [None, pair, pair_of_python])
+@pytest.mark.parametrize(("parallelism", "function"), [(1, None), (3, None), (3, pair), (3, pair_of_python)])
 def test_joins_on_columns_give_what_flink_gave(
     scenario: Scenario, parallelism: int, keep_late: bool, function: Any
 ) -> None:

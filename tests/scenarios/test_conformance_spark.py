@@ -6,7 +6,7 @@ shows that the operators of a job leave each other's frames alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -32,23 +32,16 @@ _TELLING = (
     "lateness: a watermark of end - 1 + lateness closes the window",
     "sliding: between the windows an element at or below the watermark is late, one above it vanishes",
     "session: with lateness a late element between two fired sessions fires them as one",
-    "session: a count trigger adds up the counts of sessions that become one",
     "dynamic session: a shorter gap inside a longer session does not shorten it",
-    "count window: fires with every third element of a key, the rest never comes out",
     "count window: a sliding one fires with every slide-th element and shows the last size",
     "global window: a purging count trigger starts over",
-    "global window: without a trigger nothing comes out, not even at the end",
     "continuous trigger: a long step of the watermark fires each multiple passed",
-    "count evictor: only the last two elements are shown, the others are gone",
     "count evictor after: everything is shown, then only the last two are kept",
-    "time evictor: with 0 ms nothing is left, and the window fires empty",
     "reduce: sessions that become one add up",
     "watermark: punctuated, an element's own watermark comes right behind it",
     "splits: a split that never spoke holds the watermark back until the end",
     "idle: a split that comes back behind the watermark has late elements and holds it still",
     "idle: when all splits are idle the watermark goes to the highest of them",
-    "idle: two of three splits idle",
-    "idle: punctuated, an element without watermark does not make its split count again",
     "idle: a source that is idle when its input ends sends no final watermark",
     "end: the last elements of an idle source give no watermark, the other source goes on alone",
     "end: punctuated, an idle source that gives a watermark in its last batch is the end of time when the other falls "
@@ -58,11 +51,9 @@ _TELLING = (
     "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
     "timer: timers fire in order of time over all keys",
-    "timer: one set in the past waits for the next watermark",
     "debounce: each element moves the timer on",
     "timers before windows: punctuated, in the middle of a batch",
     "timers before windows: what a timer gives is in time for the window that the same watermark fires",
-    "rolling: the timestamp is the new element's even if the result is an old one",
     "connect: an idle input that comes back behind the watermark holds it still",
     "connect: one input ended and the other idle is the end of time, what comes behind is late",
     "broadcast: a timer sees the value of the moment it fires",
@@ -71,12 +62,7 @@ _TELLING = (
     "interval join of two sources: elements wait while one source is behind",
     "window join of two sources: a source that comes back behind the watermark does not hold it",
     "co-group of two sources: sessions reach across both",
-    "aggregate: without a result at one firing it has one at the next",
-    "delta evictor after: everything is shown, then only what is nearer than 3 to the last element is kept",
-    "continuous trigger: on a global window it fires on every multiple",
     "triggers-text-window-006-session-purging-count-trigger-lateness-bounded",
-    "triggers-text-window-002-sliding-time-evictor-after-lateness-punctuated",
-    "triggers-aggregate-window-002-sliding-continuous-event-time-trigger-lateness-monotonous",
 )
 _TELLING_FOR_COLUMNS = (
     "lateness: every late element fires its window again, at once and with all its contents",
@@ -88,7 +74,6 @@ _TELLING_FOR_COLUMNS = (
     "reduce: sessions that become one add up",
     "idle: two of three splits idle",
     "idle: a source that is idle when its input ends sends no final watermark",
-    "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
     "two-stage-015-70-210-2-splits-bounded",
 )
 _TELLING_WITHOUT_LATE_ROWS = (
@@ -106,7 +91,7 @@ _TELLING_THAT_EXPIRE = (
     "ttl: an expired value that may be seen is seen once, and that read does not keep it",
 )
 """All that a micro-batch writes has expired in the next one."""
-_SIDE_BY_SIDE = 16
+_SIDE_BY_SIDE = 17
 Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, DataStream | None]]
 
 
@@ -127,45 +112,42 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.mark.spark
 def test_spark_gives_what_flink_gave(env: StreamExecutionEnvironment, tmp_path: Path, several: list[Scenario]) -> None:
-    for scenario, record in _run(env, several, tmp_path, any_program):
+    for scenario, record in _run(env, [(one, any_program) for one in several], tmp_path):
         assert_as_flink(scenario, record, scenario.watermarks_at_batch_ends())
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("keep_late", [True, False], ids=["late rows kept", "late rows dropped"])
-def test_spark_gives_what_flink_gave_on_columns(
-    env: StreamExecutionEnvironment, tmp_path: Path, keep_late: bool
+def test_spark_gives_what_flink_gave_on_columns_and_of_state_that_expires(
+    env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
-    columns = partial(column_program, keep_late=keep_late)
-    telling = _telling(_TELLING_FOR_COLUMNS if keep_late else _TELLING_WITHOUT_LATE_ROWS)
-    for scenario, record in _run(env, telling, tmp_path, columns):
+    """In one query: columns whose late rows are kept, others whose late rows are dropped, and state of functions."""
+    kept = [(one, partial(column_program, keep_late=True)) for one in _telling(_TELLING_FOR_COLUMNS)]
+    dropped = [(one, partial(column_program, keep_late=False)) for one in _telling(_TELLING_WITHOUT_LATE_ROWS)]
+    of_state = {scenario.name: scenario for scenario in time_to_live_scenarios()}
+    expiring = [(of_state[name], _expiring_program) for name in _TELLING_THAT_EXPIRE]
+    found = _run(env, [*kept, *dropped, *expiring], tmp_path)
+    for number, (scenario, record) in enumerate(found[: len(kept) + len(dropped)]):
         batches = range(scenario.batches + 1)
         expected = recorded_outputs(scenario, late_firings_as_one=fires_late_ones_together(scenario))
         assert [sorted(record.outputs.get(batch, [])) for batch in batches] == expected, scenario.name
-        if keep_late:
+        if number < len(kept):
             assert [sorted(record.late.get(b, [])) for b in batches] == scenario.by_batch("late"), scenario.name
         assert record.watermarks == scenario.expected["watermarks"], scenario.name
-
-
-@pytest.mark.spark
-def test_state_expires_on_spark_as_in_flink(env: StreamExecutionEnvironment, tmp_path: Path) -> None:
-    by_name = {scenario.name: scenario for scenario in time_to_live_scenarios()}
-    several = [by_name[name] for name in _TELLING_THAT_EXPIRE]
-
-    def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, None]:
-        return time_to_live_program(env, scenario, ttl_ms=1), None  # micro-batches are further apart than that
-
-    for scenario, record in _run(env, several, tmp_path, program):
+    for scenario, record in found[-len(expiring) :]:
         assert_as_flink(scenario, record, scenario.watermarks_at_batch_ends())
 
 
+def _expiring_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, None]:
+    return time_to_live_program(env, scenario, ttl_ms=1), None  # micro-batches are further apart than that
+
+
 def _run(
-    env: StreamExecutionEnvironment, several: list[Scenario], place: Path, program: Program
+    env: StreamExecutionEnvironment, several: Sequence[tuple[Scenario, Program]], place: Path
 ) -> list[tuple[Scenario, Record]]:
     """Run scenarios side by side in one query, and record what reaches each sink in each micro-batch."""
-    records = [Record() for _ in several]
+    found = [(scenario, Record()) for scenario, _ in several]
     takes = []
-    for scenario, record in zip(several, records, strict=True):
+    for (scenario, record), (_, program) in zip(found, several, strict=True):
         results, late = program(env, scenario)
         results.print()
         takes.append(record.add_outputs)
@@ -191,8 +173,8 @@ def _run(
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
     query.awaitTermination()
     for index, watermark in recorded_watermarks(plan, query):
-        records[index].add_watermark(watermark)
-    return list(zip(several, records, strict=True))
+        found[index][1].add_watermark(watermark)
+    return found
 
 
 def recorded_watermarks(plan: JobPlan, query: StreamingQuery) -> Iterator[tuple[int, int]]:

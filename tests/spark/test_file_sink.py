@@ -28,6 +28,8 @@ from eventide.testing import ScriptedSource, local_environment
 
 pytestmark = pytest.mark.spark
 
+STREAMING, BATCH = RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH
+
 
 def lines(path: Path) -> FileSink:
     return FileSink.for_row_format(str(path), Encoder.simple_string_encoder()).build()
@@ -120,8 +122,7 @@ def test_two_sinks_with_one_directory_are_refused(env: StreamExecutionEnvironmen
 PAIR = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 
 
-@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
-@pytest.mark.parametrize("sinks", [1, 2])
+@pytest.mark.parametrize(("mode", "sinks"), [(STREAMING, 1), (STREAMING, 2), (BATCH, 1)])
 def test_every_reader_sees_the_rows_and_nothing_else(
     spark: SparkSession, tmp_path: Path, mode: RuntimeExecutionMode, sinks: int
 ) -> None:
@@ -157,25 +158,32 @@ OF_KINDS = [
 ]
 
 
-@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
-@pytest.mark.parametrize(
-    ("kind", "values"), [(KINDS, OF_KINDS), (Types.LONG(), [1, None, 3]), (Types.LIST(Types.INT()), [[1], []])]
-)
-def test_the_rows_of_a_source_reach_its_only_sink_as_they_reach_one_of_two(
-    spark: SparkSession, tmp_path: Path, mode: RuntimeExecutionMode, kind: TypeInformation, values: list[Any]
+SMALL: list[tuple[TypeInformation, list[Any]]] = [
+    (KINDS, OF_KINDS),
+    (Types.LONG(), [1, None, 3]),
+    (Types.LIST(Types.INT()), [[1], []]),
+]
+
+
+@pytest.mark.parametrize("mode", [STREAMING, BATCH])
+def test_the_rows_of_a_source_reach_its_only_sink_as_they_reach_one_of_several(
+    spark: SparkSession, tmp_path: Path, mode: RuntimeExecutionMode
 ) -> None:
-    """An only sink takes the columns of the source itself, one of two is given frames."""
-    found = {}
-    for sinks in (1, 2):
-        env = again(tmp_path / f"checkpoint {sinks}").set_runtime_mode(mode)
-        stream = env.from_collection(values, kind)
-        for number in range(sinks):
-            stream.sink_to(FormatSink("parquet", {"path": str(tmp_path / f"{sinks} {number}")}))
-        env.execute()
-        found[sinks] = spark.read.parquet(str(tmp_path / f"{sinks} 0"))
-    assert found[1].schema == found[2].schema
-    assert sorted(found[1].collect(), key=repr) == sorted(found[2].collect(), key=repr)
-    assert found[1].count() == len(values)
+    """An only sink takes the columns of the source itself, one of several is given frames."""
+    together = again(tmp_path / "checkpoint").set_runtime_mode(mode)
+    for number, (kind, values) in enumerate(SMALL):
+        alone = again(tmp_path / f"checkpoint {number}").set_runtime_mode(mode)
+        for env, name in ((alone, "alone"), (together, "together")):
+            sink = FormatSink("parquet", {"path": str(tmp_path / f"{name} {number}")})
+            env.from_collection(values, kind).sink_to(sink)
+        alone.execute()
+    together.execute()
+    for number, (_, values) in enumerate(SMALL):
+        one, other = (spark.read.parquet(str(tmp_path / f"{name} {number}")) for name in ("alone", "together"))
+        assert one.schema == other.schema
+        found = sorted(one.collect(), key=repr)
+        assert found == sorted(other.collect(), key=repr)
+        assert len(found) == len(values)
 
 
 EVERY_KIND = Types.ROW_NAMED(
@@ -224,19 +232,21 @@ def test_spark_writes_what_its_session_encrypts(spark: SparkSession, tmp_path: P
         spark.conf.unset("parquet.crypto.factory.class")
 
 
+SETTINGS: list[tuple[dict[str, str], dict[str, str]]] = [
+    ({}, {}),
+    ({"outputTimestampType": "INT96"}, {"compression": "gzip"}),
+    ({"outputTimestampType": "TIMESTAMP_MICROS"}, {"compression": "none"}),
+    ({"outputTimestampType": "TIMESTAMP_MILLIS", "compression.codec": "zstd"}, {}),
+    ({"compression.codec": "lz4_raw"}, {}),
+    ({"writeLegacyFormat": "true"}, {}),
+    ({}, {"parquet.enable.dictionary": "false"}),
+]
+
+
 @pytest.mark.parametrize(
-    ("conf", "options"),
-    [
-        ({}, {}),
-        ({"outputTimestampType": "INT96"}, {"compression": "gzip"}),
-        ({"outputTimestampType": "TIMESTAMP_MICROS"}, {"compression": "none"}),
-        ({"outputTimestampType": "TIMESTAMP_MILLIS", "compression.codec": "zstd"}, {}),
-        ({"compression.codec": "lz4_raw"}, {}),
-        ({"writeLegacyFormat": "true"}, {}),
-        ({}, {"parquet.enable.dictionary": "false"}),
-    ],
+    ("conf", "options", "sinks"),
+    [*((conf, options, 1) for conf, options in SETTINGS), *((conf, options, 2) for conf, options in SETTINGS[1::4])],
 )
-@pytest.mark.parametrize("sinks", [1, 2])
 def test_files_are_those_that_spark_writes(
     spark: SparkSession, tmp_path: Path, conf: dict[str, str], options: dict[str, str], sinks: int
 ) -> None:
@@ -289,13 +299,12 @@ SALES = Types.ROW_NAMED(["shop", "price", "day"], [Types.STRING(), Types.LONG(),
 STRANGE = ["", *map(chr, range(1, 256)), "a b", "€"]
 
 
-@pytest.mark.parametrize("sinks", [1, 2])
-@pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+@pytest.mark.parametrize(("sinks", "mode"), [(1, BATCH), (2, STREAMING)])
 def test_fields_name_the_same_folders_as_without_spark(
     spark: SparkSession, tmp_path: Path, sinks: int, mode: RuntimeExecutionMode
 ) -> None:
     """None, the empty text, and characters that a file system or Hive does not like among them."""
-    shops = STRANGE if (sinks, mode) == (1, RuntimeExecutionMode.BATCH) else STRANGE[::29]
+    shops = STRANGE if mode is BATCH else STRANGE[::29]
     sales = [(shop, 3, date(2026, 5, 1)) for shop in shops] + [(None, 3, None), (None, 4, None)]
     writer = FileSink.for_bulk_format(str(tmp_path / "spark"), ParquetBulkWriters.for_row_type(SALES))
     by_fields = writer.with_bucket_assigner(BucketAssigner.field_bucket_assigner("day", "shop")).build()

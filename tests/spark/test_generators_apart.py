@@ -61,11 +61,12 @@ def results(env: StreamExecutionEnvironment) -> list[str]:
     by_name = events.key_by("user").window(tens).side_output_late_data(LATE).aggregate(sum_("value"), count())
     by_expression = events.key_by(pc.utf8_lower(pc.field("user"))).window(tens).reduce(Adds())
     streams: list[DataStream[object]] = [by_name, by_name.get_side_output(LATE), by_expression]
-    found = []
-    for number, stream in enumerate(streams):
-        with stream.execute_and_collect() as rows:
-            found += [f"{number} {row!r}" for row in rows]
-    return sorted(found)
+    first, *others = (
+        stream.map(lambda row, number=number: f"{number} {row!r}", Types.STRING())
+        for number, stream in enumerate(streams)
+    )
+    with first.union(*others).execute_and_collect() as rows:
+        return sorted(rows)
 
 
 @in_steps

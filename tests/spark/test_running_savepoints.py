@@ -27,7 +27,7 @@ from support.steps import in_steps
 pytestmark = pytest.mark.spark
 
 KEYS = "abcde"
-FILES = 24
+FILES = 16
 LINES = 5
 WINDOW_MS = 10
 LAST_MS = 1_000_000

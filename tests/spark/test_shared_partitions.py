@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 PAIR = Types.TUPLE([Types.STRING(), Types.INT()])
 BY_SECOND_FIELD = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
-SUBTASKS, PARTITIONS = 12, 4
+SUBTASKS, PARTITIONS = 6, 2
 SCRIPT: list[list[Any]] = [[("a", (f"k{key}", 10 * batch + key)) for key in range(30)] for batch in range(6)]
 PATIENCE_S = 60
 
@@ -50,7 +50,7 @@ def partitions_of(path: Path) -> int:
 
 
 @in_steps
-@pytest.mark.parametrize(("before", "after"), [(4, 4), (SUBTASKS, 4), (4, SUBTASKS)])
+@pytest.mark.parametrize(("before", "after"), [(SUBTASKS, PARTITIONS), (PARTITIONS, SUBTASKS)])
 def test_a_job_goes_on_whatever_number_of_partitions_its_checkpoint_began_with(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int, after: int
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from eventide.advisor.advice import Advice
 from eventide.advisor.arrivals import ColumnRoles, Unit
 from eventide.advisor.disorder import Disorder, DisorderMeter
-from eventide.advisor.reading import Topic, Watch, read_files, read_topic
+from eventide.advisor.reading import Topic, Watch, measure_frame, read_files, read_topic
 from eventide.errors import DataError, ProgramError
 
 
@@ -63,8 +63,6 @@ def advise(
 
 def _measured(data: Any, columns: ColumnRoles, format: str | None) -> Disorder:
     if _is_data_frame(data):
-        from eventide.advisor.reading import measure_frame
-
         return measure_frame(data, columns)
     meter = DisorderMeter()
     with Watch() as watch:

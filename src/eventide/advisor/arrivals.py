@@ -169,13 +169,16 @@ class Clock:
             raise DataError(f"the column {self.column!r} has text that is not a time in ISO 8601: {error}") from error
 
     def _in_milliseconds(self, numbers: pa.Array) -> pa.Array:
-        numbers = numbers.cast(pa.int64())
+        per_s = PER_S[self.unit or "ms"]
+        try:
+            numbers = pc.multiply_checked(numbers.cast(pa.int64()), max(PER_S["ms"] // per_s, 1))
+        except pa.ArrowInvalid as error:
+            raise DataError(f"the column {self.column!r} has times beyond the year 73,000: {error}") from error
         if self.unit is None and not self._is_checked and len(numbers):
             self._check_unit(numbers)
-        per_s = PER_S[self.unit or "ms"]
-        if per_s < PER_S["ms"]:
-            return pc.multiply_checked(numbers, PER_S["ms"] // per_s)
-        return numbers if self.unit in {None, "ms"} else pa.array(np.floor_divide(numbers.to_numpy(), per_s // 1_000))
+        if per_s <= PER_S["ms"]:
+            return numbers
+        return pa.array(np.floor_divide(numbers.to_numpy(), per_s // PER_S["ms"]))
 
     def _check_unit(self, numbers: pa.Array) -> None:
         middle = int(np.median(numbers.to_numpy()))

@@ -90,7 +90,17 @@ class Topic:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-class TimeField(KafkaRecordDeserializationSchema):
+class _RecordTimes(KafkaRecordDeserializationSchema):
+    """The timestamps of records, and nothing of their values."""
+
+    def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays([records.column("timestamp")], [_TIME])
+
+    def get_produced_type(self) -> TypeInformation:
+        return Types.ROW_NAMED([_TIME], [Types.LONG()])
+
+
+class TimeField(_RecordTimes):
     """The times in one field of JSON values, null where there is none."""
 
     def __init__(self, name: str, unit: Unit | None) -> None:
@@ -105,9 +115,6 @@ class TimeField(KafkaRecordDeserializationSchema):
             times[there.to_numpy(zero_copy_only=False)] = self._clock.times(values.drop_null())
         column = pa.array(times, mask=~there.to_numpy(zero_copy_only=False))
         return pa.RecordBatch.from_arrays([column], [_TIME])
-
-    def get_produced_type(self) -> TypeInformation:
-        return Types.ROW_NAMED([_TIME], [Types.LONG()])
 
     def _value(self, message: bytes | None) -> object:
         import msgspec
@@ -274,16 +281,6 @@ def _ahead(parts: Iterable[str], read: Callable[[str], Iterator[Stretch]], watch
                 yield stretch
 
 
-class _NoField(KafkaRecordDeserializationSchema):
-    """Nothing of the values: the timestamps of records come beside them."""
-
-    def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.RecordBatch.from_arrays([records.column("timestamp")], [_TIME])
-
-    def get_produced_type(self) -> TypeInformation:
-        return Types.ROW_NAMED([_TIME], [Types.LONG()])
-
-
 def _source_of(topic: Topic, columns: ColumnRoles) -> KafkaSource:
     return (
         KafkaSource.builder()
@@ -292,7 +289,7 @@ def _source_of(topic: Topic, columns: ColumnRoles) -> KafkaSource:
         .set_properties(dict(topic.properties))
         .set_starting_offsets(KafkaOffsetsInitializer.earliest())
         .set_bounded(KafkaOffsetsInitializer.latest())
-        .set_deserializer(TimeField(columns.time, columns.unit) if columns.time else _NoField())
+        .set_deserializer(TimeField(columns.time, columns.unit) if columns.time else _RecordTimes())
         .build()
     )
 

@@ -32,7 +32,6 @@ from eventide.errors import EventideError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
 
 _PATIENCE_S = 10.0
@@ -60,11 +59,13 @@ class Dashboard:
         self._socket = socket.create_server((host, port), family=family)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
-        self._hosts = {host, *(() if host in _ON_THIS_MACHINE else own_names()), *hosts}
+        self._hosts = {host, *(() if host in _ON_THIS_MACHINE else (socket.gethostname(),)), *hosts}
         app = application(self._jobs, lambda: self._hosts)
         config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._serve, name="eventide dashboard", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.run, args=([self._socket],), name="eventide dashboard", daemon=True
+        )
         self._thread.start()
         self._await_start()
 
@@ -80,7 +81,7 @@ class Dashboard:
                 known = cls(host, port)
                 if port:
                     cls._running[host, port] = known
-            known._hosts.update(hosts)
+            known._hosts = {*known._hosts, *hosts}  # another one: requests read it meanwhile
             return known
 
     @property
@@ -97,9 +98,6 @@ class Dashboard:
         self._server.should_exit = True
         self._thread.join(_PATIENCE_S)
         self._socket.close()
-
-    def _serve(self) -> None:
-        self._server.run(sockets=[self._socket])
 
     def _await_start(self) -> None:
         deadline = time.monotonic() + _PATIENCE_S
@@ -123,7 +121,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "eventide_"
 
 OWN_HEADER = "x-eventide"
@@ -171,8 +168,12 @@ def application(
         return JSONResponse({**job.heading(), "lines": job.summary()})
 
     def batches(request: Request) -> Response:
-        job, after = found(request), request.query_params.get("after", "-1")
-        new = job.batches(int(after) if after.removeprefix("-").isdigit() else -1)
+        job = found(request)
+        try:
+            after = int(request.query_params.get("after", ""))
+        except ValueError:
+            after = -1
+        new = job.batches(after)
         return JSONResponse({**job.heading(), "batches": new, "slowest": job.slowest(_SHOWN) if new else None})
 
     def operator(request: Request) -> Response:
@@ -193,7 +194,16 @@ def application(
             questions.release()
 
     def metrics(request: Request) -> Response:
-        return Response(exposition(registry), media_type=CONTENT_TYPE)
+        return Response(exposition(registry), media_type=CONTENT_TYPE_LATEST)
+
+    async def guarded(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Refuse a foreign host: a page whose name leads to this machine makes a browser ask under that name."""
+        if is_known(request.headers.get("host", ""), hosts()):
+            response = await answer(request)
+        else:
+            response = PlainTextResponse("the dashboard does not answer for this host", 400)
+        response.headers.update(_HEADERS)
+        return response
 
     return Starlette(
         routes=[
@@ -208,7 +218,7 @@ def application(
             Mount("/page", StaticFiles(directory=PAGE)),
         ],
         exception_handlers={EventideError: _refused},
-        middleware=[Middleware(KnownHosts, allowed=hosts), Middleware(BaseHTTPMiddleware, dispatch=_with_headers)],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guarded)],
     )
 
 
@@ -225,29 +235,6 @@ def exposition(registry: CollectorRegistry) -> bytes:
     return text
 
 
-class KnownHosts:
-    """Refuses requests for a host that is not the dashboard's.
-
-    A foreign page whose name leads to this machine makes a browser ask under that name. So a host must be an
-    address by its number, this machine by a name that it knows, or one that was allowed.
-
-    Args:
-        app: The application that answers the others.
-        allowed: Gives the further names.
-    """
-
-    def __init__(self, app: ASGIApp, allowed: Callable[[], Collection[str]]) -> None:
-        self._app = app
-        self._allowed = allowed
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
-        if scope["type"] != "http" or is_known(_named(scope), self._allowed()):
-            await self._app(scope, receive, send)
-        else:
-            await PlainTextResponse("the dashboard does not answer for this host", 400)(scope, receive, send)
-
-
 def is_known(host: str, allowed: Collection[str]) -> bool:
     """Whether a Host header is of the dashboard's.
 
@@ -261,11 +248,6 @@ def is_known(host: str, allowed: Collection[str]) -> bool:
     return _is_address(name) or name in {"localhost", *(one.lower().rstrip(".") for one in allowed)}
 
 
-def own_names() -> set[str]:
-    """The names that this machine has for itself."""
-    return {socket.gethostname()}
-
-
 def is_of_the_page(request: Request) -> bool:
     """Whether a request comes from the dashboard's page, or from a program, and from no other page."""
     site = request.headers.get("sec-fetch-site", "same-origin")
@@ -275,12 +257,6 @@ def is_of_the_page(request: Request) -> bool:
 def _refused(request: Request, error: Exception) -> Response:
     """Answer that something is not known now, as of a half-written checkpoint; it may be at the next request."""
     return JSONResponse({"error": str(error)}, 503)
-
-
-async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[Any]]) -> Any:
-    response = await answer(request)
-    response.headers.update(_HEADERS)
-    return response
 
 
 class _Jobs:
@@ -294,12 +270,11 @@ class _Jobs:
         for sample in samples(self._jobs(), time.time_ns() // 1_000_000):
             found.setdefault(sample.metric.name, []).append(sample)
         for metric in METRICS:
-            some = found.get(metric.name, ())
-            kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
-            family = kind(PREFIX + metric.name, metric.text, labels=list(some[0].labels) if some else ())
-            for sample in some:
-                family.add_metric(list(sample.labels.values()), sample.value)
-            if some:
+            if some := found.get(metric.name):
+                kind = CounterMetricFamily if metric.is_counter else GaugeMetricFamily
+                family = kind(PREFIX + metric.name, metric.text, labels=list(some[0].labels))
+                for sample in some:
+                    family.add_metric(list(sample.labels.values()), sample.value)
                 yield family
 
 
@@ -309,7 +284,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _named(scope: Any) -> str:
-    return next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")

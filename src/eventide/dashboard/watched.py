@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
@@ -21,6 +22,9 @@ _ENDED = 20
 
 _LONGEST = 100_000
 """The number of characters after which an answer is cut off."""
+
+_FRESH_S = 10.0
+"""Seconds after which an answer is found anew though no micro-batch has ended: the clock has gone on."""
 
 _PARTS = (0.0, 0.1, 0.5, 1.0)
 """The watermarks of many splits are shown by these quantiles."""
@@ -50,7 +54,7 @@ class WatchedJob:
         self._watermarks: dict[str, int] = {}
         self._last: BatchProgress | None = None
         self._asking = threading.Lock()
-        self._answers: dict[str, tuple[int, str]] = {}
+        self._answers: dict[str, tuple[int | None, float, str]] = {}
         self.names = frozenset(
             str(one["name"]) for kind in ("sources", "operators", "sinks") for one in description.get(kind, ())
         )
@@ -111,13 +115,15 @@ class WatchedJob:
             ]
 
     def why(self, operator: str) -> str:
-        """Why an operator's watermark stands where it does; found out once a micro-batch, as it takes a while."""
+        """Why an operator's watermark stands where it does; the last answer while it is fresh, as it takes a while."""
         last = self.last()
         batch = -1 if last is None else last.batch
         with self._asking:
-            if self._answers.get(operator, (None, ""))[0] != batch:
-                self._answers[operator] = batch, self._found_out(operator)
-            return self._answers[operator][1]
+            of_batch, found_s, text = self._answers.get(operator, (None, 0.0, ""))
+            if of_batch != batch or time.monotonic() - found_s >= _FRESH_S:
+                text = self._found_out(operator)
+                self._answers[operator] = batch, time.monotonic(), text
+            return text
 
     def _found_out(self, operator: str) -> str:
         try:
@@ -300,68 +306,8 @@ METRICS = (
 """All that there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OfJob:
-    job: WatchedJob
-    progress: BatchProgress
-    now_ms: int
-    labels: dict[str, str] = field(default_factory=dict)
-
-    def sample(self, metric: Series, value: float, **labels: str) -> Sample:
-        return Sample(metric, {**self.labels, **labels}, value)
-
-    def counted(self) -> Iterator[Sample]:
-        own = {metric.name for metric in COUNTERS}
-        for operator, values in self.progress.counters.items():
-            for metric in COUNTERS:
-                if metric.name in values:
-                    yield self.sample(metric, values[metric.name], operator=operator)
-            for name, value in values.items():
-                if name not in own:
-                    yield from self.of_function(operator, name, value)
-        for operator, held in self.progress.held.items():
-            for metric in HELD:
-                if metric.name in held:
-                    yield self.sample(metric, held[metric.name], operator=operator)
-
-    def of_function(self, operator: str, name: str, value: Any) -> Iterator[Sample]:
-        """A counter is a number; a gauge has one for each subtask; a meter and a distribution have several by name."""
-        parts = value if isinstance(value, Mapping) else {"": value}
-        for part, number in parts.items():
-            if isinstance(number, int | float) and not isinstance(number, bool):
-                subtask, statistic = (str(part), "") if isinstance(part, int) else ("", part)
-                yield self.sample(OWN, number, operator=operator, name=name, subtask=subtask, statistic=statistic)
-
-    def watermarks(self) -> Iterator[Sample]:
-        """Give the watermarks that are times: one that has not come yet, and the one of the end, are none."""
-        for operator, ms in self.progress.watermarks.items():
-            if MIN_MS < ms < MAX_MS:
-                yield self.sample(INPUT_WATERMARK, ms, operator=operator)
-                yield self.sample(OUTPUT_WATERMARK, ms, operator=operator)
-                yield self.sample(LAG, self.now_ms - ms, operator=operator)
-
-    def splits(self) -> Iterator[Sample]:
-        splits_of = self.progress.splits_of
-        each = sum(map(len, splits_of.values())) <= MOST_SPLITS
-        for source, splits in splits_of.items():
-            spoken = {split: ms for split, ms in splits.items() if MIN_MS < ms < MAX_MS}
-            yield self.sample(SPLITS, len(splits), source=source)
-            yield self.sample(SILENT, sum(1 for ms in splits.values() if ms == MIN_MS), source=source)
-            if spoken:
-                yield self.sample(LOWEST_SPLIT, min(spoken.values()), source=source)
-                yield self.sample(HIGHEST_SPLIT, max(spoken.values()), source=source)
-            for split, ms in spoken.items() if each else ():
-                yield self.sample(SPLIT_WATERMARK, ms, source=source, split=without_secrets(split))
-
-    def batch(self) -> Iterator[Sample]:
-        progress = self.progress
-        yield self.sample(BATCH, progress.batch)
-        yield self.sample(BATCH_ENDED, progress.ended_ms)
-        yield self.sample(BATCH_ROWS, progress.rows_in)
-        for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
-            yield self.sample(BATCH_TIME, ms, on=what)
-        for stage, size in enumerate(progress.state_bytes, start=1):
-            yield self.sample(STATE, size, stage=str(stage))
+Figure: TypeAlias = tuple[Series, float, dict[str, str]]
+"""A metric, its value, and the labels beside those of the job."""
 
 
 def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
@@ -374,8 +320,54 @@ def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
         yield Sample(BATCH_NOW, labels, job.client.get_time_in_micro_batch())
         progress = job.last()
         if progress is not None:
-            of = _OfJob(job, progress, now_ms, labels)
-            yield from of.counted()
-            yield from of.watermarks()
-            yield from of.splits()
-            yield from of.batch()
+            for metric, value, more in _figures(progress, now_ms):
+                yield Sample(metric, {**labels, **more}, value)
+
+
+def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
+    own = {metric.name for metric in COUNTERS}
+    for operator, values in progress.counters.items():
+        for metric in COUNTERS:
+            if metric.name in values:
+                yield metric, values[metric.name], {"operator": operator}
+        for name, value in values.items():
+            if name not in own:
+                yield from _of_function(operator, name, value)
+    for operator, held in progress.held.items():
+        for metric in HELD:
+            if metric.name in held:
+                yield metric, held[metric.name], {"operator": operator}
+    for operator, ms in progress.watermarks.items():
+        if MIN_MS < ms < MAX_MS:  # one that has not come yet, and the one of the end, are no times
+            for metric, value in ((INPUT_WATERMARK, ms), (OUTPUT_WATERMARK, ms), (LAG, now_ms - ms)):
+                yield metric, value, {"operator": operator}
+    yield from _of_splits(progress)
+    yield BATCH, progress.batch, {}
+    yield BATCH_ENDED, progress.ended_ms, {}
+    yield BATCH_ROWS, progress.rows_in, {}
+    for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
+        yield BATCH_TIME, ms, {"on": what}
+    for stage, size in enumerate(progress.state_bytes, start=1):
+        yield STATE, size, {"stage": str(stage)}
+
+
+def _of_function(operator: str, name: str, value: Any) -> Iterator[Figure]:
+    """A counter is a number; a gauge has one for each subtask; a meter and a distribution have several by name."""
+    parts = value if isinstance(value, Mapping) else {"": value}
+    for part, number in parts.items():
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            subtask, statistic = (str(part), "") if isinstance(part, int) else ("", part)
+            yield OWN, number, {"operator": operator, "name": name, "subtask": subtask, "statistic": statistic}
+
+
+def _of_splits(progress: BatchProgress) -> Iterator[Figure]:
+    each = sum(map(len, progress.splits_of.values())) <= MOST_SPLITS
+    for source, splits in progress.splits_of.items():
+        spoken = {split: ms for split, ms in splits.items() if MIN_MS < ms < MAX_MS}
+        yield SPLITS, len(splits), {"source": source}
+        yield SILENT, sum(1 for ms in splits.values() if ms == MIN_MS), {"source": source}
+        if spoken:
+            yield LOWEST_SPLIT, min(spoken.values()), {"source": source}
+            yield HIGHEST_SPLIT, max(spoken.values()), {"source": source}
+        for split, ms in spoken.items() if each else ():
+            yield SPLIT_WATERMARK, ms, {"source": source, "split": without_secrets(split)}

@@ -45,6 +45,7 @@ _SETTINGS = {
     "broker.session.timeout.ms": "1500",
     "broker.heartbeat.interval.ms": "300",
     "log.cleaner.dedupe.buffer.size": "2097152",
+    "log.cleaner.backoff.ms": "1000",
     "num.network.threads": "2",
     "num.io.threads": "2",
     "background.threads": "2",

@@ -6,7 +6,7 @@ It sees no Spark: hosts bring the evidence, and tests make it with the twin.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -70,9 +70,7 @@ class Why:
         return {
             "answer": self.answer,
             "asked_ms": self.asked_ms,
-            "advice": [
-                {"kind": a.kind, "cause": a.cause, "remedy": a.remedy, "operator": a.operator} for a in self.advice
-            ],
+            "advice": [asdict(one) for one in self.advice],
             "notes": list(self.notes),
             "windows": [_window(standing, window) for standing, window in self.windows],
             "keys": [_key(one) for one in self.keys],

@@ -12,7 +12,7 @@ from eventide.common.words import PER_S, UNIT_NAMES, length, other_unit_of
 from eventide.runtime.observation.histograms import BLOCK
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import OperatorStanding, SplitStanding, Status, panes_of, source_name
-from eventide.why.times import moment
+from eventide.why.times import moment, shortened
 
 _LONG_MS = 60_000
 """Silence that is not a pause, where others speak."""
@@ -340,9 +340,7 @@ def _whole_seconds(ms: int) -> int:
 
 
 def _named(splits: list[SplitStanding]) -> str:
-    names = [repr(split.name) for split in splits[:3]]
-    more = f" and {len(splits) - 3} more" if len(splits) > 3 else ""
-    return f"split{'s' if len(splits) > 1 else ''} {', '.join(names)}{more}"
+    return f"split{'s' if len(splits) > 1 else ''} {shortened(repr(split.name) for split in splits)}"
 
 
 def _sources(standing: OperatorStanding) -> str:

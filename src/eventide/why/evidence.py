@@ -105,6 +105,10 @@ class Evidence:
             raise StateError(f"there is no operator {name!r} with a watermark in this job; there are: {names}")
         return found[0]
 
+    def operator_before(self, edge: Json) -> Json | None:
+        """The operator that an edge comes from; None where it comes from a source, or from one without a watermark."""
+        return next((one for one in self.operators if one["name"] == edge["from"]), None)
+
     def valve(self, operator: Json) -> ValveState:
         """How the watermark of an operator comes about; all of its subtasks hear the same."""
         edges = {edge["name"]: edge for edge in self.description["edges"] if edge["to"] == operator["name"]}

@@ -236,15 +236,15 @@ def _rows_of(table: pa.Table, key: str) -> pa.Table:
     columns = [_texts(table.column(name)) for name in table.column_names if name.startswith(_KEY)]
     if not columns:
         return table.slice(0, 0)
-    together = columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, ",", null_handling="replace")
+    together = columns[0] if len(columns) == 1 else pc.binary_join_element_wise(*columns, ",")
     return table.filter(pc.equal(together, key))
 
 
 def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    try:
-        return column.cast(pa.string())
-    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        return pa.chunked_array([pa.array([str(value) for value in column.to_pylist()], pa.string())])
+    """The text of each key, as `_text` has it for objects: "None" where a key is missing."""
+    if pa.types.is_string(column.type) or pa.types.is_integer(column.type):
+        return column.cast(pa.string()).fill_null(str(None))
+    return pa.chunked_array([pa.array([str(value) for value in column.to_pylist()], pa.string())])
 
 
 def _count(rows: pa.Table) -> int:

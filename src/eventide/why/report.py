@@ -15,8 +15,8 @@ from eventide.common.words import length
 from eventide.runtime.observation.event_time_log import Lateness, LateOne
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
-from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, WindowStanding
-from eventide.why.times import moment
+from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, Status, WindowStanding
+from eventide.why.times import moment, shortened
 
 _SPLITS = 12
 _FROM = 5
@@ -43,7 +43,9 @@ def view(
     for asked in keys:
         parts += [Text(), *_key(asked)]
     for standing, alike in _together(standings):
-        parts += [Text(), *_operator(standing, asked_ms), *_alike(alike)]
+        parts += [Text(), *_operator(standing, asked_ms)]
+        if alike:
+            parts.append(Text(f"  so stand   {shortened(map(repr, alike), _SPLITS)}, held by the same"))
     for number, one in enumerate(advice[1:]):
         parts += [Text(), Text(f"{'Also: ' if number == 0 else ''}{one.cause}."), Text(f"What to do: {one.remedy}")]
     for note in notes:
@@ -66,12 +68,6 @@ def _together(standings: Sequence[OperatorStanding]) -> list[tuple[OperatorStand
         if not says_more:
             first.setdefault(where, together[-1][1])
     return together
-
-
-def _alike(names: Sequence[str]) -> Iterator[RenderableType]:
-    if names:
-        more = f" and {len(names) - _SPLITS} more" if len(names) > _SPLITS else ""
-        yield Text(f"  so stand   {', '.join(map(repr, names[:_SPLITS]))}{more}, held by the same")
 
 
 def _operator(standing: OperatorStanding, asked_ms: int) -> Iterator[RenderableType]:
@@ -106,17 +102,14 @@ def _watermark(standing: OperatorStanding, asked_ms: int) -> str:
         return f"{said}: all of the input has ended"
     if standing.watermark == MIN_MS:
         return f"{said}: none has come yet"
-    behind = (
-        [] if standing.newest is None else [f"{length(standing.newest - standing.watermark)} behind the newest element"]
-    )
+    if standing.newest is not None:
+        said += f", {length(standing.newest - standing.watermark)} behind the newest element"
     clock = asked_ms - standing.watermark
-    return ", ".join([said, *behind, f"{length(abs(clock))} {'behind' if clock >= 0 else 'ahead of'} the clock"])
+    return f"{said}, {length(abs(clock))} {'behind' if clock >= 0 else 'ahead of'} the clock"
 
 
 def _held(standing: OperatorStanding, hold: Hold, asked_ms: int) -> str:
-    names = ", ".join(repr(split.name) for split in hold.splits[:3])
-    more = f" and {len(hold.splits) - 3} more" if len(hold.splits) > 3 else ""
-    parts = [f"{names}{more} of {hold.splits[0].source!r}"]
+    parts = [f"{shortened(repr(split.name) for split in hold.splits)} of {hold.splits[0].source!r}"]
     if hold.through:
         parts.append(f"through {', '.join(map(repr, hold.through))}")
     if hold.since is not None:
@@ -184,7 +177,7 @@ def _splits(splits: Sequence[SplitStanding], asked_ms: int) -> RenderableType:
     for split in splits[:_SPLITS]:
         record = split.record
         heard = "never" if split.heard is None else f"{length(asked_ms - split.heard)} ago"
-        heard += " (idle)" if str(split.status) == "is idle" else ""
+        heard += " (idle)" if split.status is Status.IDLE else ""
         behind = "" if record is None or not record.rows else length(record.behind.longest_ms)
         if record is not None and record.behind.total:
             behind = ", ".join([*(length(record.behind.within(share)) for share in (0.5, 0.01)), behind])
@@ -238,6 +231,5 @@ def _window(standing: OperatorStanding, window: WindowStanding) -> Text:
 
 def _waits(window: WindowStanding) -> str:
     """The splits that a window waits for."""
-    waits = ", ".join(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for[:3])
-    more = f" and {len(window.waits_for) - 3} more" if len(window.waits_for) > 3 else ""
-    return f", for which it waits for {waits}{more}" if waits else ""
+    waits = shortened(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for)
+    return f", for which it waits for {waits}" if waits else ""

@@ -262,11 +262,9 @@ def _splits(evidence: Evidence, operator: Json) -> Iterator[SplitStanding]:
 
 def _splits_before(evidence: Evidence, valve: ValveState) -> Iterator[SplitStanding]:
     """The splits that operators before this one hear."""
-    for name in {edge["from"] for edge in valve.edges.values()}:
-        for operator in evidence.operators:
-            if operator["name"] == name:
-                yield from _splits(evidence, operator)
-                yield from _splits_before(evidence, evidence.valve(operator))
+    for before in filter(None, map(evidence.operator_before, valve.edges.values())):
+        yield from _splits(evidence, before)
+        yield from _splits_before(evidence, evidence.valve(before))
 
 
 def _hold(evidence: Evidence, operator: Json, valve: ValveState) -> Hold | None:
@@ -294,7 +292,7 @@ def _hold_of_splits(evidence: Evidence, operator: Json, valve: ValveState, edge:
 
 
 def _hold_before(evidence: Evidence, edge: Json) -> Hold | None:
-    before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
+    before = evidence.operator_before(edge)
     held = None if before is None else _hold(evidence, before, evidence.valve(before))
     return None if held is None else replace(held, through=(*held.through, edge["from"]))
 
@@ -304,20 +302,20 @@ def _without(evidence: Evidence, operator: Json, left_out: set[tuple[str, str]])
     valve = evidence.valve(operator)
     inputs = []
     for channels in valve.channels.values():
-        found = []
+        found: dict[str, int | None] = {}
         idle = channels.idle_members()
         for channel, watermark in channels.watermarks().items():
-            if channel in idle:
-                continue
             edge, subtask = valve.edge_of(channel)
-            before = next((one for one in evidence.operators if one["name"] == edge["from"]), None)
+            if channel in idle or edge["name"] in found:  # subtasks of an operator all hear the same
+                continue
+            before = evidence.operator_before(edge)
             if not subtask:
-                found.append(_lowest_split(evidence, valve, edge, left_out))
+                found[channel] = _lowest_split(evidence, valve, edge, left_out)
             elif before is not None and edge["strategy"] is None:
-                found.append(_without(evidence, before, left_out))
+                found[edge["name"]] = _without(evidence, before, left_out)
             else:
-                found.append(watermark)
-        there = [ms for ms in found if ms is not None]
+                found[channel] = watermark
+        there = [ms for ms in found.values() if ms is not None]
         if there:
             inputs.append(min(there))
     return max(min(inputs), valve.watermark) if inputs else None

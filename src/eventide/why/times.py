@@ -1,10 +1,12 @@
-"""Times to the millisecond, as they are written by people and for them."""
+"""Times to the millisecond, as they are written by people and for them; and long lists in few words."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
 
 from eventide.common import words
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.errors import ProgramError
 
 
@@ -20,18 +22,28 @@ def moment(ms: int) -> str:
     return f"{said}{f'.{ms % 1_000:03d}' if ms % 1_000 else ''} UTC"
 
 
+def shortened(texts: Iterable[str], most: int = 3) -> str:
+    """The first texts of a list, and how many more there are.
+
+    >>> shortened("abcde"), shortened("ab")
+    ('a, b, c and 2 more', 'a, b')
+    """
+    every = list(texts)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
 def to_ms(text: str) -> int:
     """A time that somebody has written, in milliseconds: ISO 8601, in UTC without a zone, or the number itself.
 
     Raises:
-        ProgramError: if it is neither.
+        ProgramError: if it is neither, or a number that no element can have for its time.
 
     >>> to_ms("2013-01-01T00:26:40"), to_ms("2013-01-01 01:26:40+01:00"), to_ms("1357000000000")
     (1357000000000, 1357000000000, 1357000000000)
     """
-    if text.lstrip("-").isdecimal():
-        return int(text)
     try:
+        if text.removeprefix("-").isdecimal() and MIN_MS <= (ms := int(text)) <= MAX_MS:
+            return ms
         at = dt.datetime.fromisoformat(text)
     except ValueError as error:
         raise ProgramError(f"{text!r} is not a time; write 2026-05-01T08:30, or epoch milliseconds") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -56,9 +58,12 @@ def test_text_that_is_no_time_is_refused() -> None:
         Clock("ts").times(pa.array(["yesterday"]))
 
 
-def test_times_beyond_all_calendars_are_refused() -> None:
-    with pytest.raises(DataError, match="beyond the year 73,000"):
-        Clock("ts", "ms").times(pa.array([2**60]))
+@pytest.mark.parametrize(
+    ("unit", "numbers"), [("ms", [2**60]), ("s", [2**60]), (None, pa.array([2**64 - 1], pa.uint64()))]
+)
+def test_times_beyond_all_calendars_are_refused(unit: str | None, numbers: Any) -> None:
+    with pytest.raises(DataError, match="'ts' has times beyond the year 73,000"):
+        Clock("ts", unit).times(pa.array(numbers))
 
 
 def test_an_unknown_unit_is_refused() -> None:

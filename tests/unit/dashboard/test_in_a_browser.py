@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import threading
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -140,6 +141,33 @@ def test_of_several_jobs_the_last_is_shown_and_each_can_be_chosen(opened):
         expect(page.locator("h1")).to_have_text("second")
         page.locator("#jobs").select_option("1")
         expect(page.locator("h1")).to_have_text("first")
+
+
+class SlowJob(FinishedJob):
+    """A job whose micro-batches are not known at once."""
+
+    def __init__(self, progress):
+        super().__init__(JobExecutionResult(JobID("slow"), 5), [], progress)
+        self.go_on = threading.Event()
+
+    def get_progress(self):
+        self.go_on.wait(20)
+        return super().get_progress()
+
+
+def test_what_comes_late_of_a_job_is_not_shown_with_another(opened):
+    first = job_of_the_twin("first")
+    slow = SlowJob(first.client.get_progress()[:1])
+    with served(first, WatchedJob(2, "second", slow, first.description)) as url:
+        page = opened(url)
+        page.locator("#jobs").select_option("1")
+        expect(page.locator("h1")).to_have_text("first")
+        with page.expect_response(re.compile("jobs/2/batches")):
+            slow.go_on.set()
+        with page.expect_response(re.compile("jobs/1/batches")):
+            pass
+        expect(page.locator("#graph .operator", has_text=NASTY)).to_contain_text(re.compile(r"\b6 in\b"))
+        expect(tile(page, "micro-batch")).to_have_text(re.compile("^3, "))
 
 
 def test_it_says_when_nobody_answers_any_more(browser):

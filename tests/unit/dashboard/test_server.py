@@ -62,7 +62,12 @@ def test_what_cannot_be_known_now_is_said_and_may_be_asked_again():
 
 @pytest.mark.parametrize(
     ("path", "status"),
-    [("/api/jobs/2", 404), ("/api/jobs/x", 404), ("/page/../app.py", 404), ("/api/jobs/1/batches?after=x", 200)],
+    [
+        ("/api/jobs/2", 404),
+        ("/api/jobs/x", 404),
+        ("/page/../app.py", 404),
+        *((f"/api/jobs/1/batches?after={after}", 200) for after in ("x", "--1", "%C2%B2")),
+    ],
 )
 def test_what_is_not_there_is_said_to_be_not_there(path, status):
     with served(job_of_the_twin()) as url:

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eventide.common.job import BatchProgress, JobRestart, JobStatus, completed
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.dashboard import watched
 from eventide.dashboard.server import PREFIX, exposition, registry_of
 from eventide.dashboard.telemetry import Telemetry
 from eventide.dashboard.watched import METRICS, MOST_SPLITS, WatchedJob, WatchedJobs, samples
@@ -102,13 +103,15 @@ def test_why_is_what_the_client_says():
     assert client(why=fails).why("w") == "That could not be found out: 'w'"
 
 
-def test_why_is_found_out_once_behind_a_micro_batch():
+def test_why_is_found_out_once_behind_a_micro_batch_while_the_answer_is_fresh(monkeypatch):
     asked, known = [], [BatchProgress(0, {}, {}, {})]
     client = SimpleNamespace(get_progress=lambda: known, why=lambda operator: asked.append(operator) or len(asked))
     job = WatchedJob(1, "trips", client, {})
     assert [job.why("w"), job.why("w"), job.why("v")] == ["1", "1", "2"]
     known.append(BatchProgress(1, {}, {}, {}))
     assert job.why("w") == "3"
+    monkeypatch.setattr(watched, "_FRESH_S", 0)
+    assert job.why("w") == "4"
 
 
 def test_jobs_that_run_stay_and_of_those_that_ended_the_last():

@@ -1,5 +1,6 @@
 """Six stories of a window that does not fire, or of elements that are lost: the first line names the cause."""
 
+from collections import Counter
 from io import StringIO
 
 import pytest
@@ -7,9 +8,14 @@ from rich.console import Console
 
 from eventide.common import Duration, PunctuatedWatermarks, WatermarkStrategy
 from eventide.errors import StateError
+from eventide.local.host import evidence
+from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.observation.event_time_log import Lateness
+from eventide.why import why
+from eventide.why.evidence import Evidence
 from eventide.why.report import histogram
 from support.stories import NOON, Story, bounded, windows
+from support.twin import plan_of
 
 HOUR = 3_600_000
 
@@ -204,6 +210,24 @@ def test_operators_that_have_nothing_else_to_say_are_named_together():
         "behind-0  TumblingEventTimeWindows(size=3600000, offset=0)",
     ]
     assert "  so stand   'behind-1', 'behind-2', held by the same" in lines
+
+
+def test_before_the_first_micro_batch_an_answer_takes_no_longer_with_more_subtasks(monkeypatch):
+    """Each channel of each operator is waited for then."""
+    stream = windows([])
+    for n in range(4):
+        stream = stream.key_by(lambda order: order[0]).window(first_window()).reduce(max).name(f"behind-{n}")
+    job = evidence(plan_of(stream, parallelism=8), LocalCheckpoint(), NOON)
+    looked, valve = Counter(), Evidence.valve
+
+    def counting(job, operator):
+        looked[operator["name"]] += 1
+        return valve(job, operator)
+
+    monkeypatch.setattr(Evidence, "valve", counting)
+    [standing] = why(job, operator="behind-3").standings
+    assert [split.name for split in standing.hold.splits] == ["p0", "p1", "p2"]
+    assert looked.total() < 300
 
 
 def test_bars_that_would_be_told_alike_are_one():

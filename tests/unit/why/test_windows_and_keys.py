@@ -76,6 +76,12 @@ def test_elements_that_are_kept_on_columns_are_counted_and_shown():
     assert [one.elements for one in answer.windows] == [2] * 120
 
 
+@pytest.mark.parametrize(("kind", "key"), [(on_columns, "None,here"), (on_elements, "None")])
+def test_a_missing_key_is_asked_for_by_its_name_in_python(kind, key):
+    [answer] = kind(MINUTE, [("a", NOON), (None, NOON + 1)]).why(key=key).keys
+    assert [one.window.start for one in answer.windows] == [NOON]
+
+
 def without_the_program(story):
     """The evidence on a job of which only the checkpoint is left."""
     return dataclasses.replace(story.evidence(), loads=shown_loads)
@@ -213,5 +219,6 @@ def test_a_time_is_written_as_iso_or_as_milliseconds():
     story = on_columns(MINUTE, *BATCHES)
     found = [story.why(at=at).windows[0][1] for at in (NOON, "2026-09-21T14:14", "2026-09-21T16:14+02:00", str(NOON))]
     assert {window.start for window in found} == {NOON}
-    with pytest.raises(ProgramError, match="is not a time"):
-        story.why(at="noon")
+    for at in ("noon", "--5", str(2**63), "9" * 5_000):
+        with pytest.raises(ProgramError, match="is not a time"):
+            story.why(at=at)

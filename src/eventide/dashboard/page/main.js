@@ -55,13 +55,20 @@ async function look() {
     forgetChoice();
     forgetCharts();
   }
-  const news = await ask(`/api/jobs/${job.number}/batches?after=${batches.length ? batches.at(-1).batch : -1}`);
+  const shown = job;
+  const news = await ask(`/api/jobs/${job.number}/batches?after=${lastBatch()}`);
+  if (job !== shown) return; // another one was chosen meanwhile
+  news.batches = news.batches.filter((one) => one.batch > lastBatch()); // they may have been asked for twice
   for (const what of ["status", "failure", "restarts", "last_restart"]) job[what] = news[what];
   showHeading();
   if (news.batches.length || !batches.length) {
     take(news);
     show();
   }
+}
+
+function lastBatch() {
+  return batches.length ? batches.at(-1).batch : -1;
 }
 
 function take(news) {
