@@ -76,6 +76,36 @@ tea, from second 10 to 19: 1 vote(s)
 tea, from second 30 to 39: 1 vote(s)
 too late> ('tea', 6)
 """,
+    "as_of_join.py": """\
+order> 9:02 200 EUR at 110
+order> 9:04 50 CHF at 120
+order> 9:06 10 EUR at 114
+order> 9:07 100 EUR at 114
+balance> 9:02 200 EUR
+balance> 9:04 50 CHF
+balance> 9:06 210 EUR
+balance> 9:07 310 EUR
+""",
+    "calendar_days.py": """\
+day> from Friday 23:00 UTC: 24 kWh
+day> from Saturday 23:00 UTC: 23 kWh
+so far> up to Saturday 00:00 UTC: 1 kWh
+so far> up to Saturday 06:00 UTC: 6 kWh
+so far> up to Saturday 12:00 UTC: 12 kWh
+so far> up to Saturday 18:00 UTC: 18 kWh
+so far> up to Sunday 00:00 UTC: 24 kWh
+so far> up to Sunday 06:00 UTC: 6 kWh
+so far> up to Sunday 12:00 UTC: 12 kWh
+so far> up to Sunday 18:00 UTC: 18 kWh
+so far> up to Monday 00:00 UTC: 22 kWh
+""",
+    "history_then_live.py": """\
+('tea', 2)
+('coffee', 1)
+('coffee', 1)
+('tea', 2)
+('coffee', 1)
+""",
 }
 
 GENERATORS = {

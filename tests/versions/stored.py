@@ -9,6 +9,7 @@ to both. It is done once for each version that stores something otherwise, and t
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 import tempfile
 from collections import Counter
@@ -31,6 +32,9 @@ from support.saved_program import streams
 from support.twin import plan_of
 
 DATA = Path(__file__).parent / "data"
+PLACE = Path("/tmp/eventide-stored-checkpoint")
+"""Where the checkpoint lies while a job uses it: Spark writes whole paths into it, so it is put there again."""
+
 CUT = 2
 """After how many micro-batches it is stored."""
 
@@ -67,7 +71,9 @@ def by_savepoint(folder: Path) -> Counter[str]:
 
 def by_checkpoint(folder: Path) -> Counter[str]:
     """The results of a job on Spark that goes on with the checkpoint."""
-    _run_on_spark(folder, "later", len(BATCHES))
+    shutil.rmtree(PLACE, ignore_errors=True)
+    shutil.copytree(folder / "checkpoint", PLACE)
+    _run_on_spark(folder / "later", len(BATCHES))
     return _lines(folder / "later")
 
 
@@ -78,7 +84,9 @@ def store(folder: Path) -> None:
     found = _results(runner)
     take_savepoint(plan, runner.checkpoint, str(folder / "savepoint"))
     (folder / "savepoint.json").write_text(json.dumps(found))
-    _run_on_spark(folder, "out", CUT)
+    shutil.rmtree(PLACE, ignore_errors=True)
+    _run_on_spark(folder / "out", CUT)
+    shutil.copytree(PLACE, folder / "checkpoint")
     (folder / "checkpoint.json").write_text(json.dumps(_lines(folder / "out")))
 
 
@@ -98,11 +106,11 @@ def _results(runner: LocalRunner) -> Counter[str]:
     return Counter(text for elements in batches for text, _ in chain(*elements.values()))
 
 
-def _run_on_spark(folder: Path, output: str, until: int) -> None:
+def _run_on_spark(output: Path, until: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / "checkpoint"))
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(PLACE))
     results = _all_of(env, until).map(lambda text: text, Types.STRING())
-    results.sink_to(FormatSink("text", {"path": str(folder / output)}))
+    results.sink_to(FormatSink("text", {"path": str(output)}))
     env.execute()
 
 
