@@ -296,7 +296,7 @@ def calendar(axes: Axes) -> None:
         for start, end, text, colour in stretches:
             box(axes, at(start), y, at(end) - at(start) - 0.05, 0.8, text, colour)
     axes.plot([at(26), at(26)], [2.25, 5.0], color=RED, linewidth=2)
-    axes.text(at(26), 5.05, "clocks are set forth", color=RED, ha="center", va="bottom")
+    axes.text(at(26) + 0.12, 4.95, "clocks are set forth", color=RED, va="bottom")
     axes.text(at(48) + 0.1, 2.2, "from here on an hour late", color=RED, va="top")
     axes.text(0.2, 1.65, "windows that grow by 6 hours", weight="bold", va="bottom")
     for row, length in enumerate((6, 12, 18, 24)):

@@ -33,6 +33,7 @@ SHOWN_ALONE = (
     "connect.md",  # tests/connect
     "clusters.md",  # says what was not tried
     "locations.md",  # tests/stores
+    "runbook.md",  # symptoms and commands; tests/unit/dashboard/test_alerts.py holds its names
 )
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
 
