@@ -64,8 +64,7 @@ class CumulatingOracle:
 
     def element(self, key, timestamp):
         found = [oracle.element(key, timestamp) for oracle in self.each]
-        is_late = self.each[-1].element(key, timestamp)[1]
-        return [result for fired, _ in found for result in fired], is_late
+        return [result for fired, _ in found for result in fired], found[-1][1]
 
     def advance(self, watermark):
         return [result for oracle in self.each for result in oracle.advance(watermark)]
