@@ -77,7 +77,7 @@ def test_each_subtask_id_has_a_shuffle_partition_of_its_own(spark: SparkSession,
 
 @pytest.mark.parametrize("keyed", [False, True], ids=["of a source", "of an operator"])
 def test_rows_of_a_sink_that_drops_them_are_counted_and_do_not_reach_spark(
-    env: StreamExecutionEnvironment, keyed: bool
+    env: StreamExecutionEnvironment, tmp_path: Path, keyed: bool
 ) -> None:
     numbers = env.from_source(NumberSequenceSource(0, 99, splits=2), WatermarkStrategy.no_watermarks(), "numbers")
     pairs = numbers.map(lambda n: (str(n % 3), n), PAIR)
@@ -86,6 +86,7 @@ def test_rows_of_a_sink_that_drops_them_are_counted_and_do_not_reach_spark(
     metrics = env.execute("dropped").metrics
     assert metrics["numbers"]["numRecordsOut"] == 100
     assert not keyed or metrics["sums"] == {"numRecordsIn": 100, "numRecordsOut": 100}
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "failing"))
     pairs.map(lambda e: 1 // (e[1] - 50), Types.INT()).sink_to(FormatSink("noop"))
     with pytest.raises(UserFunctionError, match="ZeroDivisionError"):
         env.execute("failing")

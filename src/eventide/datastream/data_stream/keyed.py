@@ -116,11 +116,11 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
 
         >>> from eventide.common import Types, WatermarkStrategy
         >>> from eventide.testing import local_environment
-        >>> stream = local_environment().from_collection([("a", 3), ("a", 1), ("b", 2)])
+        >>> stream = local_environment().from_collection([("a", 3), ("a", 1), ("a", 2)])
         >>> by_second = WatermarkStrategy.no_watermarks().with_timestamp_assigner(lambda e, _: e[1])
         >>> keyed = stream.assign_timestamps_and_watermarks(by_second).key_by(lambda e: e[0], Types.STRING())
         >>> list(keyed.sorted_by_event_time().execute_and_collect())
-        [('a', 1), ('b', 2), ('a', 3)]
+        [('a', 1), ('a', 2), ('a', 3)]
         """
         if late is not None:
             check_is(late, OutputTag, "late elements go to an OutputTag")

@@ -431,6 +431,7 @@ Indices: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]:
     """The elements of each pane, in the order of time; None stands for all elements, where there is but one pane.
 
+    >>> from eventide.runtime.columnar.panes import RegularPanes
     >>> by_pane(RegularPanes(10, 10), np.array([1, 12, 3]))
     [(0, array([0, 2])), (10, array([1]))]
     >>> by_pane(RegularPanes(10, 10), np.array([1, 3]))
