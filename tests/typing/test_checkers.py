@@ -83,6 +83,7 @@ def test_the_table_of_the_guide_has_the_types_that_users_meet_first(table: list[
         assert any(method in row for row in table), method
 
 
+@pytest.mark.filterwarnings("ignore:.* ha(s|ve) no effect")
 @pytest.mark.parametrize(
     "program", [path for path in PROGRAMS if path.name.startswith("passes_")], ids=lambda p: p.stem
 )
