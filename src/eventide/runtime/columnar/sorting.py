@@ -14,14 +14,14 @@ from eventide.api.functions.output_tag import OutputTag
 from eventide.api.state import MapStateDescriptor
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import VALUE, OnColumns, TablePayload, joined_rows, key_names, numbers_in
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
-from eventide.runtime.process.functions import LateElements, ProcessEach
+from eventide.runtime.process.functions import InEventTime, LateElements, ProcessEach
 from eventide.runtime.process.operation import ProcessOperation
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
@@ -46,10 +46,7 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
         """Have an element wait, if it is not late."""
         at = ctx.timestamp()
         if at is None or at == MIN_MS:
-            raise DataError(
-                f"element {value!r} has no timestamp to be sorted by; give the stream a WatermarkStrategy with a "
-                "timestamp assigner"
-            )
+            raise no_timestamp()
         watermark = ctx.timer_service().current_watermark()
         if at <= watermark:
             yield from self.late.give(value, at, watermark)
@@ -64,21 +61,10 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sorting(ProcessEach):
+class Sorting(InEventTime, ProcessEach):
     """A :class:`SortsByTime`."""
 
     kind: str = "sort by event time"
-
-    @property
-    def late(self) -> LateElements | None:
-        """Those whose time the watermark has passed."""
-        late: LateElements = self.user_function.late
-        return late
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """False: its timers are of event time."""
-        return False
 
 
 @dataclass(frozen=True, slots=True)

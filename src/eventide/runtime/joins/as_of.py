@@ -19,18 +19,19 @@ from eventide.api.state import MapStateDescriptor
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import Types
 from eventide.common.types import Row
-from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import Array, OnColumns, key_numbers, numbered_together, numbers_in
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
 from eventide.runtime.joins.pairs import InTime
 from eventide.runtime.joins.windowed import Selection
 from eventide.runtime.metrics import ELEMENTS
-from eventide.runtime.process.functions import LateElements, ProcessBoth
+from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
+from eventide.runtime.window.rules import latest_late_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +95,20 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, or join it at once where it is late and within the lateness."""
-        at, watermark = _time_of(value, ctx.timestamp()), ctx.timer_service().current_watermark()
+        at, watermark = _time_of(ctx.timestamp()), ctx.timer_service().current_watermark()
         if at > watermark:
             self._waiting.put(at, [*(self._waiting.get(at) or ()), value])
             ctx.timer_service().register_event_time_timer(at)
-        elif at > _until(self._how, watermark):
+        elif at > latest_late_time(self._how.lateness_ms, watermark):
             yield from self._joined(value, at)
         else:
             yield from self.late.give(value, at, watermark)
 
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
         """Keep a row from its time on; it takes the place of one that came before, of the same time."""
-        at, timers = _time_of(value, ctx.timestamp()), ctx.timer_service()
+        at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
         self._versions.put(at, value)
-        self._forget(_until(self._how, timers.current_watermark()))
+        self._forget(latest_late_time(self._how.lateness_ms, timers.current_watermark()))
         timers.register_event_time_timer(add_ms(at, self._how.lateness_ms))
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[Any]) -> Iterator[Any]:
@@ -115,7 +116,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         for value in self._waiting.get(timestamp) or ():
             yield from self._joined(value, timestamp)
         self._waiting.remove(timestamp)
-        self._forget(_until(self._how, timestamp))
+        self._forget(latest_late_time(self._how.lateness_ms, timestamp))
 
     def _joined(self, value: Any, at: int) -> Iterator[Any]:
         valid = max((time for time in self._versions if time <= at), default=None)
@@ -129,36 +130,17 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
             self._versions.remove(time)
 
 
-def _time_of(value: Any, timestamp: int | None) -> int:
+def _time_of(timestamp: int | None) -> int:
     if timestamp is None or timestamp == MIN_MS:
-        raise DataError(
-            f"element {value!r} has no timestamp to be joined by; give its stream a WatermarkStrategy with a timestamp "
-            "assigner"
-        )
+        raise no_timestamp()
     return timestamp
 
 
-def _until(how: AsOf, watermark_ms: int) -> int:
-    """The last time of which an element is too late."""
-    return watermark_ms if watermark_ms == MAX_MS else add_ms(watermark_ms, -how.lateness_ms)
-
-
 @dataclass(frozen=True, slots=True)
-class JoiningAsOf(ProcessBoth):
+class JoiningAsOf(InEventTime, ProcessBoth):
     """A :class:`JoinsAsOf`."""
 
     kind: str = "as-of join"
-
-    @property
-    def late(self) -> LateElements | None:
-        """Left elements that come later than the lateness allows."""
-        late: LateElements = self.user_function.late
-        return late
-
-    @property
-    def may_wait_for_clock(self) -> bool:
-        """False: its timers are of event time."""
-        return False
 
 
 _TABLES = ("left/", "right/")
@@ -204,7 +186,7 @@ class AsOfColumnsOperator(ColumnJoinOperator):
     @property
     def late_until(self) -> int:
         """The last time of which a left element is too late."""
-        return _until(self._how, self.watermark)
+        return latest_late_time(self._how.lateness_ms, self.watermark)
 
     def reacts_to(self, watermark_ms: int) -> bool:
         """True: elements may be late then."""

@@ -113,6 +113,25 @@ class ProcessBoth(ProcessEach):
         return self.user_function.process_element1, self.user_function.process_element2
 
 
+class InEventTime:
+    """The part of a :class:`Processing` whose function is eventide's own: it has late elements, and no other timers."""
+
+    __slots__ = ()
+
+    user_function: Any
+
+    @property
+    def late(self) -> LateElements | None:
+        """Where the function says."""
+        late: LateElements = self.user_function.late
+        return late
+
+    @property
+    def may_wait_for_clock(self) -> bool:
+        """False: its timers are of event time."""
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Called(Processing):
     """A function that is called with elements alone, and may use state where there are keys."""
