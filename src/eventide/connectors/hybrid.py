@@ -127,7 +127,7 @@ class HybridSource(Source[T_co]):
         return found
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """What the source that is read now says; others stay where they are."""
+        """The next positions of the source that is being read; those of the others do not change."""
         found = dict(positions)
         own = {_own(part): at for part, at in positions.items() if _is_of(part, self._at)}
         source = self._sources[self._at]

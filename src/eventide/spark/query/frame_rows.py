@@ -209,7 +209,7 @@ class DroppedRows:
         return spark.StructType([spark.StructField(COUNTED, spark.StringType())])
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
-        """What was counted; rows are made of the elements, as any sink would have them."""
+        """Make rows of the elements, as for any sink, and drop them; return what was counted."""
         for frame in frames:
             if frame.target == METRICS:
                 yield pa.record_batch([pa.array([json.dumps(frame.content)], pa.string())], names=[COUNTED])
@@ -217,7 +217,7 @@ class DroppedRows:
                 as_rows(frame.content.values)
 
     def of_frames(self, frames: DataFrame) -> DataFrame:
-        """What is left of frames of any: nothing, when all elements have been made rows."""
+        """Make rows of the elements of the sink among frames of any kind, and drop them; return no rows."""
         number = self.number
 
         def drop(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
