@@ -1,4 +1,4 @@
-"""What a release says of itself in several places is the same in all of them."""
+"""A release says the same of itself everywhere: in its package, its changelog, its recipe."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 RECIPE: dict[str, Any] = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text())
 OF_CONDA = {"python", "openjdk"}
-"""What a package of conda needs, and pip does not bring."""
+"""The dependencies of the conda package that pip does not bring."""
 
 
 def test_the_changelog_has_a_section_of_the_version_with_its_date() -> None:

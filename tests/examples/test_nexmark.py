@@ -30,7 +30,7 @@ RECIPE = Recipe(events=20_000, rate=400)
 """50 seconds of event time, so that windows of ten seconds follow each other and sessions end."""
 
 SPARSE = Recipe(events=10_000, rate=200)
-"""The same time with half of the events."""
+"""As much event time as in `RECIPE`, with half of the events."""
 
 BY_THE_CLOCK, IN_FILES = 12, 10
 OF_EVENT_TIME = [number for number in QUERIES if number != BY_THE_CLOCK]

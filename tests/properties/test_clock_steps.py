@@ -41,7 +41,7 @@ def program(batches):
 
 
 def given_out(plan, batch):
-    """What comes out of timers, tumbling windows, and sessions."""
+    """The results of timers, tumbling windows, and sessions."""
     timers, *windows = ([value for value, _ in batch.elements.get(sink.number, ())] for sink in plan.sinks)
     return [[key for _, key in timers], *([n for _, numbers in fired for n in numbers] for fired in windows)]
 

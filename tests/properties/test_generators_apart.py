@@ -142,7 +142,7 @@ def rows(script, declared):
 
 
 def by_key(results):
-    """What each sink has of each key in each micro-batch; keys of one window fire in no order of Flink's."""
+    """The results of each sink by key and micro-batch; Flink has no order of the keys of one window."""
 
     def key_of(found):
         value, timestamp = found

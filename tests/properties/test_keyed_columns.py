@@ -37,7 +37,7 @@ batch = st.tuples(st.booleans(), st.one_of(few, few, many), st.lists(change, max
 
 
 class Model:
-    """What there is, in dicts."""
+    """State and timers by key, in dicts."""
 
     def __init__(self):
         self.values = {}

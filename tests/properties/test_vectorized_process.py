@@ -86,7 +86,7 @@ class _Each(KeyedProcessFunction):
 
 
 class _Many(VectorizedKeyedProcessFunction):
-    """The same, for many keys."""
+    """`_Each` for many keys at once."""
 
     def open(self, runtime_context):
         get = runtime_context.get_vectorized_state
@@ -132,7 +132,7 @@ class _Many(VectorizedKeyedProcessFunction):
 
 
 def _text(key):
-    """The same text of a key, whether Python or Arrow gives it: a decimal number in a column has another scale."""
+    """The text of a key, independent of its scale: a decimal number in a column has another one than in Python."""
     if isinstance(key, dict | tuple):
         return ", ".join(map(_text, key.values() if isinstance(key, dict) else key))
     return str(key.normalize() if isinstance(key, Decimal) else key)

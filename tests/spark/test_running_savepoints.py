@@ -100,7 +100,7 @@ def wait_until(holds: Callable[[], object], job: JobClient) -> None:
 
 
 def goes_on_from(saved: str, tmp_path: Path, name: str) -> Counter[str]:
-    """What another job writes that begins with a savepoint."""
+    """The lines of another job that begins with a savepoint."""
     env = program(tmp_path / "in", tmp_path / f"checkpoint-{name}", tmp_path / name).set_available_now()
     env.from_savepoint(saved).execute()
     return lines(tmp_path / name)

@@ -75,7 +75,7 @@ def refuse(what, path):
 
 
 def outcome(do, *errors):
-    """What a function returns; or None, and the text of the error that it raises."""
+    """The result of a function; or None, and the text of the error that it raises."""
     try:
         return do(), ""
     except errors as error:

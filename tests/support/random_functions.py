@@ -370,7 +370,7 @@ class Maker:
         )
 
     def _decimal_or_number(self, depth: int) -> str:
-        """What a decimal number is compared with: other numbers, many of which are near to it, and constants."""
+        """A number to compare a decimal number with: near to it in many cases, or a constant."""
         return self._one(
             lambda: self._decimal(depth),
             lambda: self._number(depth),

@@ -1,4 +1,4 @@
-"""What a version of eventide has stored of the program with state of every kind, and how to make it anew.
+"""The stored state of a program with state of every kind, by each version of eventide, and how to make it anew.
 
 PYTHONPATH=src:tests python -m versions.stored
 
@@ -40,7 +40,7 @@ CUT = 2
 
 
 def archives() -> list[Path]:
-    """What versions have stored, one archive each."""
+    """The archives, one for each version."""
     return sorted(DATA.glob("*.tar.xz"))
 
 

@@ -230,7 +230,7 @@ class Source(ABC, Generic[T_co]):
         return True
 
     def joining(self, splits: Collection[str]) -> set[str]:
-        """Those of some splits that appear while the job runs that hold the watermark from then on: all, or none."""
+        """The splits that hold the watermark, of some that appear while the job runs: all of them, or none."""
         return set(splits) if self.holds_when_new() else set()
 
     def is_bounded(self) -> bool:

@@ -81,7 +81,7 @@ class HybridSource(Source[T_co]):
         return f"{number}/{source.split_of(own)}"
 
     def joining(self, splits: Collection[str]) -> set[str]:
-        """Those of some new splits that hold the watermark from now on: each source says so of its own."""
+        """The splits that hold the watermark, of some that are new: each source decides for its own."""
         found = set[str]()
         for number, source in enumerate(self._sources):
             own = {_own(split) for split in splits if _is_of(split, number)}

@@ -379,8 +379,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
         Args:
             location: the directory that ``eventide savepoint`` has written, or its URI.
-            allow_non_restored_state: whether state without an operator, or positions without a source, in the program
-                may be left behind; otherwise, a job that would leave some behind does not start.
+            allow_non_restored_state: whether the job may drop state of operators, and positions of sources, that the
+                program no longer has; otherwise, a job that would drop some does not start.
 
         Raises:
             ProgramError: if the location is not text.

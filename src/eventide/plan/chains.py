@@ -166,7 +166,7 @@ class Chains:
             return None
         source = _only_source(node)
         if source is None or not (strategy.is_periodic or isinstance(source, SourceTransformation)):
-            return None  # several tasks may have elements of one split of a DataFrame, so these have no one order
+            return None  # several tasks may have elements of one split of a DataFrame, which then have no common order
         kind, names = node.type_info, generator.columns
         if names is None or not (generator.ignores_elements or isinstance(kind, RowTypeInfo)):
             return None

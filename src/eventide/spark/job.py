@@ -47,7 +47,7 @@ _ENDS_WITHIN_S = 10.0
 _CHECK_S = 1.0
 _STATUS_S = 1.0
 _AT_WORK = ("Processing new data", "No new data but cleaning up state")
-"""What Spark says of a query in a micro-batch, in `StreamingQuery.status`."""
+"""The messages of `StreamingQuery.status` while a micro-batch runs."""
 _POLL_AFTER_SILENCE_S = 60
 """A server that does not answer is asked for ten minutes by PySpark, as is its query for its end at the same time."""
 

@@ -1,4 +1,4 @@
-"""What a micro-batch costs that has next to nothing to do, counted: calls of state, rows between tasks, and bytes."""
+"""The cost of a micro-batch that has next to nothing to do: calls of state, rows between tasks, and bytes."""
 
 from collections import defaultdict
 from copy import deepcopy

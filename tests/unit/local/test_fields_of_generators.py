@@ -1,4 +1,4 @@
-"""A generator that names its columns leaves the others to those who need them."""
+"""A generator that names its columns leaves the other columns unread."""
 
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -37,7 +37,7 @@ _KEYS_TYPED = "when the keys of its elements were brought to their declared type
 class ChainNode:
     """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to.
 
-    ``type_info`` is the type that those who read the side output have declared of it; None for steps.
+    ``type_info`` is the type that the readers of the side output have declared; None for steps.
     ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
     """
 

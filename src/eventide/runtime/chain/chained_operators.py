@@ -148,7 +148,7 @@ class OneOutput(ABC):
     __slots__ = ()
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
-        """What comes out, as the main output."""
+        """The results as the main output, which is the only one."""
         return {None: self.apply(elements)}
 
     @abstractmethod
@@ -436,7 +436,7 @@ class DeadLetterStep:
             raise Guard("an element that a function on batches cannot handle") from error
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """What the step says."""
+        """The reason that the guarded step has."""
         return self.step.why_in_python(type_info)
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:

@@ -87,7 +87,7 @@ class AssignTimestamps:
             raise Guard("a timestamp that is missing or out of range") from error
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """What the assigner has that is not traced; None where there is none to call."""
+        """The reason why the assigner runs in Python; None where it takes columns, or is traced."""
         if self.takes_columns:
             return None
         function = self._function()

@@ -27,7 +27,7 @@ from eventide.runtime.window.rules import last_cleaned_up, last_late, latest_lat
 
 _DAY_MS = 24 * 60 * 60 * 1_000
 _FEW_DAYS = 100
-"""For timestamps within so many days of each other, all stretches are looked up: faster than finding their days."""
+"""The days between timestamps up to which all stretches are looked up, which is faster than finding their days."""
 
 
 class Panes(ABC):

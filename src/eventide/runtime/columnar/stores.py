@@ -391,7 +391,7 @@ _ROWS = "rows"
 
 
 def _changed_hashes(before: pa.Table, now: pa.Table, known: Hashes) -> Hashes:
-    """Those known hashes that have other rows now than before, or in another order; both tables are in their order."""
+    """The known hashes that have other rows now than before, or in another order; both tables are sorted by hash."""
     hashes, hashes_before = (table.column(HASH).to_numpy() for table in (now, before))
     counts, counts_before = (
         np.searchsorted(of_table, known, "right") - np.searchsorted(of_table, known)

@@ -121,11 +121,11 @@ class JoinOnColumns(Protocol):
 
     @property
     def gives(self) -> Selection | PairFunction:
-        """What comes out for two rows that meet."""
+        """The result for two rows that meet: some of their fields, or what a function makes of them."""
 
     @property
     def dead_letters(self) -> str | None:
-        """The side output of what its function cannot handle."""
+        """The side output for pairs that the function cannot handle."""
 
 
 class ColumnJoinOperator(WithoutClock, ABC):

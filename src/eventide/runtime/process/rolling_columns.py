@@ -40,7 +40,7 @@ from eventide.runtime.tracing.kernels import Guard
 _MOST = 2**63
 _FEW_STEPS = 64
 _WORTH_A_STEP = 32
-"""So many elements take in Python the time of one step of all keys on columns."""
+"""The number of elements that Python handles in the time of one step of all keys on columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

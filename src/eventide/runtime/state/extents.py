@@ -46,7 +46,7 @@ NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 
 _SCHEMA = "schema"
 _PAGE_BYTES = 49_152
-"""So many bytes of rows are one value in the backend: a call costs as much as what some 25 kB do."""
+"""The bytes of rows in one value of the backend: a call costs about as much as writing 25 kB."""
 
 _FEW_ROWS = 4_096
 """Extents with fewer rows become one when there are `_MANY` of them."""
@@ -198,7 +198,7 @@ class RowStore:
         self._put_head()
 
     def forget(self) -> None:
-        """Forget the pages that were read: for those who read all of them, one after the other."""
+        """Forget the pages that were read, after a caller has read all rows once."""
         self._pages.clear()
 
     def _store(self) -> None:

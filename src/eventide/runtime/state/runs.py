@@ -241,7 +241,7 @@ def newest(runs: Sequence[Records], *, is_base: bool) -> Records:
 
 
 def compressed(content: bytes) -> bytes:
-    """What is stored of a value."""
+    """The stored form of a value: its size, and its content compressed."""
     packed: bytes = _LZ4.compress(content, asbytes=True)
     return _SIZE.pack(len(content)) + packed
 
@@ -254,7 +254,7 @@ def decompressed(stored: bytes) -> bytes:
 
 
 def content_of(backend: Backend, name: str) -> bytes:
-    """What is stored under a name that must be there.
+    """The content under a name that must be there.
 
     Raises:
         StateError: if it is not.

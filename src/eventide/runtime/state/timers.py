@@ -93,7 +93,7 @@ class Timers:
 
     Attributes:
         number: that of the last timer that was set.
-        changed: the keys one of whose timers was set, deleted or fired; some are there several times.
+        changed: the keys that had a timer set, deleted or fired; a key may be there several times.
     """
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
@@ -536,7 +536,7 @@ class _Run:
 
 
 def _without(deleted: Collection[Timer], rows: Rows, keys: list[Any]) -> Rows:
-    """Those timers that were not deleted."""
+    """The timers that were not deleted."""
     owners, times, numbers = rows
     if not deleted or not len(owners):
         return rows

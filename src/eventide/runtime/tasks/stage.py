@@ -110,7 +110,7 @@ class StageRun:
             yield metrics_frame(content)
 
     def _where(self, name: str) -> str:
-        """Say whose state lies under a name, for messages."""
+        """Name the operator whose state lies under a name, for messages."""
         place = f"{name!r} of subtask {self._subtask}"
         owner = next((task for task in self._stage.tasks if name.startswith(f"{task.id}/")), None)
         if owner is None:

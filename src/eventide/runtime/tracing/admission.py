@@ -89,7 +89,7 @@ _CONSTANTS = FIXED | {re.Pattern, OutputTag}
 """The types of values from outside that cannot be changed."""
 
 _MOST_ENTRIES = 100_000
-"""So many entries a captured list, set or dict has at most: it is compared with what it was for each batch."""
+"""The most entries of a captured list, set or dict, which is compared with its former content for each batch."""
 
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _NOTHING = object()
@@ -307,7 +307,7 @@ class _Admission:
             raise NotTraceable(f"{what} is a {type(value).__name__}, which may change")
 
     def _names(self, code: CodeType, owner: Any) -> Iterator[str]:
-        """The globals of a code, all of whose instructions only compute."""
+        """The globals that a code reads, if all of its instructions only compute."""
         itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
         loads_none = is_itself = False
         before, calls, makes_dict = None, 0, False

@@ -63,7 +63,7 @@ def traced(
 def mapped(
     function: Callable[..., Any], columns: Columns, declared: TypeInformation | None
 ) -> tuple[pa.Array, TypeInformation]:
-    """What a function gives for each element, as a column of a declared type, or else of the type that it gives."""
+    """The results of a function for each element, as a column of the declared type, or else of the function's own."""
     if isinstance(function, ColumnExpression):
         try:
             return function.of_rows(columns.values), function.result_type
@@ -211,7 +211,7 @@ def traced_time(function: Callable[..., Any], type_info: TypeInformation) -> Tra
 
 
 def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
-    """What a function gives for each element and its timestamp before, which is ``MIN_MS`` where there is none."""
+    """The results of a function of each element and its former timestamp, which is ``MIN_MS`` where there is none."""
     found = traced_time(function, columns.type_info)
     before = columns.timestamps_or_nulls().fill_null(MIN_MS)
     with guarded():

@@ -1,4 +1,4 @@
-"""What a traced function computes: expressions over the fields of its arguments, and the branches between them."""
+"""Expressions over the fields of a function's arguments, and the branches between them: the result of a trace."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ _MOST = 2**63
 
 
 class How(Enum):
-    """What a field of the result is, of the fields of all elements, in the order of arrival."""
+    """How a field of the result follows from that field of all elements, in the order of arrival."""
 
     FIRST = "first"
     LAST = "last"
@@ -47,7 +47,7 @@ class How(Enum):
 
 
 SUMS = frozenset({How.SUM, How.SUM_IN_ORDER})
-"""What is added up."""
+"""The fields that are sums."""
 
 
 @dataclass(frozen=True, slots=True)

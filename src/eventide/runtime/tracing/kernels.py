@@ -27,7 +27,7 @@ _EXACT_FLOAT = 2**53
 """Up to this number, each whole number is a floating-point number too."""
 
 _WHITESPACE = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
-"""What Python strips from text that is ASCII."""
+"""The characters that Python strips from ASCII text."""
 
 CONTEXT_DIGITS = 28
 """How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""

@@ -63,7 +63,7 @@ _CONSTANTS = (int, float, bool, str, Decimal, datetime.date, datetime.timedelta,
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What a function does with arguments of some types, whatever their values.
+    """The computation of a function for arguments of some types, whatever their values.
 
     Attributes:
         admission: tells whether what the function takes from outside has changed since then.

@@ -101,11 +101,11 @@ class ElementTables:
         return self.value_type
 
     def reduced(self, rows: pa.Table) -> pa.Table:
-        """What is kept of some rows: each of them."""
+        """All rows: each of them is kept."""
         return rows
 
     def shown(self, rows: pa.Table) -> pa.Table:
-        """What functions see of the rows of a window, in the column VALUE, beside the columns of the key."""
+        """The rows of a window as functions see them: in the column VALUE, beside the columns of the key."""
         return rows
 
     def size(self, chunk: pa.Table) -> int:
@@ -195,7 +195,7 @@ class ElementsByKey(Mapping[Any, list[Any]]):
     def __init__(self, form: ElementTables, rows: pa.Table, max_parallelism: int) -> None:
         self._form = form
         values = rows.column(VALUE)
-        # Arrow cannot have more than 2 GB of text in one array: of so much, all objects are made.
+        # An array of Arrow's holds at most 2 GB of text: beyond that, all objects are made at once.
         self._values = values.combine_chunks() if is_small(values.nbytes) else self._objects(values.chunks)
         numbers = key_numbers(rows, form.key_names)
         firsts = first_rows(numbers)

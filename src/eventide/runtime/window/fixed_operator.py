@@ -249,7 +249,7 @@ class FixedWindowOperator(WindowOperator):
         self._count_late(late)
 
     def _count_late(self, late: list[tuple[int, int]]) -> None:
-        """Count late elements by where their pane starts: so many of each."""
+        """Count late elements, given as the start of a pane and the number of its elements."""
         if late:
             starts, counts = np.array(late, np.int64).T
             last, watermark_ms = self._panes.last_of(starts), self._moment.watermark

@@ -31,7 +31,7 @@ _KEY_KINDS = ("STRING", "BYTE", "SHORT", "INT", "LONG", "BOOLEAN")
 
 @dataclass(frozen=True, slots=True)
 class ReducedColumns:
-    """What elements became: keys, values and panes side by side, in the order in which each came first.
+    """Elements reduced by key and pane: keys, values and panes side by side, in the order of their first elements.
 
     ``counts`` says how many elements each pane had.
     """
@@ -109,7 +109,7 @@ def fold_from_left(contents: Contents, kind: TypeInformation) -> Fold | Aggregat
 
 
 def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[Any, list[Any]]) -> dict[Any, list[Any]]:
-    """What is kept of the keys of some elements, in a list of one each, after these were added in their order.
+    """The new folded value of each key in a list of one, after its elements were added in their order.
 
     Each element has one of the ``keys``, and one of the ``values``, which is what the fold takes of it.
 

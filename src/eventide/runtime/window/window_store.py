@@ -181,7 +181,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             append_each(added, keys, values)
 
     def kept(self, window: int, coming: int) -> ByKey | None:
-        """What a window keeps by key, for the caller to add to; None where so many elements are better appended.
+        """The content of a window by key, for the caller to add to; None where it is better to append ``coming`` elements.
 
         What is stored is taken out where the elements would be added to it as soon as they are stored.
 

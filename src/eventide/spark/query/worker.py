@@ -1,6 +1,6 @@
-"""What a Python worker of Spark has at hand: programs, unpickled and opened once per subtask.
+"""The programs of a Python worker of Spark, unpickled and opened once per subtask.
 
-It is kept quick from one task to the next, too.
+The module also keeps the worker quick from one task to the next.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def as_hashes(hashes):
 
 
 def read(store, hashes):
-    """What a store gives for hashes: the form and the values of each."""
+    """The rows of a store by hash: the form and the values of each."""
     asked, got = as_hashes(hashes), defaultdict(list)
     for places, rows in store.read(asked):
         (form,) = (form for form, schema in SCHEMAS.items() if schema == rows.schema)
@@ -137,7 +137,7 @@ def test_garbage_is_bounded_and_what_is_due_is_not_kept_twice():
 
 
 def opened_whole(backend):
-    """What the rows of a store have in bytes when they are written at once."""
+    """The size in bytes of a store's rows when they are written at once."""
     store = opened(backend)
     others = store.others()
     [found] = store.read(others)

@@ -270,7 +270,7 @@ def with_many_keys(names=("n",)):
 
 
 def written(backend):
-    """What was written since the last call: how many bytes under which names."""
+    """The bytes written since the last call, by name."""
     names = [name for what, name in backend.calls if what == "put"]
     backend.calls.clear()
     return {name: len(backend.values[name]) for name in names}

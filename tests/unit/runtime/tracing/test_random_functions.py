@@ -1,4 +1,4 @@
-"""What traces give is what the functions give: values, types, and nothing where a function raises."""
+"""Traces give the results of the functions: their values and types, and nothing where a function raises."""
 
 import datetime
 import decimal

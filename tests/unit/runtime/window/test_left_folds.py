@@ -1,4 +1,4 @@
-"""What reduce and aggregate functions add up on columns after the shuffle is what they give one after the other."""
+"""Sums of reduce and aggregate functions on columns, after the shuffle, equal those of one call after the other."""
 
 import math
 import struct
