@@ -36,8 +36,8 @@ class Compared:
         unit: its unit.
         now: eventide's numbers with today's code.
         then: eventide's numbers with the commit's code.
-        beside_now: what stood beside it in the same runs of today's code, mostly Spark; empty where there is nothing.
-        beside_then: what stood beside it in the runs of the commit's code.
+        beside_now: the numbers beside it in the same runs of today's code, mostly Spark's; empty where there are none.
+        beside_then: the numbers beside it in the runs of the commit's code.
     """
 
     unit: str
@@ -64,8 +64,8 @@ def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console)
     """Run both sides in turn, and print the ratios; return the exit code.
 
     Args:
-        commit: what git calls the other side: a hash, a branch, a tag.
-        arguments: what both sides are run with, the names of parts among them.
+        commit: git's name of the other side: a hash, a branch, a tag.
+        arguments: the arguments of both sides, the names of parts among them.
         pairs: how often each side runs.
         console: where it prints.
     """

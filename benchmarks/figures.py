@@ -31,13 +31,13 @@ class Figure:
     """One line: what eventide has, and what stands beside it.
 
     Attributes:
-        what: what was measured.
+        what: the thing that was measured.
         unit: of both numbers: "rows/s", "ms", "min", "bytes", "MB", "rows" or "micro-batches".
         eventide: the number.
         other: the number beside it, if there is one.
         beside: the engine of the other number.
-        least: what eventide's number, or the ratio where there is one, should at least be.
-        most: what it should at most be.
+        least: the least that eventide's number should be, or the ratio where there is one.
+        most: the most that it should be.
     """
 
     what: str
@@ -81,7 +81,7 @@ class Race:
     """One line: what each of several engines has, in rows a second.
 
     Attributes:
-        what: what was measured.
+        what: the thing that was measured.
         rates: the numbers, by engine; one that has none was not measured.
         note: which engine can't, and why.
     """

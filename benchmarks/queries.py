@@ -49,7 +49,7 @@ class Job:
 
     Attributes:
         files: the folder of the data.
-        windows: what is summed up.
+        windows: the windows that are summed up.
         files_per_batch: how many files a micro-batch reads.
         disorder_s: how much later than its time a row may come, in seconds.
     """

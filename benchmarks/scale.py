@@ -141,7 +141,7 @@ def needs(costs: Costs, load: Load, interval_s: float, driver_gb: float = 4, dis
         load: the job.
         interval_s: how often results come.
         driver_gb: the memory of the driver.
-        disk_gb: what one executor core may have on its disk.
+        disk_gb: the disk of one executor core.
     """
     cores = cores_for(costs, load, interval_s)
     alone = alone_ms(costs, load)

@@ -24,7 +24,7 @@ class Measure:
     """Something that must not grow.
 
     Attributes:
-        name: what it is called on the page.
+        name: its name on the page.
         column: where its values are.
         unit: of the values.
         most: how much more of it there may be at the end than at the minute from which it should be level: what a

@@ -1,4 +1,4 @@
-"""Totals by day in Berlin, over the weekend on which clocks are set forth; and how much of a day there is so far.
+"""Totals by day in Berlin, over the weekend on which clocks are set forward; and the part of a day so far.
 
 A meter reports a kilowatt hour each hour, in UTC, as all event time is. The windows are days as people in Berlin have
 them: Sunday has 23 hours, so 23 readings. Windows of 24 hours would be an hour off from then on.

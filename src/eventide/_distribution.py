@@ -26,7 +26,7 @@ def needing(library: str, what: str, extra: str) -> Iterator[None]:
 
     Args:
         library: the name of the library.
-        what: what needs it.
+        what: the feature that needs it.
         extra: the extra that brings it.
 
     Raises:

@@ -108,9 +108,9 @@ def check_is(value: object, kind: type | UnionType, needs: str) -> None:
     """Check that what a program gives is of a class, or of one of several.
 
     Args:
-        value: What the program gives.
+        value: The value in the program.
         kind: The class, or the union of classes.
-        needs: What needs it, for the error.
+        needs: The feature that needs it, for the error.
 
     Raises:
         ProgramError: The value is of another class.

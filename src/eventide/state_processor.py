@@ -367,7 +367,7 @@ class SavepointWriter:
 
         Args:
             uid: its ``uid``.
-            transformation: what makes it.
+            transformation: the transformation that makes its state.
 
         Raises:
             ProgramError: if there is state of it already, or that is no `StateBootstrapTransformation`.

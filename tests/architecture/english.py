@@ -51,26 +51,27 @@ Kind = Literal["docstring", "comment", "message", "page"]
 class Rule:
     """A pattern that must not be found, and what to write instead.
 
-    `pattern` is read without regard to case, and a space in it stands for any white space. A rule `at_start` looks at
-    the beginning of docstrings only. A match after one of the words in `unless_after` is right.
+    `pattern` is read without regard to case, and a space in it stands for any white space. A rule `in_docstrings`
+    looks at docstrings only, and one `at_start` at their beginning. A match after one of the words in `unless_after` is right.
     """
 
     name: str
     pattern: str
     instead: str
+    in_docstrings: bool = False
     at_start: bool = False
     unless_after: frozenset[str] = frozenset()
 
     def find(self, passage: "Passage") -> Iterator[int]:
         """Give the offset of each match in a passage."""
         prose = passage.prose
-        if not self.at_start:
-            for match in self.compiled.finditer(prose):
-                before = prose[: match.start()].lower().rstrip(", \n").split()[-1:]
-                if self.unless_after.isdisjoint(word.strip("\"'(*") for word in before):
+        if passage.kind != "docstring" and (self.in_docstrings or self.at_start):
+            return
+        for match in self.compiled.finditer(prose):
+            before = prose[: match.start()].lower().rstrip(", \n").split()[-1:]
+            if self.unless_after.isdisjoint(word.strip("\"'(*") for word in before):
+                if match.start() == 0 or not self.at_start:
                     yield match.start()
-        elif passage.kind == "docstring" and (first := self.compiled.match(prose)):
-            yield first.start()
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
@@ -115,6 +116,17 @@ RULES = [
         "the noun or the verb: a docstring makes sense when it is the only line on the screen",
         at_start=True,
     ),
+    Rule(
+        "item",
+        r"(?<=\n)(returns|(?!args:|attributes:)[\w*.]+(, [\w*.]+)*): what\b(?! to )",
+        'the noun: "spec: the description of the window"',
+        in_docstrings=True,
+    ),
+    Rule(
+        "what-what",
+        r"\bwhat\b[^.;:]{2,60}\b(is|are|was|were) what\b",
+        'the noun, or one of the two: "results equal those of a run without bad elements"',
+    ),
     Rule("the-same", r"(^|[.;:!?] )the same[,.:]", 'what is the same: "A copy whose sequence numbers are shifted"'),
     Rule(
         "so-many",
@@ -125,7 +137,7 @@ RULES = [
 ]
 
 # Words of our own that have given way to the field's; (the former word, the word instead).
-FORMER_WORDS: tuple[tuple[str, str], ...] = ()
+FORMER_WORDS = (("set forth", "set forward"), ("sets forth", "sets forward"), ("can be had", "is available"))
 
 
 def former_words(words: Iterable[tuple[str, str]]) -> list[Rule]:

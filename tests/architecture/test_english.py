@@ -17,6 +17,9 @@ FOUND = [
     ("first-word", "Those that are used."),
     ("first-word", "One that has ended."),
     ("first-word", "Such a window."),
+    ("item", "A window.\n\nArgs:\nspec: what is known of it."),
+    ("item", "A window.\n\nReturns:\nWhat is stored."),
+    ("what-what", "What comes out is what comes out without them."),
     ("the-same", "It reads a file. The same, from the end of it."),
     ("so-many", "The size of so many rows of so many bytes."),
     ("nobody", "A file which nobody deletes."),
@@ -33,8 +36,13 @@ RIGHT = [
     "A copy of the same rows, from the end of the file.",
     "It takes so many more that the index is read again.",
     "`rows` rows of `size` bytes in total; `who` and `behind` are names here.",
+    "Finding.\n\nAttributes:\nremedy: what to do.",
     "The reader says what is read, and where such a file begins.",
 ]
+
+
+def test_the_project_has_no_sentence_to_rewrite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert english.main([]) == 0, capsys.readouterr().out
 
 
 def rules_broken_by(text: str, kind: english.Kind = "docstring", allowed: tuple[str, ...] = ()) -> list[str]:

@@ -37,7 +37,7 @@ class Disturbed:
 
     Args:
         cluster: the cluster.
-        name: what it is called where it is said what was killed.
+        name: its name, in the list of what was killed.
         program: the file and the arguments of its program, as killed_driver.py takes them.
         checkpoint: the location of its checkpoint.
         dice: which worker is killed, and when.

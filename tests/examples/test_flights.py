@@ -44,7 +44,7 @@ def test_the_demo_accounts_for_every_flight_and_draws_the_picture(tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.kafka
-@pytest.mark.usefixtures("broker")  # the demo starts its own: with it, it is known that one can be had
+@pytest.mark.usefixtures("broker")  # the demo starts its own: the fixture skips the test where there is none
 @pytest.mark.skipif(bool(WITHOUT), reason=f"not installed: {', '.join(WITHOUT)}")
 @pytest.mark.long
 def test_through_kafka_aligned_partitions_keep_less_in_state(tmp_path: Path) -> None:

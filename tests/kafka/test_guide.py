@@ -20,7 +20,7 @@ def test_a_page_with_a_broker(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The broker of the tests is not used: with it, it is known that one can be had."""
+    """The page starts a broker of its own; that of the tests skips the test where there is none."""
     assert broker.is_running
     run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 

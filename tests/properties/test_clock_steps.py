@@ -1,4 +1,4 @@
-"""A clock that is set forth and back, between micro-batches and restarts: what waits for it comes once."""
+"""A clock that is set forward and back, between micro-batches and restarts: each timer and window comes once."""
 
 from collections import Counter
 from copy import deepcopy

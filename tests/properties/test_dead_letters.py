@@ -1,4 +1,4 @@
-"""Bad elements at random: what comes out is what comes out without them, and each of them is a dead letter, once.
+"""Bad elements at random: the results are those of a run without them, and each of them is a dead letter, once.
 
 However elements are cut into micro-batches, on how many subtasks, on columns or one by one, and over restarts.
 """

@@ -1,4 +1,4 @@
-"""Joins on columns: what they give is what they give element by element, and what a grouped dictionary gives."""
+"""Joins on columns have the results of joins element by element, and of a grouped dictionary."""
 
 from collections import Counter, defaultdict
 

@@ -25,14 +25,14 @@ class SparkCluster:
     """A standalone Spark cluster: a master and workers, which can be killed and started again.
 
     Each of them is a process of its own, and each worker starts executors, in a folder of its own, for every session
-    that points at :attr:`master`. They share nothing with this process but the machine: what they see of its
-    environment is what ``environment`` says. After the ``with`` block, and however the process that started them ends,
+    that points at :attr:`master`. They share nothing with this process but the machine, and the variables that
+    ``environment`` names. After the ``with`` block, and however the process that started them ends,
     neither a process nor data is left.
 
     Args:
         workers: How many workers there are, each with one executor for a session.
         cores: How many tasks an executor runs at a time.
-        memory: What a worker may give to executors, as Spark writes it.
+        memory: The memory that a worker may give to executors, as Spark writes it.
         environment: Variables of their processes, beside ``PATH``, ``HOME`` and ``JAVA_HOME`` of this process.
         java_options: Options of their Java; these let it start sooner, and work slower, than Java's own.
         started_by: A command that each of them is started by, such as ``("nice",)``; theirs follows as its arguments,

@@ -40,7 +40,7 @@ class Query:
     """One of them.
 
     Attributes:
-        title: what it asks.
+        title: its question.
         program: makes the stream of its results.
         reads: the kinds of events that it is about.
         replaces_by: the fields that say which result takes the place of which; none if every result stays.

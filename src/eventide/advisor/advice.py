@@ -78,7 +78,7 @@ class Advice:
     """Advice on watermarks from data: made by :func:`eventide.advisor.advise`, printed with ``print``.
 
     Attributes:
-        disorder: what was measured.
+        disorder: the measurement that the advice follows from.
         columns: which columns said what; the event time is ``""`` where records have it themselves.
         lose: the share of elements that may be lost with the strategy that is recommended.
         can_align: whether the splits are those of a source that can be told to wait.

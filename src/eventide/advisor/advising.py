@@ -39,7 +39,7 @@ def advise(
         order_by: The column of the order of arrival. If it has timestamps, silence is measured by them; else by the
             progress of event time. Without it, the rows are in that order; a DataFrame needs it, because its rows have
             no order.
-        unit: What whole numbers in ``time`` count: "s", "ms", "us" or "ns" since the epoch. None: milliseconds, and an
+        unit: The unit of whole numbers in ``time``: "s", "ms", "us" or "ns" since the epoch. None: milliseconds, and an
             error if they look like something else.
         lose: The share of elements that may be lost with what is recommended, from 0 to less than 1.
         format: The format of files whose names do not say it: "parquet", "orc", "csv" or "json".

@@ -33,9 +33,9 @@ class ColumnRoles:
 
     Args:
         time: the event time.
-        split_by: what elements of one split have in common; nothing: all are of one split.
+        split_by: the columns that tell splits apart; nothing: all elements are of one split.
         order_by: the order of arrival; if it holds times, they are those of arrival. None: rows are in that order.
-        unit: what numbers of ``time`` and ``order_by`` count; see :class:`Clock`.
+        unit: the unit of numbers in ``time`` and ``order_by``; see :class:`Clock`.
     """
 
     time: str
@@ -127,7 +127,7 @@ class Clock:
 
     Args:
         column: its name.
-        unit: what its numbers count; None where that is to be seen from the first of them: milliseconds, and numbers
+        unit: the unit of its numbers; None where the first of them shows it: milliseconds, and numbers
             that would be a date of these decades in another unit are an error.
     """
 

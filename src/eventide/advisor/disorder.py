@@ -80,7 +80,7 @@ class Disorder:
         own: how far each element is older than the newest one of its split before it; 0 for one that is the newest.
         whole: how far each is older than the newest one of all splits.
         gaps: the times between two elements of a split, by the clock of arrival.
-        splits: what is known of each split, by its name.
+        splits: the measurement of each split, by its name.
         named: the names of splits that are there, though they may have no element.
         nulls: how many elements have no time; they are in nothing else here.
         has_clock: whether the clock of arrival is a time that the data has; else it is the newest event time so far.
@@ -178,7 +178,7 @@ class DisorderMeter:
     first pass finds these: :meth:`Fronts.followed_by` adds up what meters leave that knew of nothing before.
 
     Args:
-        fronts: what came before; nothing, by default.
+        fronts: the fronts that the stretches before have left; nothing, by default.
 
     >>> meter = DisorderMeter()
     >>> meter.take(Stretch(np.array([10, 20, 13]), ["a", "b"], np.array([0, 1, 0], np.int32)))

@@ -79,7 +79,7 @@ class Topic:
     Args:
         servers: The brokers to ask first, such as ``"localhost:9092"``.
         name: The topic.
-        properties: What else the client must know, such as how to log in; see ``KafkaSourceBuilder.set_properties``.
+        properties: More settings of the client, such as how to log in; see ``KafkaSourceBuilder.set_properties``.
 
     >>> Topic("localhost:9092", "orders").name
     'orders'

@@ -39,7 +39,7 @@ class ColumnAggregate:
     Attributes:
         function: The name of the function that made it, such as ``sum_``.
         column: The name of the column, or None for ``count()``.
-        default_name: What the result is called unless `alias` says otherwise: Spark's name, such as ``sum(amount)``.
+        default_name: The name of the result unless `alias` gives another: Spark's name, such as ``sum(amount)``.
         options: The other arguments, as pairs of name and value.
         name: The name given with `alias`, or None.
 

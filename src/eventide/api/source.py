@@ -68,8 +68,8 @@ class Unreadable:
 
     Attributes:
         error: why it cannot be read; where the job stops, this is what it says.
-        raw: what is there, as bytes or text.
-        split: what it is in, such as a partition or a file.
+        raw: the data, as bytes or text.
+        split: the partition, file or the like that it is in.
         position: where it is there, such as its offset or the number of its row.
         key: its key, where it has one.
         timestamp: its event time in milliseconds, where that is known.
@@ -99,7 +99,7 @@ class Beginning:
     Attributes:
         start: the position that it is read from.
         stop: the position that it ends at, whatever comes after it; None where :meth:`Source.has_ended` says it.
-        identity: what tells it from another one that may have its name later, such as the id of a topic; None where a
+        identity: a text that tells it from a later one of its name, such as the id of a topic; None where a
             name is used once. :meth:`Source.resume` is told of it.
     """
 
@@ -152,7 +152,8 @@ class Source(ABC, Generic[T_co]):
         been read to its end is counted (``numPartsLost``).
 
         Args:
-            known: what the job has heard of so far, with its position, or None where it has ended. Empty at the start.
+            known: the splits that the job has heard of, with their positions, or None where they have ended. Empty at
+                the start.
 
         Raises:
             ProgramError: if there are no splits, because such a stream would never end nor say anything.
@@ -292,7 +293,7 @@ class Source(ABC, Generic[T_co]):
             operator: the name of its operator.
             storage: a place below the job's checkpoint, of its own, for what it must remember; None if the job's
                 checkpoint is not known yet.
-            job_parameters: what its functions may ask for.
+            job_parameters: the parameters that its functions may ask for.
         """
         return self
 

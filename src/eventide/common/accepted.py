@@ -44,9 +44,9 @@ def accept(owner: _T, setting: str, value: object, why: str = "", default: objec
     Args:
         owner: The object that the program sets something in.
         setting: The name of the setting, for the warning and for `accepted`.
-        value: What the program sets.
+        value: The value that the program sets.
         why: Why this has no effect, for a warning when something else than the default is first set; empty for none.
-        default: What Flink has by default.
+        default: Flink's default.
     """
     kept = vars(owner).setdefault("_accepted", {})
     if why and kept.get(setting, default) == default != value:
@@ -97,7 +97,7 @@ def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.
         why: Why it has no effect; empty if there is nothing to warn of.
         parameter: PyFlink's name of the parameter; empty for a method without one, which keeps ``value``, or True.
         value: The default of the parameter, if it has one.
-        default: What Flink has by default.
+        default: Flink's default.
     """
     kind = Parameter.POSITIONAL_OR_KEYWORD
     parameters = [Parameter(parameter, kind, default=value)] if parameter else []

@@ -128,7 +128,7 @@ def _begins(calendar: Calendar, number: int) -> int:
     earlier, later = ((beginning.replace(tzinfo=zone, fold=fold) - _EPOCH_UTC) // _MS for fold in (0, 1))
     if _shown(earlier, calendar.zone) == beginning:
         return earlier
-    # Clocks have never shown it: they were set forth, at the time that is looked for between these two.
+    # Clocks have never shown it: they were set forward, at a time between these two, which is looked for.
     before, reached = sorted((earlier, later))
     while reached - before > 1:
         middle = (before + reached) // 2

@@ -1,4 +1,4 @@
-"""`CompletableFuture`: what a job's client gives for what is not there yet."""
+"""`CompletableFuture`: a result of a job's client that may not be there yet."""
 
 from concurrent.futures import Future as CompletableFuture
 

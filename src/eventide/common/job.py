@@ -97,7 +97,7 @@ class JobRestart:
     Attributes:
         number: The number of the restart, from 1.
         at_ms: When it failed, in milliseconds since the epoch.
-        reason: What made it fail.
+        reason: The error that made it fail.
         after_ms: How long it waited then, in milliseconds.
     """
 

@@ -94,7 +94,7 @@ def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
 
     Args:
         value: The length of time that the user gave.
-        what: What the value is for, as it should read in the error, such as ``"window size"``.
+        what: The purpose of the value, as it should read in the error, such as ``"window size"``.
         least: The least that it may be, in milliseconds.
 
     Raises:

@@ -273,7 +273,7 @@ class SuppliedGenerator:
     Args:
         supplier: A class of generators, or a function that returns one; called with a `WatermarkGeneratorContext` if it
             has an argument without a default.
-        name: What to call it in plans and logs; by default, the supplier's own name.
+        name: The name in plans and logs; by default, the supplier's own name.
 
     Attributes:
         is_periodic: Whether watermarks come at the end of micro-batches only: the class says so, or its code shows it.

@@ -114,7 +114,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         The assigner's state is kept for its split, as a generator's state is.
 
         Args:
-            context: What the assigner may ask about its surroundings, such as the clock.
+            context: The surroundings that the assigner may ask about, such as the clock.
 
         Returns:
             A `TimestampAssigner`, or a function ``(element, record_timestamp) -> milliseconds``.
@@ -126,7 +126,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         """Return a new generator for the watermarks of a split.
 
         Args:
-            context: What the generator may ask about its surroundings, such as the clock.
+            context: The surroundings that the generator may ask about, such as the clock.
         """
 
     @staticmethod
@@ -287,7 +287,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
         timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
             two is set; with neither, the timestamps of the source are kept.
         idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
-        null_timestamps: What happens to an element without a timestamp; or the id of the side output that it goes to.
+        null_timestamps: The treatment of elements without a timestamp; or the id of the side output that they go to.
         alignment: How far the splits of a source may run ahead of others, or None: as far as they like.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))

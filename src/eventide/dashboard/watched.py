@@ -37,7 +37,7 @@ class WatchedJob:
     until it says something else.
 
     Args:
-        number: what it is called in addresses.
+        number: its number, in addresses.
         name: its name.
         client: the running job, or one that has ended.
         description: its graph, as ``eventide.plan.description`` has it.

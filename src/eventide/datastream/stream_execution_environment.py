@@ -402,7 +402,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             source_name: the name of the source, which is ``data frame``; of several, ``data frame-2`` and so on.
 
         Returns:
-            What Spark's log has, as values of JSON: for Kafka, the offset by topic and partition, as the option
+            The offsets in Spark's log, as values of JSON: for Kafka, the offset by topic and partition, as the option
             ``startingOffsets`` takes them; for a data source of Python, what its reader gives as offsets. A list where
             the DataFrame reads from several places. None where there is no savepoint.
 

@@ -188,7 +188,7 @@ class MetricGroup:
         """Return a group within this one.
 
         Args:
-            name: what stands before the names of its metrics; or, with `extra`, a key, such as ``"country"``.
+            name: the prefix of the names of its metrics; or, with `extra`, a key, such as ``"country"``.
             extra: the value of the key, such as ``"DE"``.
         """
         group = MetricGroup(self._reserved)

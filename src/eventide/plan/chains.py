@@ -110,7 +110,7 @@ class Chains:
     Args:
         nodes: all of the program.
         names: the name of each, by number.
-        ids: what state is kept under, of each head and each user-defined generator, by number.
+        ids: the id of the state of each head and each user-defined generator, by number.
         target_of: where what is not chained goes.
     """
 

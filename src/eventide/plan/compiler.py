@@ -65,7 +65,7 @@ def compile_plan(
         ends: its sinks, and the operators that run though no sink takes what they put out; what they need is found.
         parallelism: the number of subtasks of each keyed operator.
         max_parallelism: the number of key groups.
-        mode: what the program asks for; a program with batch DataFrames alone runs in batch execution in any case.
+        mode: the mode of the program; one with batch DataFrames alone runs in batch execution in any case.
 
     Raises:
         ProgramError: if a program cannot run as it is written.

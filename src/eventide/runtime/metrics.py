@@ -245,7 +245,7 @@ def gathered(batch: int, contents: Sequence[Mapping[str, Any]], metrics: JobMetr
 
     Args:
         batch: its number.
-        contents: what its tasks said, in their order.
+        contents: the metrics of its tasks, in their order.
         metrics: those of the job so far, which take note of it.
         about: when it began, how long it took and on what, as far as the host knows: attributes of the progress.
     """

@@ -43,7 +43,7 @@ class Modules:
 
     Attributes:
         sources: the text of each file, by its path: ``rides.py``, or ``trips/__init__.py`` for a package.
-        digest: what tells them from others.
+        digest: a digest that tells them from others.
     """
 
     sources: Mapping[str, str]
@@ -85,7 +85,7 @@ def classes_of(parts: Iterable[tuple[Any, str]], registered: Iterable[Any] = ())
 
     Args:
         parts: all parts of the program.
-        registered: what the program says that its data have objects of.
+        registered: the classes of objects in the program's data, as the program says.
 
     Raises:
         ProgramError: as :func:`dumps_program`.
@@ -123,7 +123,7 @@ class Copies:
 
     Args:
         parts: each with what a message may call it.
-        registered: what the program says that its data have objects of.
+        registered: the classes of objects in the program's data, as the program says.
 
     Raises:
         ProgramError: as :func:`dumps_program`.

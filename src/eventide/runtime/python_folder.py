@@ -102,7 +102,7 @@ def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
         for_this_process: whether this process imports the packages, which has most of what eventide needs.
 
     Returns:
-        What pip is asked for.
+        The requirement for pip.
     """
     version = metadata.version(NAME)
     extras = metadata.metadata(NAME).get_all("Provides-Extra") or []

@@ -64,7 +64,7 @@ class Header:
         checkpoint: where the checkpoint was that it was taken of; None where a program has written it.
         batch: the last micro-batch of it.
         parallelism: that of a job that begins with it and does not say its own.
-        program: what the state depends on, as `eventide.plan.identity.program_identity` has it.
+        program: the identity of the program, of `eventide.plan.identity.program_identity`.
         description: the graph, as `eventide.plan.description.describe` has it.
         sources: the sources.
         versions: those of eventide, and of Spark if the job ran there.
@@ -129,11 +129,11 @@ class Outline:
 
     Args:
         location: the directory.
-        text: what the file says that makes it a savepoint.
+        text: the content of the file that makes it a savepoint.
         schemas: the columns of its tables, as far as they are asked for: by operator, and by the part of its state.
 
     Attributes:
-        header: what is known of it without its state.
+        header: its description, without its state.
         digest: tells it from any other.
 
     Raises:

@@ -65,7 +65,7 @@ def check_fit(
 
     Args:
         savepoint: the savepoint.
-        program: what the program is, as `eventide.plan.identity.program_identity` has it.
+        program: the identity of the program, of `eventide.plan.identity.program_identity`.
         tasks: its operators.
         placed: the names of DataFrames that the program has begin where they stood.
         allow_non_restored: whether state without an operator may be left behind, and a source at its position.
@@ -136,8 +136,8 @@ class Widening:
     """Widening of the values of an operator's state by key.
 
     Args:
-        before: what it depended on in the program that was saved.
-        now: what it depends on.
+        before: the identity of the operator in the program that was saved.
+        now: its identity now.
 
     Raises:
         StateError: if a type does not widen.

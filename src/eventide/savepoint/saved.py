@@ -207,7 +207,7 @@ def copy_state(savepoint: Savepoint, target: Directory, without: Collection[str]
     """Copy what sources remember, and the state of all operators but some, into a directory.
 
     Returns:
-        What is small of it.
+        The small values of it.
     """
     for source in savepoint.header.sources:
         if source.storage is not None:

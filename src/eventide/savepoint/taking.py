@@ -58,7 +58,7 @@ class StateWriter:
         """Write what is large of a subtask of a stage, whose ``place`` no other has.
 
         Returns:
-            What is small of it, and the names of the files, as what is small of no operator.
+            The small values of it, and the names of the files, as small values of no operator.
 
         Raises:
             StateError: if the state is damaged, or of another format.

@@ -394,10 +394,10 @@ class QueryRun:
 
     Args:
         query: the query.
-        close: what to do when it has ended.
+        close: is called when it has ended.
         is_over: says by a micro-batch's progress that the query is to be stopped, where Spark would go on; None where
             Spark knows itself when it ends.
-        taking: what takes the elements for the program, where the query runs in another process than it.
+        taking: takes the elements for the program, where the query runs in another process.
         finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
             had begun by then; None if it had begun none, or the checkpoint is deleted anyway. It is told whether a
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.

@@ -43,9 +43,9 @@ class Why:
         answer: the cause in one sentence, or that nothing is wrong.
         standings: where each operator stands, and which splits hold it.
         windows: the windows that were asked for, each with its operator.
-        keys: what each operator has of the key that was asked for.
-        advice: what is certain to be wrong, what matters most first.
-        notes: what is not a fault, and good to know.
+        keys: the state of each operator for the key that was asked for.
+        advice: certain faults, the most important ones first.
+        notes: facts that are no faults, and good to know.
         asked_ms: when it was asked for, by the clock, in milliseconds.
     """
 
@@ -82,7 +82,7 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
     """Say why the watermarks of a job stand where they do.
 
     Args:
-        evidence: What is known of the job.
+        evidence: The facts that are known of the job.
         operator: The name, or the id, of the one that is asked about; all of them without.
         at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
         key: A key as text; of several columns, with commas between: the windows in which it has something, and its

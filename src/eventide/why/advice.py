@@ -1,4 +1,4 @@
-"""Finding: what is certain to be wrong, and what to do about it."""
+"""Findings: certain faults of a job, and what to do about them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Finding:
     """Something that is wrong for certain.
 
     Attributes:
-        kind: what it is, for programs.
+        kind: the kind of fault, for programs.
         cause: one sentence.
         remedy: what to do.
         operator: the owner of the watermark or windows it is about.

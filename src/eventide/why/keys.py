@@ -41,7 +41,7 @@ class KeyStanding:
     Attributes:
         window: the window.
         elements: how many elements it stands for; None where that is not kept.
-        kept: what is kept of them, as text; "" where that is an aggregate that means nothing yet.
+        kept: its aggregate or elements, as text; "" where an aggregate means nothing yet.
     """
 
     window: WindowStanding
@@ -70,7 +70,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
     """Return the state of an operator for a key.
 
     Args:
-        evidence: what is known of the job.
+        evidence: the facts that are known of the job.
         standing: the operator.
         key: the key as text; of several columns, with commas between.
 
@@ -103,9 +103,9 @@ class Entry:
     """A value or a timer of a key.
 
     Attributes:
-        name: what it is kept under; of a timer, which kind it is.
+        name: the name of the value; of a timer, its kind.
         namespace: the window, or whatever else it belongs to; None for the key as a whole.
-        value: what is kept; of a timer, the time as text.
+        value: the value; of a timer, the time as text.
     """
 
     name: str

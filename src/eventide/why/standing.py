@@ -94,9 +94,9 @@ class OperatorStanding:
         splits: those that it hears itself, slowest first.
         ended: how many splits have ended.
         hold: the splits that hold it; None if none does.
-        late: what came too late.
+        late: the elements that came too late.
         rows: how many elements its splits had, those that ended too.
-        gone: what is remembered of the splits that ended, by edge.
+        gone: the memory of the splits that ended, by edge.
         moves: the last places of the watermark: the time by the clock, the watermark, and its holder there.
         dead_letters: how many it has put out, and what is chained to it, by name.
     """

@@ -454,10 +454,10 @@ class RuntimeContext(KeyedStateStore):
         task_name: The name of the operator.
         parallelism: The number of its subtasks.
         index: The number of this subtask, from 0.
-        job_parameters: What the job was started with, as text.
+        job_parameters: The parameters that the job was started with, as text.
         max_parallelism: The number of key groups.
         state: Where the state of the function is; None where there are no keys.
-        metrics: What the function counts with.
+        metrics: The group of metrics of the function.
 
     >>> context = RuntimeContext("orders", parallelism=4, index=1, job_parameters={"currency": "EUR"})
     >>> context.get_job_parameter("currency", "USD"), context.get_job_parameter("country", "DE")

@@ -183,8 +183,8 @@ def fate_of(truth: Counts, counts: Counts, late: Counts, watermark_ms: int) -> F
 
     Args:
         truth: all readings, counted at rest.
-        counts: what was counted in the hours that have a result.
-        late: what was handed over as too late.
+        counts: the number of readings in the hours that have a result.
+        late: the number of readings that were handed over as too late.
         watermark_ms: the last watermark. An hour is over when it is one millisecond before the hour's end.
     """
     over = Counter({key: number for key, number in truth.items() if key[1] + HOUR_MS - 1 <= watermark_ms})

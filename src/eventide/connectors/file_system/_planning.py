@@ -41,7 +41,7 @@ def next_positions(
     Args:
         queues: the paths of files, in the order in which they are to be read.
         positions: how far each file has been read.
-        files: what is known of them.
+        files: the known files.
         max_rows: how many rows to read at most.
         max_files: how many files to read of at most.
     """
@@ -89,7 +89,7 @@ class KnownFiles:
 
     Args:
         tree: where the files are.
-        format: what they contain.
+        format: the format of the files.
         gone: the files that were read and are gone.
         interval_s: after how many seconds a listing is too old; None for never.
         forget_s: how many seconds a file that was read stays known after it is gone.

@@ -129,7 +129,7 @@ def good_and_bad(
     Where ``read`` raises, it is called with halves, down to single rows.
 
     Args:
-        rows: what the file has, row by row: something with a length and slices.
+        rows: the rows of the file: something with a length and slices.
         read: makes rows, or raises ``ArrowInvalid`` or ``DataError``.
         unreadable: tells of a single row, at a place counted from 0, that raised an error.
         first: the place of the first row.
@@ -162,7 +162,7 @@ class ColumnTimes:
 
     Args:
         kind: the Arrow type of the column.
-        groups: what is known of the file's row groups.
+        groups: the known row groups of the file.
         read: reads the column of one of them, by its number.
     """
 

@@ -74,7 +74,7 @@ class FileFormat(ABC):
             file: the file.
             start: the position of the first row.
             end: the position after the last one.
-            type_info: what :attr:`type_info` says, or fewer of its columns.
+            type_info: the type of :attr:`type_info`, or fewer of its columns.
 
         Raises:
             DataError: naming the file, if it is gone, has changed, or has something that does not fit the type.

@@ -173,7 +173,7 @@ class FileSink(Sink):
 
         Args:
             base_path: The directory, as Spark takes it: a path, or a URI such as ``s3a://…``.
-            encoder: What turns an element into text.
+            encoder: The encoder that turns an element into text.
 
         Raises:
             ProgramError: The encoder is none, or writes something other than UTF-8, which Spark's text files are in.
@@ -192,7 +192,7 @@ class FileSink(Sink):
 
         Args:
             base_path: The directory, as Spark takes it: a path, or a URI such as ``s3a://…``.
-            writer_factory: What ``ParquetBulkWriters.for_row_type`` and its like for other formats give.
+            writer_factory: The result of ``ParquetBulkWriters.for_row_type``, or of its like for another format.
 
         Raises:
             ProgramError: The factory is none of those.

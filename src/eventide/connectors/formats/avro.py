@@ -92,7 +92,7 @@ class AvroSchema:
     def type_info(self) -> TypeInformation:
         """The type of what the schema describes: of a record, a row. Flink: ``AvroSchemaConverter``.
 
-        Text and enumerations are text; what may be null besides is what it is; a decimal keeps its digits.
+        Text and enumerations are text; a union of null and one other type is that type; a decimal keeps its digits.
 
         Raises:
             ProgramError: There is no type for a part of it: null alone, several types in one place, or one that has

@@ -48,8 +48,8 @@ class WriteAheadLog:
     Each segment also has the state of the function after its last item, so that the end of the log is where the
     function goes on after a restart: whether Spark has planned all of the log by then does not matter.
 
-    What counts is what the latest writer wrote, and what it found when it began, which it has written down. An earlier
-    writer that was taken over, and wrote one more segment all the same, wrote it in vain.
+    The log consists of the segments of the latest writer, and of those that it found when it began, which it has
+    written down. A segment that an earlier writer adds after that is ignored.
 
     Args:
         location: its folder.

@@ -96,7 +96,7 @@ class FunctionSource(Source[T_co]):
         """Up to what has come so far, or to the limit; it is written before this returns.
 
         Raises:
-            Exception: what the function raised, if it did.
+            Exception: the error of the function, if it raised one.
             StateError: if the job stands after the end of the log.
         """
         if not positions:
@@ -206,7 +206,7 @@ class FunctionRun:
         function: the function, which is used up by this.
         log: where what it emits is written to.
         operator: the name of its operator.
-        job_parameters: what the function may ask for.
+        job_parameters: the parameters that the function may ask for.
         max_items: how many items may wait to be written.
         max_bytes: how many bytes may wait to be written.
     """
@@ -249,7 +249,7 @@ class FunctionRun:
             up_to: the position up to which the next micro-batch may read; None where there is no limit.
 
         Raises:
-            Exception: what the function raised, if it did.
+            Exception: the error of the function, if it raised one.
         """
         is_over = self._emission.is_over
         if self._failure is not None:
@@ -266,7 +266,7 @@ class FunctionRun:
         """Write what comes within some time, or until the end; return the position after it.
 
         Raises:
-            Exception: what the function raised, if it did.
+            Exception: the error of the function, if it raised one.
         """
         deadline = time.monotonic() + seconds
         while not self.has_ended and (left := deadline - time.monotonic()) > 0:

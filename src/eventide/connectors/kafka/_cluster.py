@@ -250,7 +250,7 @@ class KnownPartitions:
     """Partitions that were found for the subscription of a source; it looks again from time to time.
 
     Args:
-        settings: what the source was told.
+        settings: the settings of the source.
         cluster: the cluster that is asked.
         clock: seconds, for the intervals between two looks.
     """

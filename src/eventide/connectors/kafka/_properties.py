@@ -95,7 +95,7 @@ class ConnectorOptions:
     Args:
         discovery_interval_ms: How often new partitions are looked for; None for never. 5 minutes by default.
         commits_offsets: Whether the group is told what has been handled.
-        client_id_prefix: What the names of clients begin with.
+        client_id_prefix: The beginning of the clients' names.
         patience_ms: How long something that a broker does not answer is asked for again; 2 minutes by default.
     """
 
@@ -250,9 +250,9 @@ class KafkaSourceSettings:
 
     Args:
         properties: Those of librdkafka; the servers are among them, and passwords, so they are not shown.
-        options: What the properties say to the connector.
+        options: The properties that are meant for the connector.
         subscription: Which partitions are read.
-        deserializer: What makes elements of records.
+        deserializer: The deserializer that makes elements of records.
         starting: Where partitions start.
         stopping: Where they stop; None if they do not.
         is_bounded: Whether the partitions are those of the start, and the input is known to end.

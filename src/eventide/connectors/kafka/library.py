@@ -141,7 +141,7 @@ class Patience:
     Args:
         servers: the servers that are asked.
         patience_s: for how long.
-        complaints: what the client has to say.
+        complaints: the messages that the client has left.
     """
 
     def __init__(self, servers: str, patience_s: float, complaints: Complaints) -> None:
@@ -165,7 +165,7 @@ class Patience:
 
         Args:
             ask: asks once; a ``KafkaException`` says that there is no answer yet.
-            what: what it asks for, for messages.
+            what: a name of the question, for messages.
             rest: is called with the error between two attempts: it hears complaints, and lets some time pass.
 
         Raises:

@@ -312,7 +312,7 @@ class RecordEncoder:
     """Makes records of elements: value and timestamp, and of key, topic, partition and headers what a serializer fills.
 
     Args:
-        serializer: what the user has said of topic, key, value, partition and headers.
+        serializer: the user's description of topic, key, value, partition and headers.
         partitions_of: gives the partitions of a topic, for a partitioner.
     """
 

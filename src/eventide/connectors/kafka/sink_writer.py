@@ -59,7 +59,7 @@ class SinkProducer:
 
     Args:
         sink: the sink.
-        properties: what this use of it needs, before what the user has set.
+        properties: the settings that this use of it needs, overridden by the user's.
     """
 
     def __init__(self, sink: KafkaSink, properties: dict[str, str] | None = None) -> None:
@@ -395,7 +395,7 @@ class Run:
         checkpoint: the id of the checkpoint.
         repeated: the number of the micro-batch that the run before began and did not finish; None if there is none.
         has_begun: whether a run on this checkpoint has left a mark before.
-        savepoint: what the checkpoint before should have left, if the job began with a savepoint of it.
+        savepoint: the mark that the checkpoint of the savepoint should have left, if the job began with one.
     """
 
     checkpoint: str

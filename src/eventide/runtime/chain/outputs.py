@@ -180,7 +180,7 @@ class DeadLetterOutput:
         as it was before.
 
         Raises:
-            Exception: what the function raised, if the data is not to blame.
+            Exception: the error of the function, if the data is not to blame.
         """
         out, state = self._out, self._state
         before = out.mark()

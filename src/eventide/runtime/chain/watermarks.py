@@ -285,11 +285,11 @@ def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept |
     """Merge the stored generators of several tasks into those of one task.
 
     Args:
-        stored: what each has stored.
+        stored: the stored generators of each task.
         choose: of what is kept under a name, that which counts; None if nothing does.
 
     Returns:
-        What is to be stored; None if nothing is left.
+        The content to store; None if nothing is left.
     """
     context = WatermarkGeneratorContext()
     by_name: dict[str, list[Kept]] = {}

@@ -61,7 +61,7 @@ class Bucket:
     Attributes:
         keys: the keys.
         hashes: their hashes.
-        values: what has no namespace, by name.
+        values: the state without a namespace, by name.
         spaces: by name too, what each key has by namespace.
         timers: of each kind, those without a namespace and those with one.
         earliest: the earliest time of each kind, in milliseconds, as it was stored; of changes, also of their bucket.
@@ -83,7 +83,7 @@ class Bucket:
         """Return the bytes to be stored, or those to be stored beside the bucket that is changed.
 
         Raises:
-            Exception: what pickling raises.
+            Exception: any error of pickling.
         """
         hashes = self.hashes.astype(_HASHES).tobytes()
         content = dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))

@@ -67,7 +67,7 @@ class KeyContext:
 
     Attributes:
         key: the key.
-        values: what is kept of all keys at hand, by name and key.
+        values: the state of all keys at hand, by name and key.
         clock_ms: the time of the micro-batch by the clock.
         expires: whether any state has a time to live.
     """

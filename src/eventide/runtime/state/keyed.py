@@ -59,7 +59,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
     Attributes:
         keys: those at hand, by their places.
         index: the places of those that were touched.
-        values: what has no namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
+        values: the state without a namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
     _timers: Sequence[Timers]

@@ -44,7 +44,7 @@ class OperatorStates:
 
     Args:
         backend: where it is stored.
-        program: what the state of each operator depends on, by the operator's id.
+        program: the identity that the state of each operator depends on, by the operator's id.
         where: says in words whose state lies under a name.
 
     Raises:

@@ -224,7 +224,7 @@ class PlannedOperator:
         open: makes the operator of its description in each task.
         partitioners: for each input, how elements leave the tasks that send them here.
         speed: whether it works on columns or element by element, and why.
-        identity: what its stored state depends on, in words that a message can show.
+        identity: the facts that its stored state depends on, in words that a message can show.
         used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
         broadcast_input: the input whose elements come before those of the others at one point, if there is one.
         is_union: whether watermarks see its inputs as one, as those of a union.

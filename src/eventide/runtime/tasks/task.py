@@ -49,21 +49,21 @@ class TaskSpec(ABC):
 
     Attributes:
         number: where frames for it are addressed to.
-        id: what its state is kept under: its uid, or what follows from the program.
+        id: the name of its state: its uid, or an id that follows from the program.
         name: its name, for messages and counters.
         edges: the ways to it.
-        root: what is chained to it.
+        root: the root of the functions that are chained to it.
         parallelism: the number of its subtasks.
         max_parallelism: the number of key groups.
-        identity: what its stored state depends on.
+        identity: the facts that its stored state depends on.
         audience: a name for all tasks that wait for reports of others; to another one, a task says again where it
             stands.
         speed: whether it works on columns or elements, and why.
         in_batch: whether all input comes at once: no watermark comes before its end, and what waits for the clock
             happens then.
-        job_parameters: what its functions may ask for.
+        job_parameters: the parameters that its functions may ask for.
         dead_letter_limits: how many dead letters its operators may have.
-        function_metrics: what its functions count with, where they are open.
+        function_metrics: the metrics of its functions, where they are open.
     """
 
     number: int

@@ -165,10 +165,11 @@ def admitted(
 
     Args:
         function: the function; also a method of an object with plain attributes, or an ``itemgetter``.
-        replaced: what the copy finds in place of some builtins.
-        containers: what makes the containers and texts that the copy has in place of constant ones, by their type.
-        operators: what the copy has in place of instructions that a symbol cannot answer; see ``with_operators``.
-        unopened: what the copy finds in place of the attributes of an object that is still to be opened; without it,
+        replaced: the objects that the copy finds in place of some builtins.
+        containers: functions, by type, for the containers and texts that the copy has in place of constant ones.
+        operators: functions that the copy has in place of instructions that a symbol cannot answer; see
+            ``with_operators``.
+        unopened: gives the copy the attributes of an object that is still to be opened, by name; without it,
             attributes as they are.
 
     Raises:

@@ -62,7 +62,7 @@ class Rows:
         indices: the places of the rows; None where they are all of them.
         parent: the rows that these are a part of.
         mask: which of the parent's they are.
-        values: what was computed for them.
+        values: the values computed for them.
     """
 
     arguments: Arguments

@@ -126,7 +126,8 @@ class Leaf:
 
     Attributes:
         results: its results, of which a function that does not return or yield several has one.
-        unused: what was computed on the way, and is in no result and in no condition: it may have raised an error.
+        unused: expressions that were computed on the way, and are in no result or condition: they may have raised an
+            error.
     """
 
     results: tuple[Result | Beside, ...]

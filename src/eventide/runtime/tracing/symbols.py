@@ -1,4 +1,4 @@
-"""Symbols: what a function is given while it is traced, in place of values that are not there yet."""
+"""Symbols: the arguments of a function while it is traced, in place of values that are not there yet."""
 
 from __future__ import annotations
 

@@ -352,10 +352,10 @@ class Partials:
         return False
 
     def numbers(self) -> None:
-        """None: what is reduced has no numbers any more."""
+        """None: reduced elements have no numbers any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
-        """All of it: what is reduced has no numbers any more."""
+        """All of it: reduced elements have no numbers any more."""
         return self, None
 
 

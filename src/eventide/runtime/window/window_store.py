@@ -250,7 +250,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         self._opened.clear()
 
     def _keeps(self, row: int) -> bool:
-        """Whether what is added to a row is what windows keep, and not elements: it is the base, or as good as that."""
+        """Whether a row is added to in the form that windows keep, not as elements: it has no base, or needs none."""
         return self._contents.is_associative or row not in self._chunks
 
     def _store(self, row: int) -> None:

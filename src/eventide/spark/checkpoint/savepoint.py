@@ -119,8 +119,8 @@ def saved_sources(
 ) -> tuple[Inspection, tuple[SavedSource, ...]]:
     """Where the sources stood after the last commit; what they remember themselves is copied.
 
-    A job that runs changes both. What sources remember fits a commit if it is what they remembered before the next one:
-    they write down what is finished when they plan the micro-batch after it, and delete what they have merged.
+    A job that runs changes both. The memory of sources fits a commit if the next one has not changed it: sources write
+    down what is finished when they plan the micro-batch after it, and delete what they have merged.
 
     Raises:
         StateError: if micro-batches follow each other faster than that can be copied.

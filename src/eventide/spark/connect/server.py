@@ -71,7 +71,7 @@ def ask(spark: SparkSession, question: Callable[[], T], classes: Iterable[type] 
         classes: those of eventide's own of what it returns.
 
     Raises:
-        EventideError: what the function raised, where that is one.
+        EventideError: the error of the function, where it raised one.
         ProgramError: if the server's Python has no module of the function's.
     """
 

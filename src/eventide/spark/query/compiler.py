@@ -63,7 +63,7 @@ def frames_of(
         settings: how it is to be run.
         spark: the session.
         observation: its name, which must be the only one of its kind in a query, or what gets it.
-        savepoint: what the job begins with.
+        savepoint: the savepoint that the job begins with.
         runs: the runs that planned the micro-batches; None if they are not told apart.
         to: the only sink, if it takes something else than frames.
         names: those under which sources are registered; without them, the names are not given to another run.

@@ -46,7 +46,7 @@ class OrderedStretches:
         """Return the result of each stretch, by its place, in the order of places; empty stretches may be missing.
 
         Raises:
-            EventideError: what ``handle`` has raised, where that is one.
+            EventideError: the error of ``handle``, where it is one.
         """
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -207,8 +207,8 @@ class _Holding:
 
     Attributes:
         spark: the session.
-        wanted: what is set, None where nothing must be.
-        before: what was set before.
+        wanted: the settings, None where one must not be set.
+        before: the settings before.
         holders: the threads that need it.
     """
 

@@ -205,7 +205,7 @@ class SinkRun:
             checkpoint: the id of the checkpoint.
             location: where it is; None if no run will go on with it.
             repeated: the number of the micro-batch that the run before began and did not finish.
-            savepoint: what the job began with.
+            savepoint: the savepoint that the job began with.
         """
         if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)

@@ -62,7 +62,7 @@ class Aggregation:
     same, up to the rounding of doubles. It pickles.
 
     Attributes:
-        aggregates: What is computed, in the order of the results.
+        aggregates: The aggregates to compute, in the order of the results.
         input_types: The columns that it is computed of, each once, with the types that their values are taken as.
     """
 
@@ -323,7 +323,7 @@ class Measure:
     """The accumulators of an aggregate, and how its result is made of them.
 
     Attributes:
-        accumulators: What is kept of each group.
+        accumulators: The accumulators of each group.
         finish: Makes the result of the columns of all accumulators.
     """
 

@@ -40,7 +40,7 @@ class Grouping:
         """Have Arrow's `function` computed for each group; return what `Groups.answer` is asked with.
 
         Args:
-            name: What is in the column: the name of one of the table's, or of what was made of it.
+            name: The name of the column: one of the table's, or one for what was made of it.
             column: As long as the table.
             function: The name of Arrow's function without its ``hash_``.
             options: Arrow's options of that function.
