@@ -52,7 +52,8 @@ class Rule:
     """A pattern that must not be found, and what to write instead.
 
     `pattern` is read without regard to case, and a space in it stands for any white space. A rule `in_docstrings`
-    looks at docstrings only, and one `at_start` at their beginning. A match after one of the words in `unless_after` is right.
+    looks at docstrings only, and one `at_start` at their beginning. A match after one of the words in `unless_after` is
+    right.
     """
 
     name: str
@@ -69,9 +70,9 @@ class Rule:
             return
         for match in self.compiled.finditer(prose):
             before = prose[: match.start()].lower().rstrip(", \n").split()[-1:]
-            if self.unless_after.isdisjoint(word.strip("\"'(*") for word in before):
-                if match.start() == 0 or not self.at_start:
-                    yield match.start()
+            is_right = not self.unless_after.isdisjoint(word.strip("\"'(*") for word in before)
+            if not is_right and not (self.at_start and match.start()):
+                yield match.start()
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:

@@ -181,7 +181,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             append_each(added, keys, values)
 
     def kept(self, window: int, coming: int) -> ByKey | None:
-        """The content of a window by key, for the caller to add to; None where it is better to append ``coming`` elements.
+        """The content of a window by key, for the caller to add to; None where ``coming`` elements are better appended.
 
         What is stored is taken out where the elements would be added to it as soon as they are stored.
 
