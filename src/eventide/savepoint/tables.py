@@ -13,7 +13,7 @@ from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.layout import OnColumns, constant, key_names, slices_by
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.elements.keys import groups_of_hashes, hashes_of_columns
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
@@ -161,8 +161,7 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedAr
 def _with_groups(table: pa.Table, max_parallelism: int) -> pa.Table:
     keys = _keys(table)
     hashes = hashes_of_columns([table.column(name) for name in keys]) if keys else np.zeros(len(table), np.uint64)
-    groups = ((hashes >> np.uint64(32)) % np.uint64(max_parallelism)).astype(np.int32)
-    return table.append_column(GROUP, pa.array(groups))
+    return table.append_column(GROUP, pa.array(groups_of_hashes(hashes, max_parallelism).astype(np.int32)))
 
 
 def _keys(table: pa.Table) -> list[str]:

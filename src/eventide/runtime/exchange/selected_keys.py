@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventide.api.functions import KeySelector
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns, Elements
+from eventide.runtime.elements.fields import columns_of_fields
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of
@@ -91,7 +92,7 @@ def key_parts(columns: Columns, names: Sequence[str], select: Callable[[Any], An
     if names:
         return [columns.field(name) for name in names]
     keys, kind = mapped(select, columns, None)
-    return list(keys.flatten()) if isinstance(kind, CompositeTypeInfo) else [keys]
+    return columns_of_fields(keys, kind)
 
 
 def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:

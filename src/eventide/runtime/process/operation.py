@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eventide.api.functions import ReduceFunction
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import has_text
 from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
@@ -103,8 +104,7 @@ def _key_on_columns(source: OperatorInput) -> tuple[Key | None, str]:
             return None, f"the key selector is Python: {reason}"
         if key.type_info != found and not key.type_info.is_pickled:
             return None, f"the key selector gives {found}, and {key.type_info} is declared"
-    parts = found.types if isinstance(found, CompositeTypeInfo) else [found]
-    if not all(map(is_exact, parts)):
+    if not all(map(is_exact, types_of_fields(found))):
         return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
     return Key(key.select, found, names), ""
 

@@ -14,6 +14,7 @@ from eventide.common.ms import MAX_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import ProgramError
+from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.process.functions import Handle, Processing, Results
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.tasks.operator import is_exact
@@ -124,7 +125,7 @@ class Accumulates(ReduceFunction):
         if found is None or (self._combine is operator.add and str(found[1]) not in _ADDED):
             return None
         place, _ = found
-        fields: list[FieldFold] = [How.FIRST] * _width(type_info)
+        fields: list[FieldFold] = [How.FIRST] * len(types_of_fields(type_info))
         is_sum = self._combine is operator.add
         fields[place] = How.SUM if is_sum else Extreme(((place, self._combine is higher),))
         return Fold(type_info, tuple(fields))
@@ -152,14 +153,11 @@ class Chooses(ReduceFunction):
         found = _place_and_type(self._field, type_info)
         if found is None:
             return None
-        return Fold(type_info, (Extreme(((found[0], self._highest),), not self._first),) * _width(type_info))
+        how = Extreme(((found[0], self._highest),), not self._first)
+        return Fold(type_info, (how,) * len(types_of_fields(type_info)))
 
 
 _ADDED = ("BYTE", "SHORT", "INT", "LONG", "DOUBLE")
-
-
-def _width(type_info: TypeInformation) -> int:
-    return len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
 
 
 def _place_and_type(field: int | str, type_info: TypeInformation) -> tuple[int, TypeInformation] | None:

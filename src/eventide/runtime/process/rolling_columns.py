@@ -16,9 +16,10 @@ import pyarrow as pa
 
 from eventide.api.functions import ReduceFunction
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import TypeInformation
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleave
+from eventide.runtime.elements.fields import columns_of_fields, from_fields
 from eventide.runtime.elements.keys import first_rows, hashes_of_columns, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
@@ -202,7 +203,7 @@ class Groups:
             return self._step_by_step(function, values, kind)
         if values.null_count:
             raise Guard("an element that is None")
-        fields = values.flatten() if isinstance(kind, CompositeTypeInfo) else [values]
+        fields = columns_of_fields(values, kind)
         if not isinstance(function, Accumulates | Chooses):  # these have an order in which NaN has a place
             fold.check(fields)
         chosen = {how: pa.array(self._chosen(how, fields)) for how in {*fold.fields} - SUMS}
@@ -212,9 +213,7 @@ class Groups:
             self._summed(field) if how in SUMS else field.take(chosen[how])
             for how, field in zip(fold.fields, fields, strict=True)
         ]
-        if not isinstance(kind, CompositeTypeInfo):
-            return rolled[0]
-        return pa.StructArray.from_arrays(rolled, fields=list(values.type))
+        return from_fields(rolled, kind)
 
     def _as_they_came(self, found: Any) -> Any:
         """The results that are wanted, from those of all elements in the order of their groups."""

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import StateError
+from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
@@ -20,7 +21,7 @@ from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
 from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
-from eventide.runtime.state.pages import HASH, PageTypes, encode_page, key_types
+from eventide.runtime.state.pages import HASH, PageTypes, encode_page
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers
 
@@ -65,7 +66,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
 
     def _forget(self) -> None:
         super()._forget()
-        self._keys = [GrowingColumn(kind.arrow_type()) for kind in key_types(self._key)]
+        self._keys = [GrowingColumn(kind.arrow_type()) for kind in types_of_fields(self._key)]
         numbers = self._store.numbers or [0] * KINDS_OF_TIME
         self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import has_text
 from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.elements.fields import columns_of_fields
 from eventide.runtime.state.bucket import Bucket, expiry_of_page, read_bucket
 from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.expiring import expiry_of
@@ -93,8 +94,7 @@ class PageReader:
         kind = self._key
         try:
             if not self._is_exact or kind.keeps(keys):
-                array = kind.to_arrow(keys)
-                return array.flatten() if isinstance(kind, CompositeTypeInfo) else [array]
+                return columns_of_fields(kind.to_arrow(keys), kind)
         except (DataError, ValueError, OverflowError) as error:
             raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
         raise NoColumns(f"keys are stored that are not as columns of {kind} have them")

@@ -17,8 +17,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import type_of_text
+from eventide.runtime.elements.fields import from_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 
@@ -56,7 +57,7 @@ class PageTypes:
     @property
     def schema(self) -> pa.Schema:
         """The columns of a page: hashes, keys, and values."""
-        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(key_types(self.key))]
+        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(types_of_fields(self.key))]
         values = [(f"__value{i}", kind.arrow_type()) for i, (_, kind) in enumerate(self.values)]
         return pa.schema([(HASH, pa.uint64()), *keys, *values])
 
@@ -70,19 +71,11 @@ class PageTypes:
 
     def keys_of(self, rows: pa.RecordBatch) -> pa.Array:
         """The keys of some rows as a column of their type."""
-        parts = self.parts_of(rows)
-        if not isinstance(self.key, CompositeTypeInfo):
-            return parts[0]
-        return pa.StructArray.from_arrays(parts, fields=list(self.key.arrow_type()))
+        return from_fields(self.parts_of(rows), self.key)
 
     def values_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
         """The values of some rows, a column for each name and type."""
         return list(rows.columns[len(rows.columns) - len(self.values) :])
-
-
-def key_types(key: TypeInformation) -> Sequence[TypeInformation]:
-    """The types of the parts of a key."""
-    return key.types if isinstance(key, CompositeTypeInfo) else [key]
 
 
 class Page(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements
+from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.metrics import Metrics
@@ -179,8 +180,7 @@ class Key:
 
         The bytes of equal objects may differ, and Arrow compares no windows.
         """
-        kind = self.type_info
-        parts = kind.field_types if isinstance(kind, CompositeTypeInfo) else [kind]
+        parts = types_of_fields(self.type_info)
         return bool(self.columns) and not any(part.is_pickled or part == Types.TIME_WINDOW() for part in parts)
 
     def by_field(self, value_type: TypeInformation, *, several: bool = False) -> Key:

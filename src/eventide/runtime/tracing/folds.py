@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from eventide.api.functions import AggregateFunction
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
 from eventide.runtime.elements.elements import Numbers
+from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import traced
 from eventide.runtime.tracing.evaluation import Arguments, evaluated
@@ -156,8 +157,7 @@ class Fold:
 
     def _is_own_extreme(self, place: int) -> bool:
         """Whether a field is its own extreme, of values of which equal ones look the same."""
-        fold, kind = self.fields[place], self.type_info
-        kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
+        fold, kinds = self.fields[place], types_of_fields(self.type_info)
         compared = [by for by, _ in fold.by] if isinstance(fold, Extreme) else []
         return place in compared and not any(str(kinds[by]) in ("FLOAT", "DOUBLE") for by in compared)
 
@@ -206,7 +206,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
         raise NotTraceable("it takes values from outside, which may change")
     if _is_nested(type_info):
         raise NotTraceable("its elements have tuples or rows inside, which may be None")
-    width = len(type_info.types) if isinstance(type_info, CompositeTypeInfo) else 1
+    width = len(types_of_fields(type_info))
     ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]
     folds = [_fold(place, ways) for place in range(width)]
     chosen_by = {place for fold in folds if isinstance(fold, Extreme) for place, _ in fold.by}
@@ -274,7 +274,7 @@ def aggregate_fold_of(
     if added.result_type() != kind:
         raise NotTraceable(f"it starts with {kind}, and goes on with {added.result_type()}")
     start = kind.from_arrow(evaluated(started.tree, Arguments([pa.nulls(1)]), kind))[0]
-    width = len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1
+    width = len(types_of_fields(kind))
     ways = [(answers, _fields(leaf.result, kind, width)) for answers, leaf in leaves(added.tree)]
     starts = [*start.values()] if type(start) is dict else start if type(start) is tuple else [start]
     fields = tuple(_growth(place, ways, starts[place], in_order=in_order) for place in range(width))

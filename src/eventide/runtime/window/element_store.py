@@ -15,14 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.elements import Elements, is_small, without_collection
-from eventide.runtime.elements.keys import first_rows, hashes_of_columns
+from eventide.runtime.elements.fields import columns_of_fields, from_fields, types_of_fields
+from eventide.runtime.elements.keys import first_rows, groups_of_hashes, hashes_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.reducing import Indices, by_pane_start, together
@@ -57,10 +58,7 @@ class ElementTables:
     @property
     def key_names(self) -> list[str]:
         """The columns of the key."""
-        kind = self.key_type
-        if kind is None:
-            return []
-        return key_names(len(kind.types) if isinstance(kind, CompositeTypeInfo) else 1)
+        return [] if self.key_type is None else key_names(len(types_of_fields(self.key_type)))
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the tables that are stored."""
@@ -83,16 +81,13 @@ class ElementTables:
         if self.key_type is None:
             return [None] * len(rows)
         columns = [rows.column(name).combine_chunks() for name in self.key_names]
-        is_composite = isinstance(self.key_type, CompositeTypeInfo)
-        whole = pa.StructArray.from_arrays(columns, fields=list(self.key_type.arrow_type())) if is_composite else None
-        keys: list[Any] = self.key_type.from_arrow(columns[0] if whole is None else whole)
+        keys: list[Any] = self.key_type.from_arrow(from_fields(columns, self.key_type))
         return keys
 
     def _columns_of_keys(self, keys: Sequence[Any]) -> dict[str, pa.Array]:
         if self.key_type is None:
             return {}
-        whole = self.key_type.to_arrow(keys)
-        columns = whole.flatten() if isinstance(self.key_type, CompositeTypeInfo) else [whole]
+        columns = columns_of_fields(self.key_type.to_arrow(keys), self.key_type)
         return dict(zip(self.key_names, columns, strict=True))
 
     @property
@@ -202,7 +197,7 @@ class ElementsByKey(Mapping[Any, list[Any]]):
         order, keys = np.arange(len(firsts)), [None] * len(firsts)
         if form.key_names:
             of_keys = rows.select(form.key_names).take(firsts)
-            groups = (hashes_of_columns(of_keys.columns) >> np.uint64(32)) % np.uint64(max_parallelism)
+            groups = groups_of_hashes(hashes_of_columns(of_keys.columns), max_parallelism)
             order = np.argsort(groups, kind="stable")
             keys = form.keys_in(of_keys.take(order))
         rank = np.empty_like(order)

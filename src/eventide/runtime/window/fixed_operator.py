@@ -19,7 +19,7 @@ from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
 from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.elements import Elements, interleave
-from eventide.runtime.elements.keys import hashes_of
+from eventide.runtime.elements.keys import groups_of_hashes, hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.invoke import no_results
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED, OPEN_WINDOWS
@@ -221,7 +221,7 @@ class FixedWindowOperator(WindowOperator):
 
     def _in_order(self, keys: list[Any]) -> list[Any]:
         """Keys by key group; those of a group stay in their order."""
-        groups = (hashes_of(keys) >> np.uint64(32)) % np.uint64(self._max_parallelism)
+        groups = groups_of_hashes(hashes_of(keys), self._max_parallelism)
         return [keys[i] for i in np.argsort(groups, kind="stable").tolist()]
 
     def _failed(self, failed: AtElement) -> Exception:

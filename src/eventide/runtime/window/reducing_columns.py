@@ -14,6 +14,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInf
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers
+from eventide.runtime.elements.fields import columns_of_fields, types_of_fields
 from eventide.runtime.elements.keys import first_rows, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable
@@ -61,7 +62,7 @@ def reduced_columns(
         raise Guard("an element that is None")
     starts = pa.array(panes.start_of(columns.timestamps.to_numpy()))
     keys, kind = (None, None) if select is None else mapped(select, columns, None)
-    parts = [] if keys is None else _parts(keys, kind)
+    parts = [] if keys is None or kind is None else _parts(keys, kind)
     groups = _Groups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
     made, value_type = groups.values()
     distinct, sizes = pc.value_counts(starts).flatten()
@@ -145,14 +146,13 @@ def _fields_of(column: pa.Array) -> list[pa.Array]:
     return list(column.flatten()) if pa.types.is_struct(column.type) else [column]
 
 
-def _parts(keys: pa.Array, kind: TypeInformation | None) -> list[pa.Array]:
-    kinds = kind.types if isinstance(kind, CompositeTypeInfo) else (kind,)
-    if isinstance(kind, DictTypeInfo) or not all(str(each) in _KEY_KINDS for each in kinds):
+def _parts(keys: pa.Array, kind: TypeInformation) -> list[pa.Array]:
+    if isinstance(kind, DictTypeInfo) or not all(str(each) in _KEY_KINDS for each in types_of_fields(kind)):
         raise NotTraceable(f"columns do not tell keys of type {kind} apart as Python does")
-    parts = keys.flatten() if isinstance(kind, CompositeTypeInfo) else [keys]
+    parts = columns_of_fields(keys, kind)
     if keys.null_count or any(part.null_count for part in parts):
         raise Guard("a key that is None")
-    return list(parts)
+    return parts
 
 
 class _Groups:
