@@ -59,11 +59,12 @@ class AbsentNames(MetaPathFinder):
 def hand_out_names(module: str, lazy: Mapping[str, str] | None = None) -> None:
     """Give a module a ``__getattr__`` that finds the names which the module itself does not define.
 
-    A type checker, which would take any name of a module that defines a ``__getattr__``, does not see it.
+    A type checker, which would take any name of a module that defines a ``__getattr__``, does not see it. ``dir`` lists
+    the lazy names too.
 
     Args:
         module: The full name of the module.
-        lazy: The modules, by name, of what this one hands out and loads when it is first asked for.
+        lazy: The names that this module hands out and loads when they are first used, with the modules that have them.
     """
     inside = module.removeprefix(_ROOT)
     older = OLDER_NAMES.get(inside, {})
@@ -85,7 +86,10 @@ def hand_out_names(module: str, lazy: Mapping[str, str] | None = None) -> None:
         setattr(sys.modules[module], name, found)  # an import statement asks twice
         return found
 
-    vars(sys.modules[module])["__getattr__"] = __getattr__
+    def __dir__() -> list[str]:  # noqa: N807
+        return sorted({*vars(sys.modules[module]), *(lazy or {})})
+
+    vars(sys.modules[module]).update(__getattr__=__getattr__, __dir__=__dir__)
 
 
 def says_what_is_absent(cls: _C) -> _C:

@@ -78,7 +78,3 @@ __all__ = [
 _SCHEMAS = [f"{form}Row{way}Schema" for form in ("Json", "Csv", "Avro") for way in ("Serialization", "Deserialization")]
 
 hand_out_names(__name__, homes_of([*__all__, *_SCHEMAS]))
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

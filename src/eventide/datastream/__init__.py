@@ -112,7 +112,3 @@ __all__ = [
 ]
 
 hand_out_names(__name__, homes_of(__all__))
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

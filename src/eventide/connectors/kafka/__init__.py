@@ -58,7 +58,3 @@ __all__ = [
 ]
 
 hand_out_names(__name__, {name: f"{__name__}.{at}" for at, names in _MODULES.items() for name in names.split()})
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

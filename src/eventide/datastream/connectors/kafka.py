@@ -12,7 +12,3 @@ if TYPE_CHECKING:
     from eventide.connectors.kafka import *
 
 hand_out_names(__name__, dict.fromkeys(__all__, "eventide.connectors.kafka"))
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
@@ -17,9 +17,10 @@ from eventide.runtime.elements.elements import Elements, in_time_order, interlea
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, Metrics
+from eventide.runtime.process.operator import KeyedOperator
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.tasks.operator import OperatorContext, SortInputs, WithoutClock
+from eventide.runtime.tasks.operator import OperatorContext, Receive, SortInputs, WithoutClock
 
 JOINING = "while it joined an element"
 ELEMENTS = "elements"
@@ -64,13 +65,15 @@ class JoinContext(ProcessJoinFunction.Context):
         return self.time_ms
 
 
-class IntervalJoinOperator(WithoutClock):
+class IntervalJoinOperator(WithoutClock, KeyedOperator):
     """Joins by key and time; elements below the watermark are late.
 
     An element waits until no element of the other side that is not late can meet it. A key has a timer for the first of
     each side that goes. With dead letters, both elements of a pair that the function cannot handle stay, and meet
     others. Flink: ``IntervalJoinOperator``.
     """
+
+    inputs: Sequence[Receive] = ()
 
     def __init__(self, spec: IntervalJoinSpec, keyed: KeyedState, context: OperatorContext) -> None:
         self._spec = spec
@@ -101,20 +104,6 @@ class IntervalJoinOperator(WithoutClock):
         self._watermark = watermark_ms
         for _, key, side in self._keyed.event_timers.due(watermark_ms):
             self._forget(key, cast("int", side))
-
-    def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
-        return self._out.take()
-
-    def flush(self) -> None:
-        """Store the state."""
-        self._at.leave()
-        self._keyed.expire(self._at.clock_ms, used=self._at.expires)
-        self._keyed.flush()
-
-    def held(self) -> dict[str, int]:
-        """How many keys and timers there are."""
-        return self._keyed.held()
 
     def _receive(self, side: int, parts: list[Elements]) -> None:
         elements = interleave(parts)
