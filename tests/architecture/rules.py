@@ -321,6 +321,18 @@ def files_are_short(root: Path) -> list[str]:
     ]
 
 
+def one_class_has_a_name(root: Path) -> list[str]:
+    """One word, one idea: no two public classes have one name, whatever packages they are in."""
+    homes: dict[str, Module] = {}
+    return [
+        module.at(node.lineno, f"{node.name} is also a class of {homes[node.name].name}: give one of them another name")
+        for module in modules(root)
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+        if homes.setdefault(node.name, module) is not module
+    ]
+
+
 def public_things_have_docstrings(root: Path) -> list[str]:
     """Every public class and function of a public module says what it is for."""
     return [
@@ -387,6 +399,7 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     nothing_is_asserted,
     host_compares_no_times,
     files_are_short,
+    one_class_has_a_name,
     public_things_have_docstrings,
     public_methods_have_docstrings,
 ]

@@ -162,6 +162,18 @@ def test_a_circle_of_imports_is_found_where_it_begins(tmp_path: Path) -> None:
     )
 
 
+def test_a_second_class_of_one_name_is_found_with_the_first(tmp_path: Path) -> None:
+    plant(
+        tmp_path,
+        "plan/checks.py",
+        "class Check:\n    'Doc.'\n    class Context:\n        'Doc.'\nclass _Part:\n    pass",
+    )
+    plant(tmp_path, "runtime/checks.py", "class Check:\n    'Doc.'\nclass Context:\n    'Doc.'\nclass _Part:\n    pass")
+    assert rules.one_class_has_a_name(tmp_path) == [
+        "eventide/runtime/checks.py:1: Check is also a class of eventide.plan.checks: give one of them another name"
+    ]
+
+
 def test_an_export_that_does_not_resolve_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "planted_exports.py").write_text(
         "__all__ = ['there', 'bare', 'gone']\ndef there():\n    'Doc.'\ndef bare():\n    pass\n"

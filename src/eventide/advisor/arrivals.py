@@ -35,7 +35,7 @@ class ColumnRoles:
         time: the event time.
         split_by: the columns that tell splits apart; nothing: all elements are of one split.
         order_by: the order of arrival; if it holds times, they are those of arrival. None: rows are in that order.
-        unit: the unit of numbers in ``time`` and ``order_by``; see :class:`Clock`.
+        unit: the unit of numbers in ``time`` and ``order_by``; see :class:`TimeColumn`.
     """
 
     time: str
@@ -60,14 +60,14 @@ class Stretches:
     def __init__(self, columns: ColumnRoles) -> None:
         self.order_is_time = False
         self._columns = columns
-        self._time = Clock(columns.time, columns.unit)
-        self._arrival = None if columns.order_by is None else Clock(columns.order_by, columns.unit)
+        self._time = TimeColumn(columns.time, columns.unit)
+        self._arrival = None if columns.order_by is None else TimeColumn(columns.order_by, columns.unit)
 
     def of(self, batch: pa.RecordBatch) -> Stretch:
         """The rows of a batch that have a time; ``clock`` is whatever ``order_by`` holds, as numbers.
 
         Raises:
-            DataError: if a column does not say what it should; see :meth:`Clock.times`.
+            DataError: if a column does not say what it should; see :meth:`TimeColumn.times`.
         """
         times, nulls = batch.column(self._columns.time), 0
         if times.null_count:
@@ -122,7 +122,7 @@ def in_order(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
 
 
 @dataclass(slots=True)
-class Clock:
+class TimeColumn:
     """How one column says times.
 
     Args:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eventide.advisor.arrivals import Clock, ColumnRoles, Stretches, Unit, in_order
+from eventide.advisor.arrivals import ColumnRoles, Stretches, TimeColumn, Unit, in_order
 from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Split, Stretch
 from eventide.api.source import PartRange, TimestampedBatch, Unreadable
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
@@ -105,7 +105,7 @@ class TimeField(_RecordTimes):
 
     def __init__(self, name: str, unit: Unit | None) -> None:
         self._name = name
-        self._clock = Clock(name, unit)
+        self._clock = TimeColumn(name, unit)
 
     def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
         values = pa.array(map(self._value, records.column("value").to_pylist()))

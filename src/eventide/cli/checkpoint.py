@@ -19,7 +19,7 @@ from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
     from eventide.spark.checkpoint.deferring import Deferred
-    from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
+    from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, SourcePart, SourceState
     from eventide.spark.checkpoint.state_reader import StateSize
 
 _MOST_PARTS = 10
@@ -146,7 +146,7 @@ def _source(source: SourceState) -> Iterator[RenderableType]:
         yield Text(f"    and {len(source.parts) - len(shown):,} more, which --json has")
 
 
-def _position(part: Part) -> tuple[str, str]:
+def _position(part: SourcePart) -> tuple[str, str]:
     reached = "-" if part.committed is None else str(part.committed)
     return reached, "" if part.planned in (None, part.committed) else f"to {part.planned} in the unfinished one"
 

@@ -35,7 +35,7 @@ SmallState: TypeAlias = Mapping[int, Mapping[str, bytes]]
 _SIDES = ("first", "second", "left", "right")
 
 
-class Stored(NamedTuple):
+class StoredValue(NamedTuple):
     """Something that an operator keeps: of which side of a join, in which row of windows if in one, and its bytes."""
 
     side: str
@@ -185,7 +185,7 @@ class Evidence:
         of_inputs = {number: _untouched(ways) for number, ways in channels.items()}
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
 
-    def stored(self, operator: Json) -> Iterator[Stored]:
+    def stored(self, operator: Json) -> Iterator[StoredValue]:
         """All that an operator keeps by key and by window: buckets with their changes, rows, then the chunks by row."""
         pieces: dict[tuple[str, int, int, int], dict[int, bytes]] = {}
         buckets: dict[tuple[str, int, str], dict[str, bytes]] = {}
@@ -200,14 +200,14 @@ class Evidence:
                 row, number, piece, *_ = (*map(int, path[1:]), 0)
                 pieces.setdefault((part, row, subtask, number), {})[piece] = content
         for (part, *_), with_changes in buckets.items():
-            yield Stored(part, None, b"".join(content for _, content in sorted(with_changes.items())))
+            yield StoredValue(part, None, b"".join(content for _, content in sorted(with_changes.items())))
         small = self._small(operator)
         for (part, subtask), values in sorted(rows.items()):
             store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}), 1)
             for _, found in store.read(store.others()):
-                yield Stored(part, None, encode_table(found.drop_columns([HASH])))
+                yield StoredValue(part, None, encode_table(found.drop_columns([HASH])))
         for (part, row, *_), parts in sorted(pieces.items()):
-            yield Stored(part, row, b"".join(content for _, content in sorted(parts.items())))
+            yield StoredValue(part, row, b"".join(content for _, content in sorted(parts.items())))
 
     def sources_behind(self, edge: Json) -> list[Json]:
         """The sources whose splits come on an edge; none where it comes from an operator with a watermark."""

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from eventide.cli.app import app
 from eventide.cli.checkpoint import view_of
 from eventide.spark.checkpoint.files import Listing
-from eventide.spark.checkpoint.inspection import InspectedOperator, Inspection, MicroBatch, Part, SourceState
+from eventide.spark.checkpoint.inspection import InspectedOperator, Inspection, MicroBatch, SourcePart, SourceState
 from eventide.spark.checkpoint.state_reader import StateSize
 
 NOW_MS = 1_000_000_000_000
-PARTS = tuple(Part(f"topic-{n}", 10 * n, 10 * n + 5 if n == 3 else None, ended=n == 0) for n in range(12))
+PARTS = tuple(SourcePart(f"topic-{n}", 10 * n, 10 * n + 5 if n == 3 else None, ended=n == 0) for n in range(12))
 
 
 def inspection() -> Inspection:

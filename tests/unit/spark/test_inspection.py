@@ -14,7 +14,7 @@ from eventide.common.checksum import json_with_checksum
 from eventide.errors import StateError
 from eventide.runtime.state.operators import FORMAT
 from eventide.spark.checkpoint.files import CheckpointFiles
-from eventide.spark.checkpoint.inspection import InspectedOperator, MicroBatch, Part, SourceState, inspect
+from eventide.spark.checkpoint.inspection import InspectedOperator, MicroBatch, SourcePart, SourceState, inspect
 from support.disks import damages, outcome
 
 HALF, DONE = {"start": 0, "position": 5, "ended": False}, {"start": 0, "position": 10, "ended": True}
@@ -75,10 +75,14 @@ def test_a_checkpoint_has_the_program_the_sources_and_the_last_micro_batch(tmp_p
     assert (found.committed, found.unfinished) == (MicroBatch(10, 10_000, logged_ms, at_ms), None)
     assert found.sources == (
         SourceState(
-            "numbers", "NumberSequenceSource", (Part("a", 10, None, ended=True), Part("b", 5, None, ended=False))
+            "numbers",
+            "NumberSequenceSource",
+            (SourcePart("a", 10, None, ended=True), SourcePart("b", 5, None, ended=False)),
         ),
         SourceState(
-            "orders", "DataFrame", (Part("topic-0", 7, None, ended=False), Part("topic-1", 2, None, ended=False))
+            "orders",
+            "DataFrame",
+            (SourcePart("topic-0", 7, None, ended=False), SourcePart("topic-1", 2, None, ended=False)),
         ),
     )
     assert found.operators == (InspectedOperator("0123456789ab", "sums", 1, 2, dict(OPERATOR)),)
@@ -95,8 +99,8 @@ def test_a_micro_batch_that_was_begun_says_how_far_it_would_go(tmp_path: Path) -
     found = inspect(str(tmp_path))
     assert found.unfinished == MicroBatch(1, 1_000, logged_ms, None)
     assert [source.parts for source in found.sources] == [
-        (Part("a", 5, 10, ended=False), Part("b", None, 5, ended=False)),
-        (Part("logOffset", 0, 1, ended=False),),
+        (SourcePart("a", 5, 10, ended=False), SourcePart("b", None, 5, ended=False)),
+        (SourcePart("logOffset", 0, 1, ended=False),),
     ]
 
 
@@ -108,7 +112,7 @@ def test_before_the_first_micro_batch_there_is_the_program_alone(tmp_path: Path)
     logged_ms = planned(tmp_path, 0, {"a": HALF}, None)
     found = inspect(str(tmp_path))
     assert (found.committed, found.unfinished) == (None, MicroBatch(0, 0, logged_ms, None))
-    assert [source.parts for source in found.sources] == [(Part("a", None, 5, ended=False),), ()]
+    assert [source.parts for source in found.sources] == [(SourcePart("a", None, 5, ended=False),), ()]
 
 
 def test_the_program_is_the_last_one_that_has_committed(tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ from eventide.runtime.columnar.layout import slices_by, with_keys_of
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of_columns
-from eventide.runtime.elements.ordering import distinct
+from eventide.runtime.elements.ordering import distinct, firsts
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
-from eventide.runtime.state.extents import HASH, RowStore, are_in, firsts
+from eventide.runtime.state.extents import HASH, RowStore, are_in
 from eventide.runtime.state.runs import Numbers
 
 Merge: TypeAlias = Callable[[pa.Table], pa.Table]

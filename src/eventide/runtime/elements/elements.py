@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.pickling.pickles import dumps
-from eventide.runtime.elements.ordering import are_first
+from eventide.runtime.elements.ordering import are_first, equal_runs
 from eventide.runtime.elements.ownership import own_each
 
 FRAME_BYTES = 1 << 18
@@ -341,8 +341,7 @@ def in_time_order(inputs: Mapping[int, list[Elements]]) -> Iterator[tuple[int, E
         turn_of = _turns(together.keys, input_of, order)
         order = order[np.lexsort((input_of[order], turn_of[order]))]
         in_order, input_of, turn_of = together.at(order), input_of[order], turn_of[order]
-        begins = np.flatnonzero(are_first(input_of, turn_of)).tolist()
-        for begin, end in pairwise([*begins, len(together)]):
+        for begin, end in equal_runs(input_of, turn_of):
             yield int(input_of[begin]), in_order.between(begin, end)
 
 

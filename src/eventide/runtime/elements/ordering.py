@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -49,6 +51,24 @@ def are_first(*columns: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.boo
     found = np.ones(len(columns[0]), bool)
     found[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return found
+
+
+def firsts(*columns: np.ndarray[Any, Any]) -> _Numbers:
+    """The number of each row that differs from the row before it: where runs of equal rows begin.
+
+    >>> firsts(np.array([1, 1, 2, 2])).tolist()
+    [0, 2]
+    """
+    return np.flatnonzero(are_first(*columns))
+
+
+def equal_runs(*columns: np.ndarray[Any, Any]) -> Iterator[tuple[int, int]]:
+    """Where each run of equal rows begins and ends.
+
+    >>> list(equal_runs(np.array([5, 5, 7])))
+    [(0, 2), (2, 3)]
+    """
+    return pairwise([*firsts(*columns).tolist(), len(columns[0])])
 
 
 def spread(counts: _Numbers) -> tuple[_Numbers, _Numbers]:

@@ -23,9 +23,10 @@ from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import Array, OnColumns, key_numbers, numbered_together, numbers_in
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.elements.ordering import firsts
 from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
-from eventide.runtime.joins.pairs import InTime
+from eventide.runtime.joins.pairs import InInterval
 from eventide.runtime.joins.windowed import Selection
 from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth
@@ -242,7 +243,7 @@ class AsOfColumnsOperator(ColumnJoinOperator):
         at = np.arange(len(rows))
         if not self._how.keeps_left:
             at, found = at[found >= 0], found[found >= 0]
-        self.put([rows, versions], [at, found], times[at], InTime([times[at], times[at]], 0))
+        self.put([rows, versions], [at, found], times[at], InInterval([times[at], times[at]], 0))
 
 
 def as_of(keys: Array, times: Array, other_keys: Array, other_times: Array) -> Array:
@@ -283,8 +284,6 @@ def _replaced_at(keys: Array, times: Array, lateness_ms: int) -> Array:
     True
     """
     order = np.lexsort((times, keys))
-    is_first = np.ones(len(keys), bool)
-    is_first[1:] = keys[order][1:] != keys[order][:-1]
     at = later(times, lateness_ms)
-    at[order[is_first]] = MAX_MS
+    at[order[firsts(keys[order])]] = MAX_MS
     return at

@@ -41,7 +41,7 @@ from eventide.runtime.columnar.stores import KeyedTable, PaneStore
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ordering import spread
 from eventide.runtime.joins.interval import Bounds, described_bounds, described_late
-from eventide.runtime.joins.pairs import InTime, InWindow, Meeting, PairCaller, PairFunction, Pairs
+from eventide.runtime.joins.pairs import InInterval, InWindow, Meeting, PairCaller, PairFunction, Pairs
 from eventide.runtime.joins.windowed import KEEPS, Selection
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT, OPEN_WINDOWS, WITHOUT_WINDOW
 from eventide.runtime.state.backend import Backend, PartOfState
@@ -260,7 +260,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
             found = in_time(keys, times, other_keys, other_times, self._bounds.of_side(number))
         of_both = [times[found[0]], other_times[found[1]]]
         left_first = 1 if number == 0 else -1
-        meeting = InTime(of_both[::left_first], number)
+        meeting = InInterval(of_both[::left_first], number)
         self.put([rows, others][::left_first], found[::left_first], np.maximum(*of_both), meeting)
 
     def _go(self, number: int, times: Array) -> Array:

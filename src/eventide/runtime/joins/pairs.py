@@ -6,10 +6,9 @@ rows that meet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,6 +21,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeIn
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
+from eventide.runtime.elements.ordering import equal_runs
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_results, user_function_error
 from eventide.runtime.joins.interval import JOINING, JoinContext
@@ -65,14 +65,14 @@ class InWindow:
 
 
 @dataclass(frozen=True, slots=True)
-class InTime:
+class InInterval:
     """An interval of time in which pairs meet: the times of both rows, and which side the newer ones are of."""
 
     times: Sequence[Array]
     newer: int
 
 
-Meeting: TypeAlias = InWindow | InTime
+Meeting: TypeAlias = InWindow | InInterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class PairCaller:
     def _on_columns(self, pairs: Pairs, meeting: Meeting) -> None:
         found = self._function.traced
         kind = result_type(found, self._function.type_info)
-        times = [*meeting.times, pairs.times] if isinstance(meeting, InTime) else []
+        times = [*meeting.times, pairs.times] if isinstance(meeting, InInterval) else []
         arguments = _PairArguments(pairs, self._function.sides, times)
         with guarded():
             arguments.check_none(found)
@@ -226,8 +226,8 @@ class PairCaller:
     def _in_window(self, pairs: Pairs, meeting: InWindow, sides: Sequence[list[Any]]) -> None:
         results_of, window = self._function.function.results, meeting.window  # type: ignore[union-attr]
         time_ms = window.max_timestamp()
-        for begin, end in _runs(meeting.groups):
-            width = next(_runs(pairs.at[0][begin:end]))[1]
+        for begin, end in equal_runs(meeting.groups):
+            width = next(equal_runs(pairs.at[0][begin:end]))[1]
             first, second = sides[0][begin:end:width], sides[1][begin : begin + width]
             key = pairs.keys(begin)
             if self._letters is not None:
@@ -242,7 +242,7 @@ class PairCaller:
                     self._name, error, during=FIRING, advice=ADVICE, key=key, window=window
                 ) from error
 
-    def _in_time(self, pairs: Pairs, meeting: InTime, sides: Sequence[list[Any]]) -> None:
+    def _in_time(self, pairs: Pairs, meeting: InInterval, sides: Sequence[list[Any]]) -> None:
         context, process, put = JoinContext(), self._function.call, self._out.put_results
         times = (array.tolist() for array in (*meeting.times, pairs.times))
         for number, (left, right, *of_pair) in enumerate(zip(*sides, *times, strict=True)):
@@ -271,12 +271,6 @@ def _name_of(owner: Any) -> str:
     """Its name in messages: that of the class, or of the plain function."""
     name: str = getattr(getattr(owner, "__wrapped__", type(owner)), "__name__", type(owner).__name__)
     return name
-
-
-def _runs(values: Array) -> Iterator[tuple[int, int]]:
-    """Where each run of equal values begins and ends."""
-    bounds = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
-    return pairwise(bounds)
 
 
 def pair_function(

@@ -18,7 +18,7 @@ from eventide.runtime.elements.fields import types_of_fields
 from eventide.runtime.process.functions import Handle, Processing, Results
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.tasks.operator import is_exact
-from eventide.runtime.tracing.folds import Extreme, FieldFold, Fold, How
+from eventide.runtime.tracing.folds import FieldFold, FieldOfExtreme, Fold, How
 
 _NAME = "reduced"
 REDUCED = FUNCTION_STATE + _NAME
@@ -127,7 +127,7 @@ class Accumulates(ReduceFunction):
         place, _ = found
         fields: list[FieldFold] = [How.FIRST] * len(types_of_fields(type_info))
         is_sum = self._combine is operator.add
-        fields[place] = How.SUM if is_sum else Extreme(((place, self._combine is higher),))
+        fields[place] = How.SUM if is_sum else FieldOfExtreme(((place, self._combine is higher),))
         return Fold(type_info, tuple(fields))
 
 
@@ -153,7 +153,7 @@ class Chooses(ReduceFunction):
         found = _place_and_type(self._field, type_info)
         if found is None:
             return None
-        how = Extreme(((found[0], self._highest),), not self._first)
+        how = FieldOfExtreme(((found[0], self._highest),), not self._first)
         return Fold(type_info, (how,) * len(types_of_fields(type_info)))
 
 

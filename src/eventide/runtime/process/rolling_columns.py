@@ -35,7 +35,7 @@ from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
-from eventide.runtime.tracing.folds import SUMS, Extreme, FieldFold, Fold, How, fold_of
+from eventide.runtime.tracing.folds import SUMS, FieldFold, FieldOfExtreme, Fold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
 
 _MOST = 2**63
@@ -152,7 +152,7 @@ class RollingOperator(WithoutClock, Operator):
         values = columns.values
         if len(known):
             values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
-        of_groups = Groups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
+        of_groups = RollingGroups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
         results = of_groups.rolled(self._spec.function, values, kind)
         last = np.empty(len(places), np.int64)
         last[groups[of_groups.wanted]] = np.arange(len(results))
@@ -173,7 +173,7 @@ def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None
         return None
 
 
-class Groups:
+class RollingGroups:
     """Elements by their group.
 
     Args:
@@ -225,7 +225,7 @@ class Groups:
         """The place of the element that the result of each comes from."""
         if how is How.LAST:
             return self.wanted
-        if isinstance(how, Extreme):
+        if isinstance(how, FieldOfExtreme):
             chosen = how.choices(fields, self._order, self._numbers)
         else:
             chosen = self._order[self._starts[self._numbers]]

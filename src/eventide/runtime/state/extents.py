@@ -20,7 +20,7 @@ import pyarrow as pa
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.ordering import are_first, distinct
+from eventide.runtime.elements.ordering import are_first, distinct, equal_runs, firsts, spread
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.runs import (
     Numbers,
@@ -376,12 +376,12 @@ class RowStore:
         numbers, first = at >> _ROW_BITS, (at & _ROW_MASK).astype(np.int64)
         found: dict[int, tuple[list[Numbers], list[Numbers], list[pa.RecordBatch]]] = {}
         lengths: dict[int, int] = {}
-        for begin, end in _spans(numbers):
+        for begin, end in equal_runs(numbers):
             number = int(numbers[begin])
             extent = self._extents[number]
             of_page = first[begin:end] // extent.per_page
             of_hashes, of_rows, pages = found.setdefault(extent.schema, ([], [], []))
-            for page_begin, page_end in _spans(of_page):
+            for page_begin, page_end in equal_runs(of_page):
                 some = slice(begin + page_begin, begin + page_end)
                 page = self._page(number, int(of_page[page_begin]))
                 rows, of_row = _with_twins(first[some] % extent.per_page, page.column(HASH).to_numpy())
@@ -451,11 +451,6 @@ def _page_name(number: int, page: int) -> str:
     return f"extent/{number}/{page}"
 
 
-def firsts(hashes: Hashes) -> Numbers:
-    """Where each hash stands first among some that are in order."""
-    return np.flatnonzero(are_first(hashes))
-
-
 def are_in(hashes: Hashes, others: Hashes) -> _Flags:
     """For each of some hashes whether it is among others, which are in order."""
     if not len(others):
@@ -464,20 +459,13 @@ def are_in(hashes: Hashes, others: Hashes) -> _Flags:
     return found
 
 
-def _spans(values: Numbers) -> Iterator[tuple[int, int]]:
-    """Where each run of equal values begins and ends."""
-    return pairwise([*firsts(values).tolist(), len(values)])
-
-
 def _with_twins(rows: Numbers, hashes: Hashes) -> tuple[Numbers, Numbers]:
     """The rows of a page that have the hashes of some of its rows, and for each of them the number of that row."""
-    of_rows = np.arange(len(rows))
     following = np.minimum(rows + 1, len(hashes) - 1)
     if not ((following != rows) & (hashes[following] == hashes[rows])).any():
-        return rows, of_rows
-    counts = np.searchsorted(hashes, hashes[rows], "right") - rows
-    of_rows = np.repeat(of_rows, counts)
-    return np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + rows[of_rows], of_rows
+        return rows, np.arange(len(rows))
+    of_rows, twins = spread(np.searchsorted(hashes, hashes[rows], "right") - rows)
+    return rows[of_rows] + twins, of_rows
 
 
 def _merged(runs: Sequence[Records], *, is_base: bool) -> Records:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.elements.ordering import are_first, order_by
+from eventide.runtime.elements.ordering import firsts, order_by
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
@@ -387,7 +387,7 @@ def by_bucket(
     order = order[np.count_nonzero(at == NO_PLACE) :]
     at, times, numbers = at[order], times[order], numbers[order]
     if namespaces is None and len(order):
-        first = np.flatnonzero(are_first(at, times))
+        first = firsts(at, times)
         at, times, numbers = at[first], times[first], np.minimum.reduceat(numbers, first)
     cuts = np.searchsorted(at, bounds)
     counts = np.diff(cuts)

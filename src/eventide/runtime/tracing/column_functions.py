@@ -21,7 +21,7 @@ from eventide.errors import DataError
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotThereYet, NotTraceable
 from eventide.runtime.tracing.evaluation import Arguments, evaluated, fits, flattened, truths
-from eventide.runtime.tracing.expressions import Field, Operation, leaves
+from eventide.runtime.tracing.expressions import Computation, Field, leaves
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.symbols import TRUTHS
 from eventide.runtime.tracing.tracing import WHOLE_TYPES, Arrange, Trace, has_untyped_part, trace
@@ -192,7 +192,7 @@ def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Tr
     found = traced(function, type_info)
     for _, leaf in leaves(found.tree):
         result = leaf.result
-        if isinstance(result, Field | Operation) and result.kind not in TRUTHS:
+        if isinstance(result, Field | Computation) and result.kind not in TRUTHS:
             raise NotTraceable(f"it returns a {result.kind.__name__}, of which columns do not know the truth")
     return found
 

@@ -13,15 +13,15 @@ from eventide.common.typeinfo import CompositeTypeInfo, DecimalTypeInfo, DictTyp
 from eventide.runtime.elements.elements import Numbers
 from eventide.runtime.tracing.expressions import (
     Composite,
+    Computation,
     Constant,
     Expression,
     Field,
     Leaf,
-    Operation,
     Result,
     Tree,
     Whole,
-    operations_in,
+    computations_in,
 )
 from eventide.runtime.tracing.kernels import KERNELS, Guard, Value, truth
 from eventide.runtime.tracing.tracing import ALWAYS_NONE, WHOLE_TYPES
@@ -114,9 +114,9 @@ class Rows:
         expected = field.type_info.arrow_type()
         return column if column.type == expected else column.cast(expected)
 
-    def _computed(self, operation: Operation) -> Value:
+    def _computed(self, operation: Computation) -> Value:
         match operation:
-            case Operation(name="is none", operands=(Field(path=path),)):
+            case Computation(name="is none", operands=(Field(path=path),)):
                 return self.column(path).is_null()
         return KERNELS[operation.name](*map(self.value, operation.operands))
 
@@ -260,7 +260,7 @@ def _put_together(parts: list[tuple[Rows, pa.Array]], kind: pa.DataType) -> pa.A
 def _truth(result: Result, rows: Rows) -> pa.Array:
     match result:
         case Composite() | Whole():  # with fields it is always true
-            for operation in operations_in(result):
+            for operation in computations_in(result):
                 rows.value(operation)
             return pa.repeat(pa.scalar(True), len(rows))
         case Constant(values=(value,)):

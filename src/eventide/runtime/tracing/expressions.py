@@ -45,10 +45,10 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operation:
-    """An operator or a method, by a name of ours, on expressions; ``depth`` is how many are below each other.
+class Computation:
+    """A computation on expressions: an operator or a method, by a name of ours; ``depth`` is how many are nested.
 
-    In a trace there is one object for an operation on the same operands, so objects are compared as such.
+    In a trace there is one object for a computation on the same operands, so objects are compared as such.
     """
 
     kind: Kind
@@ -57,7 +57,7 @@ class Operation:
     depth: int = 0
 
 
-Expression: TypeAlias = Field | Constant | Operation
+Expression: TypeAlias = Field | Constant | Computation
 
 
 def constant(value: Any) -> Constant:
@@ -81,15 +81,15 @@ def parts_of(*results: Result | Beside) -> Iterator[Result | Beside]:
         seen.add(id(one))
         yield one
         match one:
-            case Operation(operands=parts) | Composite(parts=parts):
+            case Computation(operands=parts) | Composite(parts=parts):
                 waiting.extend(parts)
             case Beside(result=result):
                 waiting.append(result)
 
 
-def operations_in(*results: Result | Beside) -> Iterator[Operation]:
+def computations_in(*results: Result | Beside) -> Iterator[Computation]:
     """The operations that some results or conditions consist of, those on their operands included."""
-    return (part for part in parts_of(*results) if isinstance(part, Operation))
+    return (part for part in parts_of(*results) if isinstance(part, Computation))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Leaf:
     """
 
     results: tuple[Result | Beside, ...]
-    unused: tuple[Operation, ...] = ()
+    unused: tuple[Computation, ...] = ()
 
     @property
     def outputs(self) -> list[tuple[str | None, Result]]:

@@ -12,9 +12,9 @@ from eventide.runtime.tracing.expressions import (
     Beside,
     Branch,
     Composite,
+    Computation,
     Expression,
     Field,
-    Operation,
     Result,
     Tree,
     Whole,
@@ -123,7 +123,7 @@ def _form(tree: Tree, type_info: RowTypeInfo, numbers: dict[Any, int]) -> int:
         match one:
             case Field(kind, (0, place, *rest), field_type):
                 return kind, type_info.field_names[place], *rest, str(field_type)
-            case Operation(kind, name, operands):
+            case Computation(kind, name, operands):
                 return kind, name, *map(of, operands)
             case Composite(parts, names, is_dict):
                 return "composite", names, is_dict, *map(of, parts)

@@ -21,15 +21,15 @@ from eventide.runtime.tracing.column_functions import traced
 from eventide.runtime.tracing.evaluation import Arguments, evaluated
 from eventide.runtime.tracing.expressions import (
     Composite,
+    Computation,
     Expression,
     Field,
     Kind,
     Leaf,
-    Operation,
     Result,
     Whole,
+    computations_in,
     leaves,
-    operations_in,
     parts_of,
 )
 from eventide.runtime.tracing.kernels import Guard
@@ -52,7 +52,7 @@ SUMS = frozenset({How.SUM, How.SUM_IN_ORDER})
 
 
 @dataclass(frozen=True, slots=True)
-class Extreme:
+class FieldOfExtreme:
     """The field of the element that is the highest or lowest by some fields; of several, the first or the last one.
 
     Attributes:
@@ -122,7 +122,7 @@ def _ranked(groups: Numbers, column: pa.Array, *, is_highest: bool) -> Numbers:
     return groups.astype(np.int64) * (highest - lowest + 1) + ranks
 
 
-FieldFold: TypeAlias = How | Extreme
+FieldFold: TypeAlias = How | FieldOfExtreme
 
 _EXACT = (int, str, datetime.datetime, datetime.date)
 """The kinds of values that are ordered, and of which equal ones look the same."""
@@ -158,19 +158,19 @@ class Fold:
     def _is_own_extreme(self, place: int) -> bool:
         """Whether a field is its own extreme, of values of which equal ones look the same."""
         fold, kinds = self.fields[place], types_of_fields(self.type_info)
-        compared = [by for by, _ in fold.by] if isinstance(fold, Extreme) else []
+        compared = [by for by, _ in fold.by] if isinstance(fold, FieldOfExtreme) else []
         return place in compared and not any(str(kinds[by]) in ("FLOAT", "DOUBLE") for by in compared)
 
     def check(self, fields: Sequence[pa.Array]) -> None:
         """Refuse what columns may not add up or compare as Python does: None, and NaN and -0.0 where they are compared.
 
         Every comparison with NaN is false, and -0.0 equals 0.0. A field that is compared where others are equal may be
-        None in other elements: `Extreme.choices` refuses it there.
+        None in other elements: `FieldOfExtreme.choices` refuses it there.
 
         Raises:
             Guard: if there is any in one of the fields.
         """
-        orders = [how.by for how in self.fields if isinstance(how, Extreme)]
+        orders = [how.by for how in self.fields if isinstance(how, FieldOfExtreme)]
         never_none = (
             self.needed | {by[0][0] for by in orders} | {at for at, how in enumerate(self.fields) if how in SUMS}
         )
@@ -197,7 +197,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     >>> fold_of(lambda a, b: (a[0], a[1] + b[1]), pair).fields
     (<How.FIRST: 'first'>, <How.SUM: 'sum'>)
     >>> fold_of(lambda a, b: a if a[1] >= b[1] else b, pair).fields[0]
-    Extreme(by=((1, True),), last_of_equal=False)
+    FieldOfExtreme(by=((1, True),), last_of_equal=False)
     """
     found = traced(function, type_info, type_info)
     if not found.takes_none:
@@ -209,18 +209,20 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     width = len(types_of_fields(type_info))
     ways = [(answers, _fields(leaf.result, type_info, width)) for answers, leaf in leaves(found.tree)]
     folds = [_fold(place, ways) for place in range(width)]
-    chosen_by = {place for fold in folds if isinstance(fold, Extreme) for place, _ in fold.by}
+    chosen_by = {place for fold in folds if isinstance(fold, FieldOfExtreme) for place, _ in fold.by}
     if any(_compared(one)[0] not in chosen_by for answers, _ in ways for one in answers):
         raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
-    computed = [one for answers, _ in ways for one in operations_in(*answers)]
+    computed = [one for answers, _ in ways for one in computations_in(*answers)]
     unused = [one for _, leaf in leaves(found.tree) for one in leaf.unused]
     if any(_negated(one) not in chosen_by for one in unused):
         raise NotTraceable("it computes what it does not use, which might raise an error")
     for fold in folds:
-        if isinstance(fold, Extreme) and any(getattr(folds[place], "by", None) != fold.by for place, _ in fold.by):
+        if isinstance(fold, FieldOfExtreme) and any(
+            getattr(folds[place], "by", None) != fold.by for place, _ in fold.by
+        ):
             raise NotTraceable("it does not keep the fields by which it chooses")
     needed = {place for one in (*computed, *unused) if (place := _negated(one)) is not None}
-    orders = {fold.by for fold in folds if isinstance(fold, Extreme)}
+    orders = {fold.by for fold in folds if isinstance(fold, FieldOfExtreme)}
     needed |= {place for by in orders for answers, _ in ways for place in _compared_too_early(answers, by)}
     return Fold(type_info, tuple(folds), frozenset(needed))
 
@@ -304,7 +306,7 @@ def _growth(place: int, ways: _Ways, start: Any, *, in_order: bool) -> FieldFold
         found = _grows_by(condition, place, ways, _CHOOSES if in_order else _EXACT)
         if found is not None:
             return found
-    if any(isinstance(result, Operation) and result.kind is float for result in results):
+    if any(isinstance(result, Computation) and result.kind is float for result in results):
         raise NotTraceable(f"its field {place} is no sum of whole numbers: that of others depends on their order")
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no highest or lowest value, and does not stay")
 
@@ -316,7 +318,7 @@ _SUMS: tuple[tuple[Kind, How], ...] = ((int, How.SUM), (float, How.SUM_IN_ORDER)
 def _adds(result: Any, before: _Place, kind: Kind) -> bool:
     """Whether a result is a number of the accumulator plus one that the element gives."""
     match result:
-        case Operation(found, "add", (left, right)) if found is kind:
+        case Computation(found, "add", (left, right)) if found is kind:
             return any(
                 one.kind is kind and _place_of(one) == before and not _looks_at_accumulator(other)
                 for one, other in ((left, right), (right, left))
@@ -324,11 +326,13 @@ def _adds(result: Any, before: _Place, kind: Kind) -> bool:
     return False
 
 
-def _grows_by(condition: Expression, place: int, ways: _Ways, kinds: Collection[Kind] = _CHOOSES) -> Extreme | None:
+def _grows_by(
+    condition: Expression, place: int, ways: _Ways, kinds: Collection[Kind] = _CHOOSES
+) -> FieldOfExtreme | None:
     """The extreme that a field is if a condition compares it with what the element gives, and chooses between both."""
     before = _Place(1, place)
     match condition:
-        case Operation(_, name, (left, right)) if name in _FLIPPED and left.kind is right.kind and left.kind in kinds:
+        case Computation(_, name, (left, right)) if name in _FLIPPED and left.kind is right.kind and left.kind in kinds:
             is_flipped = _place_of(right) == before
             kept, new = (right, left) if is_flipped else (left, right)
             if _place_of(kept) != before or _looks_at_accumulator(new):
@@ -342,7 +346,7 @@ def _grows_by(condition: Expression, place: int, ways: _Ways, kinds: Collection[
         return None
     relation = name if is_flipped else _FLIPPED[name]  # of the new value to the kept one
     relation = relation if takes_new[True] else _NEGATED[relation]
-    return Extreme(((place, relation in ("gt", "ge")),))
+    return FieldOfExtreme(((place, relation in ("gt", "ge")),))
 
 
 def _is_same(result: Any, other: Expression) -> bool:
@@ -421,7 +425,7 @@ def _fold(place: int, ways: _Ways) -> FieldFold:
 
 def _is_sum(result: Any, old: _Place, new: _Place, of: Kind) -> bool:
     match result:
-        case Operation(kind, "add", (Field() as left, Field() as right)):
+        case Computation(kind, "add", (Field() as left, Field() as right)):
             is_wide = of is int or str(left.type_info) == str(right.type_info) == "DOUBLE"
             return (
                 is_wide and {kind, left.kind, right.kind} == {of} and {_place_of(left), _place_of(right)} == {old, new}
@@ -434,7 +438,7 @@ def _asked_by_all(answers: Iterable[dict[Expression, bool]]) -> list[Expression]
     return [condition for condition in first if all(condition in other for other in others)]
 
 
-def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: frozenset[int]) -> Extreme | None:
+def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: frozenset[int]) -> FieldOfExtreme | None:
     """The choice that is made by comparing fields of both elements, one after the other; None if it is not chosen so.
 
     Args:
@@ -443,7 +447,7 @@ def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: froz
     """
     outcomes = {takes_new for _, takes_new in ways}
     if len(outcomes) == 1:
-        return Extreme((), last_of_equal=outcomes.pop())
+        return FieldOfExtreme((), last_of_equal=outcomes.pop())
     found = dict.fromkeys(_compared(condition)[0] for answers, _ in ways for condition in answers)
     for place in found:
         if place is None or place in compared:
@@ -453,7 +457,7 @@ def _extreme(ways: Sequence[tuple[dict[Expression, bool], bool]], compared: froz
         if len(if_lower) == len(if_higher) == 1 and if_lower != if_higher:
             rest = _extreme(of_sign[0], compared | {place})
             if rest is not None:
-                return Extreme(((place, if_lower == {True}), *rest.by), rest.last_of_equal)
+                return FieldOfExtreme(((place, if_lower == {True}), *rest.by), rest.last_of_equal)
     return None
 
 
@@ -467,10 +471,10 @@ def _compared(condition: Expression) -> tuple[int | None, set[int]]:
     It may compare the negative of both. The place is None for any other condition.
     """
     match condition:
-        case Operation(_, name, (Operation(_, "negate", (left,)), Operation(_, "negate", (right,)))):
-            place, signs = _compared(Operation(bool, name, (left, right)))
+        case Computation(_, name, (Computation(_, "negate", (left,)), Computation(_, "negate", (right,)))):
+            place, signs = _compared(Computation(bool, name, (left, right)))
             return place, {-sign for sign in signs}
-        case Operation(_, name, (Field() as left, Field() as right)) if name in _SIGNS and left.kind in _CHOOSES:
+        case Computation(_, name, (Field() as left, Field() as right)) if name in _SIGNS and left.kind in _CHOOSES:
             first, second = _place_of(left), _place_of(right)
             if first is not None and second is not None and first.place == second.place:
                 if (first.number, second.number) == (0, 1):
@@ -490,10 +494,10 @@ def _compared_too_early(answers: dict[Expression, bool], by: Sequence[tuple[int,
         may_differ |= _is_possible(answers, place, -1) or _is_possible(answers, place, 1)
 
 
-def _negated(operation: Operation) -> int | None:
+def _negated(operation: Computation) -> int | None:
     """The place of the field whose negative an operation is; None for any other operation."""
     match operation:
-        case Operation(_, "negate", (Field() as field,)) if (found := _place_of(field)) is not None:
+        case Computation(_, "negate", (Field() as field,)) if (found := _place_of(field)) is not None:
             return found.place
     return None
 

@@ -16,9 +16,9 @@ from eventide.runtime.tracing.symbols import (
     NUMBERS,
     WHOLE,
     Parts,
-    StandIn,
     Symbol,
     Text,
+    TracedObject,
     Unknown,
     Way,
     operand_of,
@@ -113,7 +113,7 @@ def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
     return compute
 
 
-class Pattern(StandIn):
+class Pattern(TracedObject):
     """A compiled regular expression."""
 
     _what = "a regular expression"
@@ -166,7 +166,7 @@ def _check_text(name: str, symbol: Symbol) -> None:
         raise NotTraceable(f"it calls {name}() of a regular expression with a {kind.__name__}")
 
 
-class _Match(StandIn):
+class _Match(TracedObject):
     """The match of a regular expression in a text that has one."""
 
     _what = "a match"
@@ -213,7 +213,7 @@ def _of_pattern(name: str) -> Callable[..., Any]:
     return call
 
 
-class Table(StandIn):
+class Table(TracedObject):
     """A dict in which a function may look a symbol up."""
 
     _what = "a dict that may change"
@@ -282,7 +282,7 @@ class _List(_Among, list[Any]):
     insert = pop = remove = reverse = sort = _change  # type: ignore[assignment]
 
 
-class _Set(StandIn):
+class _Set(TracedObject):
     """A constant set, or one as it is now, whose order of iteration a copy would not have."""
 
     _what = "a set from outside"

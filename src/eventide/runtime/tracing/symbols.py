@@ -16,7 +16,7 @@ from eventide.common.typeinfo import (
 )
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import METHODS, NotTraceable
-from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, Operation, constant
+from eventide.runtime.tracing.expressions import Computation, Constant, Expression, Field, Kind, constant
 from eventide.runtime.tracing.kernels import CONTEXT_DIGITS
 
 _KINDS: dict[str, Kind] = {
@@ -63,12 +63,12 @@ class Way:
         known: the operations of the trace, by what they are, which all of its ways share.
     """
 
-    def __init__(self, answers: list[bool], known: dict[Any, Operation]) -> None:
+    def __init__(self, answers: list[bool], known: dict[Any, Computation]) -> None:
         self._answers = answers
         self._known = known
         self._questions = 0
         self.asked: dict[Expression, bool] = {}
-        self.computed: dict[Operation, None] = {}
+        self.computed: dict[Computation, None] = {}
 
     def ask(self, condition: Expression) -> bool:
         """The answer to a condition, the same each time.
@@ -86,17 +86,17 @@ class Way:
             raise NotTraceable("it asks too often, as a loop does that ends by a value")
         return self.asked[condition]
 
-    def operation(self, kind: Kind, name: str, *operands: Expression) -> Operation:
+    def operation(self, kind: Kind, name: str, *operands: Expression) -> Computation:
         """The operation on some operands, of which there is one object; the way has computed it.
 
         Raises:
             NotTraceable: if there are too many below each other.
         """
-        depth = 1 + max((one.depth for one in operands if isinstance(one, Operation)), default=0)
+        depth = 1 + max((one.depth for one in operands if isinstance(one, Computation)), default=0)
         if depth > _DEEPEST:
             raise NotTraceable("it computes too long a chain of values")
-        parts = tuple(id(one) if isinstance(one, Operation) else one for one in operands)
-        found = self._known.setdefault((name, parts), Operation(kind, name, operands, depth))
+        parts = tuple(id(one) if isinstance(one, Computation) else one for one in operands)
+        found = self._known.setdefault((name, parts), Computation(kind, name, operands, depth))
         self.computed[found] = None
         return found
 
@@ -468,7 +468,7 @@ _FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswi
 """How many texts that are constants a method is called with where Arrow has it."""
 
 
-class StandIn:
+class TracedObject:
     """Stands for an object of which a trace knows a few methods; to all else that it is asked, it has no answer.
 
     So it has no text either, which would be its own. ``_what`` it stands for is a part of reasons; as those of symbols,
@@ -488,7 +488,7 @@ class StandIn:
     __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
 
 
-class Parts(StandIn):
+class Parts(TracedObject):
     """The list that ``split`` of a text gives, of which single parts may be taken."""
 
     __slots__ = ("_name", "_operands", "_symbol")
@@ -547,7 +547,7 @@ def decimal_size(expression: Expression) -> tuple[int, int] | None:
     match expression:
         case Field(type_info=DecimalTypeInfo(precision, scale)):
             size = precision, scale
-        case Operation(name=name, operands=(left, right)):
+        case Computation(name=name, operands=(left, right)):
             first, second = decimal_size(left), decimal_size(right)
             if first is None or second is None:
                 return None

@@ -29,22 +29,22 @@ from eventide.runtime.tracing.expressions import (
     Beside,
     Branch,
     Composite,
+    Computation,
     Constant,
     Expression,
     Field,
     Leaf,
-    Operation,
     Result,
     Tree,
     Whole,
+    computations_in,
     constant,
     leaves,
-    operations_in,
 )
 from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
 from eventide.runtime.tracing.symbols import (
-    StandIn,
     Symbol,
+    TracedObject,
     Unknown,
     Way,
     argument,
@@ -129,13 +129,13 @@ def trace(
     unopened: list[Unknown] = []
 
     def unknown(name: str) -> Unknown:
-        unopened.append(Unknown(Operation(Unknown, f"attribute {name}", ()), Way([], {})))
+        unopened.append(Unknown(Computation(Unknown, f"attribute {name}", ()), Way([], {})))
         return unopened[-1]
 
     admission = admitted(function, REPLACED, CONTAINERS, OPERATORS, None if is_opened else unknown)
     answers: list[bool] = []
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
-    known: dict[Any, Operation] = {}
+    known: dict[Any, Computation] = {}
     while True:
         way = Way(answers, known)
         for attribute in unopened:
@@ -171,7 +171,7 @@ def _one_way(
         raise NotTraceable(f"it raised {error!r} when it was traced") from error
     if _content(arguments) != before:
         raise NotTraceable("it changes its argument")
-    used = {*operations_in(*results, *way.asked)}
+    used = {*computations_in(*results, *way.asked)}
     return dict(way.asked), Leaf(results, tuple(one for one in way.computed if one not in used))
 
 
@@ -229,7 +229,7 @@ def _result(value: Any, arguments: list[Any]) -> Result:
         return Composite(_parts([*value.values()], arguments), keys, is_dict=True)
     value = plain(value)
     if type(value) not in _CONSTANTS:
-        what = value._what if isinstance(value, StandIn) else f"a {type(value).__name__}"
+        what = value._what if isinstance(value, TracedObject) else f"a {type(value).__name__}"
         raise NotTraceable(f"it returns {what}")
     return constant(value)
 

@@ -19,7 +19,15 @@ from eventide.runtime.elements.keys import first_rows, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, mapped
-from eventide.runtime.tracing.folds import AggregateFold, Extreme, FieldFold, Fold, How, aggregate_fold_of, fold_of
+from eventide.runtime.tracing.folds import (
+    AggregateFold,
+    FieldFold,
+    FieldOfExtreme,
+    Fold,
+    How,
+    aggregate_fold_of,
+    fold_of,
+)
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.window.contents import Aggregated, Contents, Reduced, Times
 
@@ -205,9 +213,9 @@ class _Groups:
                 return self._of(f"{place}_sum").cast(pa.int64()), Types.LONG()
             case How.SUM_IN_ORDER:
                 return pa.array(self._left_sums(column.to_numpy())), kind
-            case Extreme(((by, is_highest),)) if by == place:
+            case FieldOfExtreme(((by, is_highest),)) if by == place:
                 return self._of(f"{place}_{'max' if is_highest else 'min'}"), kind
-            case Extreme():
+            case FieldOfExtreme():
                 return column.take(pa.array(self._extremes(how))), kind
 
     def _left_sums(self, numbers: Floats) -> Floats:
@@ -221,7 +229,7 @@ class _Groups:
     def _of(self, name: str) -> pa.Array:
         return self._table.column(name).combine_chunks()
 
-    def _extremes(self, extreme: Extreme) -> Numbers:
+    def _extremes(self, extreme: FieldOfExtreme) -> Numbers:
         """The index of the element of each group that is chosen."""
         order = order_by(self._numbers)
         groups = self._numbers[order]
@@ -235,7 +243,7 @@ def _aggregate(place: int, how: FieldFold, column: pa.Array) -> str | None:
     Raises:
         Guard: if it might be something else than what Python gives.
     """
-    if isinstance(how, Extreme) and len(how.by) == 1 and how.by[0][0] == place:
+    if isinstance(how, FieldOfExtreme) and len(how.by) == 1 and how.by[0][0] == place:
         return "max" if how.by[0][1] else "min"
     if how is not How.SUM:
         return None

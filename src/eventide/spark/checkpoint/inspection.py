@@ -37,7 +37,7 @@ class MicroBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourcePart:
     """Where a part of a source is, most often a split: what is ``committed``, and what is ``planned`` and may be done.
 
     Positions are those of the source, or of Spark's for a DataFrame; None where the part is not there yet, or any more.
@@ -55,7 +55,7 @@ class SourceState:
 
     name: str
     kind: str
-    parts: tuple[Part, ...]
+    parts: tuple[SourcePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Inspection:
     has_newer_program: bool = False
 
 
-INSPECTED = (Inspection, SourceState, Part, InspectedOperator, MicroBatch, Listing)
+INSPECTED = (Inspection, SourceState, SourcePart, InspectedOperator, MicroBatch, Listing)
 """The tables of an answer."""
 
 
@@ -258,19 +258,19 @@ def is_ours(line: tuple[Any, Any]) -> bool:
     )
 
 
-def _parts(committed: Any, planned: Any) -> Iterator[Part]:
+def _parts(committed: Any, planned: Any) -> Iterator[SourcePart]:
     """The parts that one line of the log tells of."""
     if is_ours((committed, planned)):
         before, behind = committed or {}, planned or {}
         for name in {**before, **behind}:
             is_now = before.get(name) or behind[name]
-            yield Part(
+            yield SourcePart(
                 name, before.get(name, {}).get("position"), behind.get(name, {}).get("position"), is_now["ended"]
             )
     else:
         before, behind = dict(_leaves(committed)), dict(_leaves(planned))
         for name in {**before, **behind}:
-            yield Part(name, before.get(name), behind.get(name), ended=False)
+            yield SourcePart(name, before.get(name), behind.get(name), ended=False)
 
 
 def _leaves(offset: Any, name: str = "") -> Iterator[tuple[str, Any]]:

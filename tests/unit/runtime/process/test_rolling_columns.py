@@ -24,7 +24,7 @@ from eventide.runtime.metrics import Metrics
 from eventide.runtime.process import rolling_columns
 from eventide.runtime.process.operation import ProcessOperation, RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
-from eventide.runtime.process.rolling_columns import Groups, RollingSpec
+from eventide.runtime.process.rolling_columns import RollingGroups, RollingSpec
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import TIMES, read_living
@@ -193,7 +193,7 @@ def doubles(numbers):
 @given(st.lists(st.lists(floats, min_size=1, max_size=150), min_size=1, max_size=5))
 def test_floating_point_numbers_are_added_in_the_order_of_arrival(groups):
     numbers = np.repeat(np.arange(len(groups)), [len(group) for group in groups])
-    in_groups = Groups(numbers, np.arange(len(numbers)))
+    in_groups = RollingGroups(numbers, np.arange(len(numbers)))
     found = in_groups.rolled(Accumulates(operator.add, 0), pa.array(list(itertools.chain(*groups))), Types.DOUBLE())
     expected = [total for group in groups for total in itertools.accumulate(group)]
     assert doubles(0.5 if math.isnan(one) else one for one in found.to_pylist()) == doubles(

@@ -12,19 +12,19 @@ from eventide.datastream.functions import in_python
 from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.folds import Extreme, How, fold_of
+from eventide.runtime.tracing.folds import FieldOfExtreme, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.window.reducing_columns import reduced_columns
 
 TRIPLE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 ROW = Types.ROW_NAMED(["k", "v", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
-HIGHEST, LOWEST = Extreme(((1, True),)), Extreme(((1, False),))
-LATER = Extreme(((1, True), (2, False)), last_of_equal=True)
+HIGHEST, LOWEST = FieldOfExtreme(((1, True),)), FieldOfExtreme(((1, False),))
+LATER = FieldOfExtreme(((1, True), (2, False)), last_of_equal=True)
 PANES = RegularPanes(10, 10)
 
 
 def lasting(extreme):
-    return Extreme(extreme.by, last_of_equal=True)
+    return FieldOfExtreme(extreme.by, last_of_equal=True)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def lasting(extreme):
         (lambda a, b: (a[0], a[1] + b[1], b[2]), (How.FIRST, How.SUM, How.LAST)),
         (lambda a, b: (a[0], b[1] + a[1], a[2]), (How.FIRST, How.SUM, How.FIRST)),
         (lambda a, b: (a[0], max(a[1], b[1]), a[2] + b[2]), (How.FIRST, HIGHEST, How.SUM)),
-        (lambda a, b: (a[0], min(a[1], b[1]), max(a[2], b[2])), (How.FIRST, LOWEST, Extreme(((2, True),)))),
+        (lambda a, b: (a[0], min(a[1], b[1]), max(a[2], b[2])), (How.FIRST, LOWEST, FieldOfExtreme(((2, True),)))),
         (lambda a, b: a if a[1] >= b[1] else b, (HIGHEST,) * 3),
         (lambda a, b: a if a[1] > b[1] else b, (lasting(HIGHEST),) * 3),
         (lambda a, b: b if b[1] < a[1] else a, (LOWEST,) * 3),
@@ -41,13 +41,13 @@ def lasting(extreme):
         (lambda a, b: (b[0] if b[1] > a[1] else a[0], max(a[1], b[1]), a[2] + b[2]), (HIGHEST, HIGHEST, How.SUM)),
         (lambda a, b: a, (How.FIRST,) * 3),
         (lambda a, b: max(a, b, key=lambda e: e[1]), (HIGHEST,) * 3),
-        (lambda a, b: b if b > a else a, (Extreme(((0, True), (1, True), (2, True))),) * 3),
-        (lambda a, b: max(a, b, key=lambda e: (e[1], e[0])), (Extreme(((1, True), (0, True))),) * 3),
-        (lambda a, b: min(a, b, key=lambda e: (-e[1], e[0])), (Extreme(((1, True), (0, False))),) * 3),
-        (lambda a, b: b if (b[1], a[2]) >= (a[1], b[2]) else a, (Extreme(((1, True), (2, False)), True),) * 3),
+        (lambda a, b: b if b > a else a, (FieldOfExtreme(((0, True), (1, True), (2, True))),) * 3),
+        (lambda a, b: max(a, b, key=lambda e: (e[1], e[0])), (FieldOfExtreme(((1, True), (0, True))),) * 3),
+        (lambda a, b: min(a, b, key=lambda e: (-e[1], e[0])), (FieldOfExtreme(((1, True), (0, False))),) * 3),
+        (lambda a, b: b if (b[1], a[2]) >= (a[1], b[2]) else a, (FieldOfExtreme(((1, True), (2, False)), True),) * 3),
         (lambda a, b: a if a[1] > b[1] or (a[1] == b[1] and a[2] < b[2]) else b, (LATER,) * 3),
         (lambda a, b: b if b[1] > a[1] or (b[2] <= a[2] if not b[1] < a[1] else False) else a, (LATER,) * 3),
-        (lambda a, b: (*max(a[:2], b[:2]), a[2] + b[2]), (Extreme(((0, True), (1, True))),) * 2 + (How.SUM,)),
+        (lambda a, b: (*max(a[:2], b[:2]), a[2] + b[2]), (FieldOfExtreme(((0, True), (1, True))),) * 2 + (How.SUM,)),
     ],
 )
 def test_a_fold_is_known_field_by_field(function, fields):
@@ -87,7 +87,7 @@ def test_a_sum_of_floating_point_numbers_is_one_in_which_the_order_shows():
 
 def test_the_order_shows_in_the_highest_of_floating_point_numbers():
     found = fold_of(lambda a, b: b if b > a else a, Types.DOUBLE())
-    assert found.fields == (Extreme(((0, True),)),)
+    assert found.fields == (FieldOfExtreme(((0, True),)),)
     assert found.shows_order(())
 
 
