@@ -12,7 +12,7 @@ __all__ = ["JoinedColumn", "left", "right", "window"]
 
 @dataclass(frozen=True, repr=False)
 class JoinedColumn:
-    """One field of what a join gives. Made with `left`, `right` and `window`; a value that compares and pickles.
+    """One field of the rows of a join. Made with `left`, `right` and `window`; a value that compares and pickles.
 
     Attributes:
         side: The stream that it comes from: 0 is the left, or first, one, 1 the right, or second, one; None is the

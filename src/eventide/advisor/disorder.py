@@ -74,7 +74,7 @@ class Split:
 
 @dataclass(slots=True)
 class Disorder:
-    """The disorder of a stream, or of a stretch of one: what stretches say adds up to what the whole does.
+    """The disorder of a stream, or of a stretch of one; those of stretches add up to that of the whole.
 
     Attributes:
         own: how far each element is older than the newest one of its split before it; 0 for one that is the newest.

@@ -336,7 +336,7 @@ def _metered(batches: Iterator[pa.RecordBatch], columns: ColumnRoles, fronts: Fr
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Spark hands over ten thousand rows at a time; what is done once for a stretch and split is better done seldom."""
+    """Spark hands over ten thousand rows at a time; work for each stretch and split is better done seldom."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

@@ -177,11 +177,11 @@ class VectorizedValueState(ABC):
 
 
 class StateDescriptor(ABC, Generic[S_co]):
-    """The name of a state within its operator, and the type of what it holds. Not to be changed once made.
+    """The name of a state within its operator, and the type of its values. Not to be changed once made.
 
     Args:
         name: The name, different from that of every other state of the operator.
-        type_info: The type of what is stored.
+        type_info: The type of the stored values.
 
     Raises:
         ProgramError: The name is empty, or the type is no `TypeInformation`.

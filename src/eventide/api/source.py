@@ -146,7 +146,7 @@ class Source(ABC, Generic[T_co]):
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
-        """The names of what has positions: by default, the splits.
+        """The names of the parts that have positions: by default, the splits.
 
         What is not named any more is gone, and forgotten: its split ends when no part of it is left, and what had not
         been read to its end is counted (``numPartsLost``).
@@ -247,7 +247,7 @@ class Source(ABC, Generic[T_co]):
         return Types.PICKLED_BYTE_ARRAY()
 
     def side_outputs(self) -> Mapping[str, TypeInformation]:
-        """The types of what it puts out beside its elements, as :class:`SideOutput`, by the ids of their tags.
+        """The types of the values that it yields beside its elements, as :class:`SideOutput`, by the ids of their tags.
 
         ``get_side_output`` of the source's stream gives them. They have no watermarks until a strategy gives them.
         """
@@ -336,7 +336,7 @@ class Source(ABC, Generic[T_co]):
         """Where the next micro-batch should end, given where each split stands.
 
         Without a limit, that is the latest position of each. A limit is shared: every split gets an equal part first,
-        but at least one row, so that none starves; what some leave over goes to the others.
+        but at least one row, so that none starves; splits with fewer rows leave their rest to the others.
         """
         ends = self.ends(positions)
         left = {split: max(0, ends[split] - position) for split, position in positions.items()}

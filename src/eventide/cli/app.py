@@ -1,4 +1,4 @@
-"""The command ``eventide``: what it is made of, and what all of its commands have in common.
+"""The command ``eventide``: its list of commands, and their common options and errors.
 
 A command is a function in a file of its own here: its docstring is its help, in Markdown; its parameters are its
 options; one line below makes it known. What it needs of Spark, pandas or Arrow it imports when it runs, so that help is

@@ -1,4 +1,4 @@
-"""``eventide checkpoint``: what is in one."""
+"""``eventide checkpoint``: the content of a checkpoint."""
 
 from __future__ import annotations
 

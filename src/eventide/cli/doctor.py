@@ -72,7 +72,7 @@ class Health(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Finding about one thing that jobs need: what was found, how that is, and what to do if it is not fine."""
+    """Finding about one thing that jobs need: its state, a judgement, and a remedy if it is not fine."""
 
     what: str
     found: str

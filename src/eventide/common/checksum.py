@@ -1,4 +1,4 @@
-"""Checksums of what is stored: bytes, or an object of JSON, that have changed since are told from those that have not.
+"""Checksums of stored bytes, and of stored objects of JSON, which show whether they have changed since.
 
 Disks and file systems hand out damaged bytes now and then, and a write that was cut short leaves some of them. Most
 formats would read that as something else. A CRC-32 finds every changed byte, and costs a second for a gigabyte.

@@ -154,7 +154,7 @@ class BatchProgress:
         watermarks: The watermark of each operator, in milliseconds.
         splits_of: The watermark of each split, in milliseconds, by the name of its source, or of the watermark
             generator of your own that works on it.
-        counted: By operator, what was counted in this micro-batch alone; eventide's own counters.
+        counted: By operator, eventide's own counters, of this micro-batch alone.
         rows_in: How many elements the sources gave in this micro-batch.
         held: By operator, how much it holds, as far as a count is at hand: ``numOpenWindows`` (windows of time, each
             once for all keys), ``numOpenSessions``, ``numKeys``, ``numTimers``, ``numElements``.
@@ -226,7 +226,7 @@ class JobClient(ABC):
         """Stop the job; it can go on later from its checkpoint, which repeats a micro-batch that was interrupted."""
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
-        """Begin to write a savepoint of what the last finished micro-batch has left; the job goes on meanwhile.
+        """Begin to write a savepoint of the state after the last finished micro-batch; the job goes on meanwhile.
 
         A job that begins with it by ``env.from_savepoint(...)`` reads again what this one reads after that micro-batch.
         It is for a copy of the job with output of its own, such as a new version on trial, or for a backup.
@@ -247,7 +247,7 @@ class JobClient(ABC):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> Future[str]:
-        """Stop the job after the micro-batch that it is in, and write a savepoint of what that has left.
+        """Stop the job after the micro-batch that it is in, and write a savepoint of the state after it.
 
         The job has ended then, as one whose sources have: its result says so. Nothing is read or written twice by a
         job that begins with the savepoint.

@@ -39,7 +39,7 @@ class Learnt:
         if self._has_own != hasattr(thing, "restore_state"):
             raise ProgramError(
                 f"{type(thing).__name__} has one of snapshot_state() and restore_state(state); it needs both, or "
-                "neither if what it learns is in its attributes"
+                "neither if its memory is in its attributes"
             )
         self._made = {} if self._has_own else _attributes(thing)
         # Of what can be changed in place, what it was like.
@@ -132,8 +132,8 @@ def _attributes(thing: object) -> dict[str, Any]:
     for part in parts:
         if part is not None and not isinstance(part, dict):
             raise ProgramError(
-                f"{type(thing).__name__} keeps things elsewhere than in its attributes, so that what it learns cannot "
-                "be told from what it was made with; give it snapshot_state() and restore_state(state)"
+                f"{type(thing).__name__} keeps things elsewhere than in its attributes, so that its memory cannot "
+                "be told from its parameters; give it snapshot_state() and restore_state(state)"
             )
         attributes |= part or {}
     return attributes

@@ -186,7 +186,7 @@ class HybridSource(Source[T_co]):
         return self._sources[0].get_produced_type()
 
     def side_outputs(self) -> Mapping[str, TypeInformation]:
-        """The types of what any of the sources puts out beside its elements."""
+        """The types of the values that any of the sources yields beside its elements."""
         return {tag: kind for source in self._sources for tag, kind in source.side_outputs().items()}
 
     def gives_timestamps(self) -> bool:

@@ -29,7 +29,7 @@ class PrintSink(Sink):
 
 @dataclass(frozen=True)
 class CollectSink(Sink):
-    """Hands each element to the program: what ``execute_and_collect`` uses."""
+    """Hands each element to the program, for ``execute_and_collect``."""
 
 
 @dataclass(frozen=True)

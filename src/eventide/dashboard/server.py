@@ -1,6 +1,6 @@
 """The server of the dashboard: a thread of its own, which no job waits for.
 
-``application`` has the addresses: what each answers, also to Prometheus, and which requests it answers at all.
+``application`` has the addresses with their answers, also to Prometheus, and the requests that it refuses.
 """
 
 from __future__ import annotations

@@ -216,7 +216,7 @@ def watermark(ms: int) -> int | str | None:
 
 
 def plain(value: Any) -> Any:
-    """A metric for JSON: what it cannot say is text.
+    """A metric for JSON: values that JSON lacks are text.
 
     >>> plain({"rate": float("nan"), 0: 1})
     {'rate': 'nan', '0': 1}

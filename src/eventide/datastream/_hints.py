@@ -12,7 +12,7 @@ from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
 
-_CHAINED = "a function runs in the tasks of what it follows, up to the next shuffle"
+_CHAINED = "a function runs in the tasks of the operator before it, up to the next shuffle"
 _NO_BUFFERS = "elements travel with their micro-batch"
 _NO_SLOTS = "Spark has no slots that could be shared"
 _CHANGES = "what is stored are changes in any case"

@@ -271,8 +271,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_meter_provider(self, meter_provider: MeterProvider | None = None) -> Self:
         """Tell OpenTelemetry of the jobs of this environment, under the names of :meth:`set_dashboard`'s metrics.
 
-        It needs the extra ``opentelemetry``, and warns without that. Where metrics go, and how often, is
-        what the provider has been told.
+        It needs the extra ``opentelemetry``, and warns without it. The provider knows where metrics go, and how often.
 
         Args:
             meter_provider: the provider; by default, the one that the process has.
@@ -403,7 +402,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
         Returns:
             The offsets in Spark's log, as values of JSON: for Kafka, the offset by topic and partition, as the option
-            ``startingOffsets`` takes them; for a data source of Python, what its reader gives as offsets. A list where
+            ``startingOffsets`` takes them; for a data source of Python, the offsets of its reader. A list where
             the DataFrame reads from several places. None where there is no savepoint.
 
         Raises:
@@ -618,7 +617,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return as_json(self.next_job.nodes(), self.get_parallelism())
 
     def explain(self, *streams: DataStream) -> None:
-        """Print the plan, of streams as in `get_plan`: what runs where, how elements travel, and where state is."""
+        """Print the plan, of streams as in `get_plan`: where functions run, how elements travel, and where state is."""
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
 
     def own_function(self, function: T) -> T:

@@ -6,7 +6,7 @@ brings (:func:`bring`) are named all the same. So what is stored holds no class,
 class that the program has now.
 
 A pickle may name anything that Python can import, and have it called. Here it may name plain classes, and those of the
-program, and no function: what is stored is data, whatever program has written it (decision 33).
+program, and no function: state is data, whatever program has written it (decision 33).
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def register(kinds: Iterable[type]) -> None:
 
 
 def class_of_name(module: str, name: str) -> Any:
-    """The class that data refer to: what the program brought, else what the module has, if it may have objects.
+    """The class that data refer to: that of the program, else that of the module, if it may have objects.
 
     Pickles call it by its own name, so it has to stay where it is.
 

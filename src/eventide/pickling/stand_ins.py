@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class StandIn(metaclass=Unchanging):
-    """An object of a class that is not here: what it was made of, and the state that it was given then.
+    """An object of a class that is not here: the arguments that made it, and the state that it was given then.
 
     It equals nothing but itself, and can do nothing but show what it has, and become bytes again.
     """

@@ -1,4 +1,4 @@
-"""Turns the graph into a plan: what can be chained is chained, operators of one depth share a stage.
+"""Turns the graph into a plan: functions are chained where they can be, operators of one depth share a stage.
 
 ``Alignments`` says which sources wait for each other, and what each of them must know for that.
 """

@@ -71,7 +71,7 @@ class Transformation:
 
 
 class InputTransformation(Transformation, ABC):
-    """Where elements come from outside: what all sources have in common."""
+    """A node whose elements come from outside: the base of all sources."""
 
     @property
     def begins_task(self) -> bool:

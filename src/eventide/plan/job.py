@@ -93,7 +93,7 @@ class SinkSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """A whole job: what ``StreamExecutionEnvironment.get_plan`` gives.
+    """The plan of a whole job, for ``StreamExecutionEnvironment.get_plan``.
 
     The stages form one line: a frame crosses those between where it comes from and where it is meant for, and passes
     through them untouched. So every operator runs exactly once in a micro-batch, however many consumers its

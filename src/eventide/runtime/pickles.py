@@ -29,7 +29,7 @@ from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.pickling.plain_classes import ClassName, class_name
 
 _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
-"""Large packages that are not part of a program: what data may have of them is listed elsewhere, or registered."""
+"""Large packages that are not part of a program: classes of theirs in data are listed elsewhere, or registered."""
 
 _NO_CLASSES = ProgramClasses()
 

@@ -1,4 +1,4 @@
-"""The directory of a savepoint, and the header in it: what was saved, of which program, and where sources stood."""
+"""The directory of a savepoint, and the header in it, with the identity of the program and the positions of sources."""
 
 from __future__ import annotations
 

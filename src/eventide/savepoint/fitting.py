@@ -1,4 +1,4 @@
-"""Whether a program fits a savepoint: what has no home in it is named, and values widen to the program's types."""
+"""Whether a program fits a savepoint: state without an operator is named, and values widen to the program's types."""
 
 from __future__ import annotations
 

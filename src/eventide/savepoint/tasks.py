@@ -145,7 +145,7 @@ def _late(by_subtask: list[Any]) -> bytes:
 
 
 def _numbers(by_subtask: list[Any]) -> bytes | None:
-    """Add up the counts of all subtasks; what they hold they report anew."""
+    """Add up the counts of all subtasks; gauges are reported anew."""
     if not by_subtask:
         return None
     counters = add_up([one["counters"] for one in by_subtask])

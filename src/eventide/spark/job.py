@@ -275,7 +275,7 @@ class StreamingJob(JobClient):
                 if running and self._savepoints.has_last and self._run.finish is not None:
                     self._is_over = True
                     self._stop_at_the_end(is_over=True)
-            except Exception as error:  # what the query says of itself is not understood, so it must not go on
+            except Exception as error:  # the status of the query is not understood, so it must not go on
                 of_ours = of_ours or error
                 self._stop_at_the_end(is_over=True)
             if not running:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
-"""Names that Hadoop has for what Arrow knows by another."""
+"""Hadoop's names for settings that Arrow calls otherwise."""
 _ARROWS_OWN = "s3"
 
 
@@ -85,7 +85,7 @@ def writing(path: str) -> Iterator[None]:
     """Say which file cannot be written, in an error of ours; that a file is gone stays a ``FileNotFoundError``.
 
     Raises:
-        StorageError: in place of what a store raises.
+        StorageError: in place of the error of a store.
     """
     try:
         yield
@@ -123,7 +123,7 @@ class Folder:
         try:
             self._file_system, self._path = opened(location)
         except ProgramError as error:
-            raise ProgramError(f"what sources remember is kept below the job's checkpoint: {error}") from error
+            raise ProgramError(f"the memory of sources is kept below the job's checkpoint: {error}") from error
         self._advice = advice
         self._has_checksums = has_checksums
         self._is_there = False

@@ -13,7 +13,7 @@ _MS_PER_S = 1_000
 
 
 class _Hdfs(HdfsFileSystem):
-    """Says when a file was changed by the name and in the unit that Arrow knows; what is moved replaces."""
+    """Gives the time of a file's last change under Arrow's name and in Arrow's unit; a moved file replaces another."""
 
     cachable = False  # fsspec drops what it keeps in a process that was forked, where a client never ends: see _client
 

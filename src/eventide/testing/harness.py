@@ -186,7 +186,7 @@ class OperatorHarness:
 def local_environment() -> StreamExecutionEnvironment:
     """An environment whose jobs run at once in this process, with the operators, frames and state of the real thing.
 
-    A job runs to the end of what its sources have. Only what needs Spark itself is missing: DataFrames and
+    A job runs to the end of its sources' data. Only what needs Spark itself is missing: DataFrames and
     ``writeStream`` formats.
 
     >>> from eventide.common import Types

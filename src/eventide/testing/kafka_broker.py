@@ -282,7 +282,7 @@ def fetched(name: str, *modules: tuple[str, str, str]) -> Path:
         modules: organisation, name and version of each module.
 
     Raises:
-        ProgramError: if something cannot be fetched, with what Ivy said of it.
+        ProgramError: if something cannot be fetched, with Ivy's message.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eventide"
     kept = cache / name

@@ -49,7 +49,7 @@ def advice_on(evidence: Evidence, standing: OperatorStanding) -> list[Finding]:
 
 
 def notes_on(evidence: Evidence) -> list[str]:
-    """Give notes: what is not a fault, and good to know."""
+    """Give notes: facts that are no faults, and good to know."""
     parallelism = evidence.description["parallelism"]
     few = [one for one in evidence.description["sources"] if 0 < len(one["splits"]) < parallelism]
     return [
@@ -249,7 +249,7 @@ def _ahead(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
         if ahead >= _FAR_MS:
             yield Finding(
                 "split ahead",
-                f"{first.name!r} of {source!r} is {length(ahead)} ahead of the other splits: what it brings waits in "
+                f"{first.name!r} of {source!r} is {length(ahead)} ahead of the other splits: its elements wait in "
                 f"{standing.name!r} until they come there",
                 "add .with_watermark_alignment(group, Duration.of_minutes(...)) to the strategy, so that it waits in "
                 "the source; or see whether its clock, or its zone, is wrong",

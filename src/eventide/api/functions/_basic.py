@@ -65,7 +65,7 @@ class Function(ABC):
     def close(self) -> None:
         """Release what `open` took; called once after the last element.
 
-        Not on Spark, which ends its workers without notice: what must not be lost belongs into a sink, not here.
+        Not on Spark, which ends its workers without notice: write data that must not be lost to a sink, not here.
         """
 
 
@@ -126,8 +126,8 @@ class Partitioner(Function, Generic[KEY_contra]):
 class ReduceFunction(Function, Generic[T]):
     """Combines two elements into one of the same kind.
 
-    A window calls it with what it has so far and the next element, in the order of arrival: a fold from the left.
-    Windows that merge, such as sessions, call it with what each of the two has, as in Flink.
+    A window calls it with its value so far and the next element, in the order of arrival: a fold from the left.
+    Windows that merge, such as sessions, call it with the values of both, as in Flink.
 
     Attributes:
         is_associative: Say True where ``reduce(reduce(a, b), c)`` equals ``reduce(a, reduce(b, c))`` for all elements,
@@ -315,7 +315,7 @@ class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def join(self, first: IN1_contra, second: IN2_contra) -> Iterable[OUT_co] | None:
-        """Return, or yield, what an element of the first stream and one of the second make."""
+        """Return, or yield, the results for an element of the first stream and one of the second."""
 
 
 class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
@@ -333,7 +333,7 @@ class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def co_group(self, first: list[IN1_contra], second: list[IN2_contra]) -> Iterable[OUT_co] | None:
-        """Return, or yield, what the elements of the first stream and those of the second make."""
+        """Return, or yield, the results for the elements of the first stream and those of the second."""
 
 
 class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
@@ -355,11 +355,11 @@ class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """Return the later one of the two, which is the time of what comes out."""
+            """Return the later one of the two, which is the time of the results."""
 
     @abstractmethod
     def process_element(self, left: IN1_contra, right: IN2_contra, ctx: ProcessJoinFunction.Context) -> Emitted[OUT_co]:
-        """Handle two elements; return, or yield, what comes out."""
+        """Handle two elements; return, or yield, the results."""
 
 
 class WindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):

@@ -60,7 +60,7 @@ class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
 
     @abstractmethod
     def process_element(self, value: IN_contra, ctx: ProcessFunction.Context) -> Emitted[OUT_co]:
-        """Handle one element; return, or yield, what comes out."""
+        """Handle one element; return, or yield, the results."""
 
 
 class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
@@ -92,10 +92,10 @@ class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
 
     @abstractmethod
     def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
-        """Handle one element; return, or yield, what comes out."""
+        """Handle one element; return, or yield, the results."""
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
-        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, the results."""
 
 
 class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
@@ -115,11 +115,11 @@ class CoFlatMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def flat_map1(self, value: IN1_contra) -> Iterable[OUT_co] | None:
-        """Return, or yield, what takes the place of an element of the first stream."""
+        """Return, or yield, the results for an element of the first stream."""
 
     @abstractmethod
     def flat_map2(self, value: IN2_contra) -> Iterable[OUT_co] | None:
-        """Return, or yield, what takes the place of an element of the second stream."""
+        """Return, or yield, the results for an element of the second stream."""
 
 
 class CoProcessFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
@@ -130,11 +130,11 @@ class CoProcessFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def process_element1(self, value: IN1_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
-        """Handle one element of the first stream; return, or yield, what comes out."""
+        """Handle one element of the first stream; return, or yield, the results."""
 
     @abstractmethod
     def process_element2(self, value: IN2_contra, ctx: CoProcessFunction.Context) -> Emitted[OUT_co]:
-        """Handle one element of the second stream; return, or yield, what comes out."""
+        """Handle one element of the second stream; return, or yield, the results."""
 
 
 class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contra, OUT_co]):
@@ -148,14 +148,14 @@ class KeyedCoProcessFunction(Function, Generic[KEY_contra, IN1_contra, IN2_contr
 
     @abstractmethod
     def process_element1(self, value: IN1_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
-        """Handle one element of the first stream; return, or yield, what comes out."""
+        """Handle one element of the first stream; return, or yield, the results."""
 
     @abstractmethod
     def process_element2(self, value: IN2_contra, ctx: KeyedCoProcessFunction.Context[KEY_contra]) -> Emitted[OUT_co]:
-        """Handle one element of the second stream; return, or yield, what comes out."""
+        """Handle one element of the second stream; return, or yield, the results."""
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[KEY_contra]) -> Emitted[OUT_co]:
-        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, the results."""
 
 
 class BaseBroadcastProcessFunction(Function):
@@ -194,8 +194,8 @@ class BaseBroadcastProcessFunction(Function):
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Handles the elements of a stream without keys beside those of a broadcast stream.
 
-    Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so what is
-    done with them must be the same everywhere. What is put out for them comes out of each subtask.
+    Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so the
+    function must treat them alike everywhere. Each subtask emits their results.
     """
 
     class Context(BaseBroadcastProcessFunction.Context):
@@ -206,11 +206,11 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1_contra,
 
     @abstractmethod
     def process_element(self, value: IN1_contra, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Emitted[OUT_co]:
-        """Handle an element of the stream that is not broadcast; return, or yield, what comes out."""
+        """Handle an element of the stream that is not broadcast; return, or yield, the results."""
 
     @abstractmethod
     def process_broadcast_element(self, value: IN2_contra, ctx: BroadcastProcessFunction.Context) -> Emitted[OUT_co]:
-        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+        """Handle an element of the broadcast stream; return, or yield, the results."""
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_contra, IN1_contra, IN2_contra, OUT_co]):
@@ -238,15 +238,15 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
     def process_element(
         self, value: IN1_contra, ctx: KeyedBroadcastProcessFunction.ReadOnlyContext[KEY_contra]
     ) -> Emitted[OUT_co]:
-        """Handle an element of the keyed stream; return, or yield, what comes out."""
+        """Handle an element of the keyed stream; return, or yield, the results."""
 
     @abstractmethod
     def process_broadcast_element(
         self, value: IN2_contra, ctx: KeyedBroadcastProcessFunction.Context[KEY_contra]
     ) -> Emitted[OUT_co]:
-        """Handle an element of the broadcast stream; return, or yield, what comes out."""
+        """Handle an element of the broadcast stream; return, or yield, the results."""
 
     def on_timer(
         self, timestamp: int, ctx: KeyedBroadcastProcessFunction.OnTimerContext[KEY_contra]
     ) -> Emitted[OUT_co]:
-        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, what comes out."""
+        """Called when a timer fires that was set for a time, in milliseconds; return, or yield, the results."""

@@ -26,13 +26,13 @@ class AsyncFunction(Function, Generic[IN_contra, OUT_co]):
 
     @abstractmethod
     async def async_invoke(self, value: IN_contra) -> list[OUT_co]:
-        """Return a list of what comes out for `value`; raise what is to end the job, or to be tried again.
+        """Return a list of the results for `value`; raise an error to end the job, or to be called again.
 
         Where nothing comes out, return an empty list: None ends the job, as in PyFlink.
         """
 
     def timeout(self, value: IN_contra) -> list[OUT_co]:
-        """Return a list of what comes out for an element that took too long, all attempts together.
+        """Return a list of the results for an element that took too long, all attempts together.
 
         Raises:
             TimeoutError: where this is not overridden.

@@ -15,7 +15,7 @@ __all__ = ["OutputTag"]
 
 @says_what_is_absent
 class OutputTag(Generic[T_co]):
-    """A named and typed side output of an operator: for late elements, or for what a function sends there.
+    """A named and typed side output of an operator: for late elements, or for elements that a function sends there.
 
     Tags are equal when their names are; they do not change.
 

@@ -38,7 +38,7 @@ class TriggerResult(Enum):
 class Trigger(ABC, Generic[T_contra, W_contra]):
     """Decides when the window of a key fires.
 
-    One object serves all keys and windows, so a trigger keeps nothing in itself: what it must remember goes into the
+    One object serves all keys and windows, so a trigger keeps nothing in itself: its memory goes into the
     state of its context, which belongs to one key and window. A trigger pickles. With windows that merge,
     `can_merge` must be true and `on_merge` must carry state and timers over.
     """

@@ -1,4 +1,4 @@
-"""``eventide demo``: what one watermark for all loses, and a checkpoint to look at."""
+"""``eventide demo``: the losses of a single watermark, and a checkpoint to look at."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _new_folder(folder: Path | None) -> Path:
 
 
 def _played(place: Path) -> dict[str, Any]:
-    """Run both jobs; what they gave, as JSON values."""
+    """Run both jobs; return their results as JSON values."""
     from eventide.cli.demo.readings import (
         BOUND_MS,
         LAGGING,

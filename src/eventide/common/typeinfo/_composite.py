@@ -239,7 +239,7 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
 
 
 class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
-    """A dict whose keys are the same texts in the same order each time: what an undeclared function makes on columns.
+    """A dict whose keys are always the same texts in the same order: the result of an undeclared function on columns.
 
     Programs do not declare it: a dict of a declared `ROW_NAMED` becomes a row.
     """

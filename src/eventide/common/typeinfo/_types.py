@@ -146,7 +146,7 @@ class Types:
 
     @staticmethod
     def PICKLED_BYTE_ARRAY() -> TypeInformation[Any]:
-        """Any object, pickled: the type of what is not declared."""
+        """Any object, pickled: the type of elements without a declared type."""
         return PickledBytesTypeInfo()
 
     @staticmethod

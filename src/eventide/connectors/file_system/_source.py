@@ -253,7 +253,7 @@ class FileSource(Source):
 
         Args:
             paths: Files and directories: local paths, or URIs that Arrow knows.
-            type_info: A row type with names. Without it, the type is what the beginning of the first file suggests.
+            type_info: A row type with names. Without it, the type is inferred from the beginning of the first file.
         """
         from eventide.connectors.formats.json import JsonReaderFormat
 
@@ -322,7 +322,7 @@ class FileSource(Source):
         return position >= self.latest_position(split)
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Take note of what is committed; delete or move the files that have been read to their end, if wanted."""
+        """Take note of the commit; delete or move the files that have been read to their end, if wanted."""
         self._committed = positions.keys()
         removal = self._settings.removal
         if removal is None:

@@ -124,7 +124,7 @@ def good_and_bad(
     unreadable: Callable[[T, int, Exception], Unreadable],
     first: int = 0,
 ) -> Iterator[pa.RecordBatch | Unreadable]:
-    """The rows that are made of what a file has, and those that cannot be read.
+    """The rows of a file, and the rows that cannot be read.
 
     Where ``read`` raises, it is called with halves, down to single rows.
 

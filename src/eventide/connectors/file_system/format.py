@@ -24,7 +24,7 @@ BLOCK = 4 * 1024 * 1024
 class FileFormat(ABC):
     """How a file becomes rows. It is described in the program, and carried out where files are planned and read.
 
-    A position in a file is 0 at its beginning; what else it counts is the format's own business.
+    A position in a file is 0 at its beginning; each format decides what it counts from there.
     """
 
     name: ClassVar[str] = ""

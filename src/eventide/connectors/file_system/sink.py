@@ -208,7 +208,7 @@ class FileSink(Sink):
 
     @property
     def row_type(self) -> TypeInformation:
-        """The type of what is written: text for lines."""
+        """The type of the written elements: text for lines."""
         return Types.STRING() if isinstance(self.writer, Encoder) else self.writer.row_type
 
     @property

@@ -1,4 +1,4 @@
-"""Schemas that read rows from messages and write them: what those of JSON, CSV and Avro have in common."""
+"""Schemas that read rows from messages and write them: the common part of JSON, CSV and Avro."""
 
 from __future__ import annotations
 

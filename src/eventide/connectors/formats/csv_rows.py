@@ -362,7 +362,7 @@ class CsvRowSerializationSchema(WritesRows):
             return self._with(line_end=delimiter)
 
         def disable_quote_character(self) -> Self:
-            """Write no quotes; what would need them cannot be written then, unless there is an escape character."""
+            """Write no quotes; cells that need them cannot be written then, unless there is an escape character."""
             return self._with(quote=None)
 
         def set_null_literal(self, s: str) -> Self:

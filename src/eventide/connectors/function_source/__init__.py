@@ -1,4 +1,4 @@
-"""Functions as sources: what ``StreamExecutionEnvironment.add_source`` reads."""
+"""Functions as sources, for ``StreamExecutionEnvironment.add_source``."""
 
 from eventide.connectors.function_source._source import FunctionSource, SourceFace
 

@@ -74,8 +74,8 @@ class FunctionSource(Source[T_co]):
         """
         if storage is None:
             raise ProgramError(
-                f"what the function of {operator!r} emits is kept below the job's checkpoint; say where that is with "
-                "env.get_checkpoint_config().set_checkpoint_storage_dir(...)"
+                f"the elements of the function of {operator!r} are kept below the job's checkpoint; say where that is "
+                "with env.get_checkpoint_config().set_checkpoint_storage_dir(...)"
             )
         source = copy(self)
         source._operator, source._location = operator, absolute(storage)
@@ -89,11 +89,11 @@ class FunctionSource(Source[T_co]):
         return self._running().write_ahead()
 
     def latest_positions(self) -> dict[str, int]:
-        """The position after what comes within one second, or until the end."""
+        """The position after the elements that come within one second, or until the end."""
         return {_SPLIT: self._running().write_ahead_for(_AVAILABLE_S)}
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """Up to what has come so far, or to the limit; it is written before this returns.
+        """The position after the elements so far, or at the limit; they are written before this returns.
 
         Raises:
             Exception: the error of the function, if it raised one.

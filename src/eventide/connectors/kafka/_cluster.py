@@ -99,7 +99,7 @@ class Cluster:
         return self._offsets("where partitions begin", dict.fromkeys(partitions, _spec().earliest()))
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets after what may be read."""
+        """The offsets after the last records that may be read."""
         return self._offsets("where partitions end", dict.fromkeys(partitions, _spec().latest()))
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:

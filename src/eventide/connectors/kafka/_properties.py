@@ -140,8 +140,8 @@ def as_text(name: str, value: object) -> str:
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """Properties of the Java client, and of Flink's connectors, as librdkafka has them.
 
-    What is librdkafka's own stays as it is. What belongs to Flink's connectors is left out; see
-    :class:`ConnectorOptions`. What has no effect is left out with a warning.
+    Properties of librdkafka itself stay as they are. Properties of Flink's connectors are left out; see
+    :class:`ConnectorOptions`. Properties without effect are left out with a warning.
 
     Raises:
         ProgramError: if one has no counterpart; the error names what to set instead.
@@ -256,7 +256,7 @@ class KafkaSourceSettings:
         starting: Where partitions start.
         stopping: Where they stop; None if they do not.
         is_bounded: Whether the partitions are those of the start, and the input is known to end.
-        group_id: The group that is told of what has been handled, and whose offsets may be a start.
+        group_id: The group that offsets are committed to, and whose offsets may be the start.
         fails_on_data_loss: Whether it is an error that records are gone before they were read.
     """
 

@@ -74,7 +74,7 @@ class Lost:
         return DataError(
             f"offsets {self.start} to {self.end - 1} of {partition} are gone before they were read: {self.why}. Let "
             "Kafka keep records for longer than the job may stand still; set_fail_on_data_loss(False) goes on with "
-            "what is there, and counts what is not"
+            "the records that are there, and counts the others"
         )
 
 

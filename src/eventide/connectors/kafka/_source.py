@@ -360,9 +360,9 @@ class KafkaSourceBuilder(Generic[T_co]):
     def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> Self:
         """Say whether it is an error that records are gone before they were read; it is by default. Not in PyFlink.
 
-        If not, the job goes on with what is there, and counts how many offsets it passed over, as ``numRecordsLost``:
-        of records that Kafka has deleted because of their age, and of topics that were deleted. A partition that ends
-        before what has been read, and a topic that was made anew, are errors in any case.
+        If not, the job goes on with the records that are there, and counts how many offsets it passed over, as
+        ``numRecordsLost``: of records that Kafka has deleted because of their age, and of topics that were deleted. A
+        partition that ends before what has been read, and a topic that was made anew, are errors in any case.
         """
         self._fails_on_data_loss = bool(fail_on_data_loss)
         return self

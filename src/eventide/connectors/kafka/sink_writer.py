@@ -130,7 +130,7 @@ class SinkProducer:
 
     @property
     def may_try_again(self) -> bool:
-        """Whether no record was refused for what it is."""
+        """Whether no record was refused because of its content."""
         return self._failed is None or meaning_of(self._failed[0]) is Meaning.WAIT
 
     def forget(self) -> None:

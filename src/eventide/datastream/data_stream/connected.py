@@ -35,7 +35,7 @@ _F = TypeVar("_F")
 class ConnectedStreams(Generic[T1_co, T2_co]):
     """Two streams, of any types, whose elements one function handles; with keys, it has state that both share.
 
-    The watermark of what comes out is the lower one of the two. Within a micro-batch, elements of the first stream
+    The watermark of the results is the lower one of the two. Within a micro-batch, elements of the first stream
     come before those of the second that arrived under the same watermark. Flink: ``ConnectedStreams``.
     """
 
@@ -130,7 +130,7 @@ class BroadcastStream(Generic[T_co]):
 
 
 class BroadcastConnectedStream(Generic[T1_co, T2_co]):
-    """A stream beside a broadcast one; the watermark of what comes out is the lower one of the two.
+    """A stream beside a broadcast one; the watermark of the results is the lower one of the two.
 
     Flink: ``BroadcastConnectedStream``.
     """
@@ -156,7 +156,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         Args:
             func: a ``KeyedBroadcastProcessFunction`` where the other stream has keys, else a
                 ``BroadcastProcessFunction``.
-            output_type: the type of what comes out; a list of types means ``Types.ROW``.
+            output_type: the type of the results; a list of types means ``Types.ROW``.
 
         Raises:
             ProgramError: if it is the wrong one of the two, or neither.
@@ -194,7 +194,7 @@ def processed(
     output_type: TypeInformation | None,
     kind: type[ProcessOperation] = ProcessOperation,
 ) -> DataStream[Any]:
-    """The stream of what a function makes of the elements of some streams."""
+    """The stream of the results of a function of several streams."""
     return of_operation(env, inputs, kind(processing, output_type or Types.PICKLED_BYTE_ARRAY()), output_type)
 
 

@@ -65,7 +65,7 @@ _Sides: TypeAlias = tuple[KeyTransformation, KeyTransformation]
 
 
 class _Pair(Generic[T1_co, T2_co, S_co]):
-    """Two streams that are about to be joined; what they are joined by comes step by step."""
+    """Two streams that are about to be joined; keys and windows come step by step."""
 
     _with_window: type[Any]
 
@@ -200,7 +200,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         function: JoinFunction[T1_co, T2_co, OUT] | FlatJoinFunction[T1_co, T2_co, OUT] | Callable[[T1_co, T2_co], OUT],
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """Call a function with each two elements that meet; what comes out has the last millisecond of the window.
+        """Call a function with each pair that meets; results have the last millisecond of the window.
 
         Where both streams have declared types with fields, keys are fields, and windows tumble, the join runs on
         columns; and so does the function, if its results are the same there.
@@ -364,7 +364,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         | Callable[[T1_co, T2_co, ProcessJoinFunction.Context], Iterable[OUT] | None],
         output_type: TypeInformation | None = None,
     ) -> DataStream[OUT]:
-        """Call a function with each two elements that meet; what comes out has the later time of the two.
+        """Call a function with each pair that meets; results have the later time of the two.
 
         It is a ``ProcessJoinFunction``, or a function of both elements and the context that returns a list of results.
         Where both streams have declared types with fields, and keys are fields, the join runs on columns; and so does
@@ -432,7 +432,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
 
 
 class AsOfJoin(Generic[T1_co, T2_co]):
-    """A keyed stream that is joined with what was valid in another one at the times of its elements. Not in PyFlink.
+    """A keyed stream joined with another one, whose rows are valid from their times on. Not in PyFlink.
 
     An element comes out, with its own timestamp, once the watermark has reached it: with the row of its key that has
     the latest time up to its own; of several of one time, with that which came last. A row that comes after the

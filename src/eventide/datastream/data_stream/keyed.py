@@ -54,7 +54,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     """A stream dealt out by a key. Flink: ``KeyedStream``.
 
     A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs after the
-    shuffle; a plain one runs before it, in the tasks of what it follows.
+    shuffle; a plain one runs before it, in the tasks of the operator before it.
     """
 
     def process(  # type: ignore[override]
@@ -141,7 +141,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return AsOfJoin(self, versions)
 
     def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
-        """Combine each element with what its key has so far, and put that out; in batch mode the last of it alone.
+        """Combine each element with the value of its key so far, and emit that; in batch mode, the last value alone.
 
         Raises:
             ProgramError: if it is not a function of two values.

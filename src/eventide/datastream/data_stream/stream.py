@@ -116,8 +116,8 @@ class DataStream(StreamHints, Generic[T_co]):
         """Let this operator run in fewer subtasks than the environment has.
 
         Windows by key have a number of subtasks of their own, and watermark generators directly after a source. All
-        else runs in the tasks of what it follows, and a warning says so. Where the environment has fewer, a warning
-        says that when the program is planned.
+        else runs in the tasks of the operator before it, and a warning says so. Where the environment has fewer, a
+        warning says that when the program is planned.
 
         Raises:
             ProgramError: if it is not a positive number.
@@ -199,8 +199,8 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[Any]:
         """Turn a whole batch of elements into another one, row by row.
 
-        Each element has the time of the one in its place. How elements are cut into batches is not defined: what the
-        function gives for a row must follow from that row. Not in PyFlink.
+        Each element has the time of the one in its place. How elements are cut into batches is not defined: the result
+        for a row must follow from that row. Not in PyFlink.
 
         Args:
             func: a function of a ``pyarrow.RecordBatch`` with a column for each field (those of a tuple are ``f0``,
@@ -246,9 +246,9 @@ class DataStream(StreamHints, Generic[T_co]):
     def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
         """Turn each element into any number of others with a function that sees its time, and has side outputs.
 
-        It runs in the tasks of what it follows. There, ``current_watermark()`` is that of the operator, as it stands
-        before its results; in the tasks of a source there is none yet, because a source says its watermarks after all
-        elements of a micro-batch.
+        It runs in the tasks of the operator before it. There, ``current_watermark()`` is that of the operator, as it
+        stands before its results; in the tasks of a source there is none yet, because a source says its watermarks
+        after all elements of a micro-batch.
 
         Raises:
             ProgramError: if it is no ``ProcessFunction``.
@@ -349,8 +349,8 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[T_co] | BroadcastStream[T_co]:
         """Have every subtask see all elements of this stream.
 
-        With descriptors, they fill broadcast states: connect another stream with the result. Without, what follows
-        handles each element once in every subtask.
+        With descriptors, they fill broadcast states: connect another stream with the result. Without
+        descriptors, the next operator handles each element once in every subtask.
 
         Raises:
             ProgramError: if one is no ``MapStateDescriptor``.
@@ -484,12 +484,12 @@ class DataStream(StreamHints, Generic[T_co]):
         Call it on the stream that the operator gives; `get_side_output` with the same tag gives the letters. They are
         counted, as ``numDeadLetters``, also if they are not taken. Without it, such data stop the job. Not in Flink.
 
-        What can be bad is, by the operator:
+        Bad data are, by the operator:
 
         - of a source, a record that its format or schema cannot read; and with its strategy, a timestamp that cannot be
           found;
-        - of a function, an element for which it raises, or gives what is not of the declared type; of an element all
-          stands or nothing: what came out, what was kept, which timers were set; a timer for which it raises;
+        - of a function, an element for which it raises, or gives a result that is not of the declared type; of an
+          element all results, state and timers stand, or none; a timer for which it raises;
         - of an interval join, a pair of elements; both stay, and meet others;
         - of windows, an element that the reduce or aggregate function, the trigger or the assigner cannot take; and a
           window whose function raises when it fires;
@@ -501,7 +501,7 @@ class DataStream(StreamHints, Generic[T_co]):
         or the number of the row. ``text`` is the element as text.
 
         Raises:
-            ProgramError: if it is not a tag, or this stream does not come from something that data can be bad for.
+            ProgramError: if it is not a tag, or no data can be bad for the operator of this stream.
 
         >>> from eventide.testing import local_environment
         >>> bad = OutputTag("bad")
@@ -593,7 +593,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._env.data_frame_of(SinkTransformation("data frame", self._transformation, CollectSink()))
 
     def explain(self) -> None:
-        """Print the plan of the job for this stream: what runs where, how elements travel, and where state is."""
+        """Print the plan of the job for this stream: where functions run, how elements travel, and where state is."""
         self._env.explain(self)
 
     def _then(self, transformation: Transformation) -> DataStream[Any]:

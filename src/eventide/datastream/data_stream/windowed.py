@@ -1,4 +1,4 @@
-"""Windowed streams: what happens to the elements of each window, and when."""
+"""Windowed streams, with the functions and triggers of their windows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of the user's on whole batches: what each gives as columns, brought to its declared type."""
+"""User functions on whole batches, whose results are columns of the declared type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that are chained: what each does with a batch of elements."""
+"""The chained operators: each turns a batch of elements into batches."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ class Map(OneOutput, _CalledFunction):
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """Some fields of a tuple, by their places: what a map calls.
+    """Some fields of a tuple, by their places, as the function of a map.
 
     >>> Projection((2, 0))(("a", "b", "c"))
     ('c', 'a')
@@ -324,7 +324,7 @@ class FlatMap(OneOutput, _CalledFunction):
 def type_after(
     step: Step, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
 ) -> TypeInformation:
-    """The type of what comes out of a step: as it was declared, or as a trace finds it.
+    """The type of the results of a step: as it was declared, or as a trace finds it.
 
     With ``for_good``, only if it does not follow from values that may change.
     """

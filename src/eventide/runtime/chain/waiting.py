@@ -36,7 +36,7 @@ class Wait(OneOutput):
     during: ClassVar[str] = "while it waited for an element"
 
     def caller(self, values: list[Any]) -> Call:
-        """Wait for all of these elements; what is returned gives, or raises, the outcome of each in turn."""
+        """Wait for all of these elements; return a function that gives, or raises, the outcome of each in turn."""
         outcomes = iter(_run(self._outcomes(values, errors_end_all=False)))
 
         def outcome(value: Any, _: Any) -> Any:
@@ -101,7 +101,7 @@ class Wait(OneOutput):
         if not isinstance(results, Iterable):  # the element would be lost silently
             raise UserFunctionError(
                 f"{method} of {type(self.user_function).__name__} returned {shown(results)}; it has to return a list "
-                "of what comes out for the element, [] for nothing"
+                "of the results for the element, [] for none"
             )
         return list(map(own, results))
 

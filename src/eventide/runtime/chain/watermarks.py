@@ -62,7 +62,7 @@ class ChannelWatermarks:
 
 
 class MadeElsewhere(ChannelWatermarks):
-    """Stands for the generator of a split where its elements are: what it looks at goes to tasks of its own."""
+    """Stands for the generator of a split where its elements are; the generator runs in tasks of its own."""
 
 
 class HighestTimestamp(ChannelWatermarks):

@@ -1,4 +1,4 @@
-"""Session windows, and windows of a number of elements, by column: what is open of a key is rows of a table by key."""
+"""Session windows, and windows of a number of elements, by column, in tables of rows by key."""
 
 from __future__ import annotations
 

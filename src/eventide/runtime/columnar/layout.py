@@ -113,7 +113,7 @@ def joined_rows(parts: Sequence[TablePayload]) -> pa.Table:
 def rows_in_time_order(inputs: Mapping[int, list[TablePayload]]) -> Iterator[tuple[int, TablePayload]]:
     """Give the rows of each input in the order of their timestamps; those of one time stay in their order.
 
-    The inputs come one after the other: what works on columns looks at all rows of an input at once. Partial
+    The inputs come one after the other: operators on columns look at all rows of an input at once. Partial
     aggregates, which have no timestamps, stay as they are.
     """
     for number, parts in inputs.items():

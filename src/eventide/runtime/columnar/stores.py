@@ -306,7 +306,7 @@ class _Cover:
 
 
 class KeyedTable:
-    """One table of all rows whose keys were touched in this micro-batch; what has changed is written back once.
+    """One table of all rows whose keys were touched in this micro-batch; changes are written back once.
 
     Rows of a key keep their order. Each key has a time, so that those with something due can be found without reading
     any.
@@ -336,7 +336,7 @@ class KeyedTable:
         self._read(self._store.others() if time_ms == MAX_MS else self._store.due(0, time_ms))
 
     def adopt(self, rows: pa.Table, due_ms: int) -> None:
-        """Store rows of another table, where there are none; what is due of them is not before a time."""
+        """Store rows of another table, where there are none; none of them is due before a time."""
         self.table = rows
         self.flush(np.full(len(rows), due_ms))
 

@@ -205,7 +205,7 @@ class Elements:
         return Elements(self.values[span], self.timestamps[span], self.sequence[span], self.keys[span])
 
     def copy(self) -> Elements:
-        """The elements for another owner: what one changes in place, the other does not see."""
+        """The elements for another owner: a change by one owner is not seen by the other."""
         values = None if self._values is None else own_each(self._values)
         return Elements(values, self._timestamps, self._sequence, self.keys, columns=self._columns)
 

@@ -69,7 +69,7 @@ def of_text(data: bytes) -> int:
 
 
 def of_texts(array: pa.Array) -> Hashes:
-    """:func:`of_text` for each of an array of text or bytes; what a null gets has no meaning."""
+    """:func:`of_text` for each of an array of text or bytes; the hash of a null has no meaning."""
     array = array.cast(pa.large_binary())
     parts = [array.slice(start, _TEXTS_AT_ONCE) for start in range(0, len(array), _TEXTS_AT_ONCE)]
     return np.concatenate([_of_few_texts(part) for part in parts]) if parts else np.zeros(0, np.uint64)

@@ -321,7 +321,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _of_plain_column(array: pa.Array) -> Hashes:
-    """The hashes of numbers, dates and times; what a null gets has no meaning."""
+    """The hashes of numbers, dates and times; the hash of a null has no meaning."""
     kind = array.type
     if pa.types.is_floating(kind):
         return hashing.of_floats(array.cast(pa.float64()).fill_null(0).to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Elements share no objects: what a function puts out, or puts into state, becomes a copy of its own.
+"""Elements share no objects: each result of a function, and each value that it puts into state, becomes a copy.
 
 A copy is made only of what can be changed (decision 40). Tuples of plain values, which most elements are, are handed on
 as they are.

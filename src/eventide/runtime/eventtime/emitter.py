@@ -1,4 +1,4 @@
-"""Where a generator speaks: what it emits becomes reports, each at its point of the micro-batch."""
+"""The output of a generator: its watermarks become reports, each at its point of the micro-batch."""
 
 from __future__ import annotations
 

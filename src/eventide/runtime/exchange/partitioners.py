@@ -157,7 +157,7 @@ class AsColumns(_WithoutKeys):
 
 @dataclass(frozen=True, slots=True)
 class TimesAndFields(_WithoutKeys):
-    """Of each element, its timestamp and the fields with these ``names`` leave: what a watermark generator looks at.
+    """The timestamp of each element and its fields with these ``names`` leave, for a watermark generator.
 
     ``value_type`` is the type of the elements; it need not be declared where there are no names.
     """

@@ -43,7 +43,7 @@ class Pairs:
     Attributes:
         tables: the rows of either side.
         at: the places of the rows of each pair in them; -1 is no row.
-        times: the time of what comes out for each pair, in milliseconds.
+        times: the time of the results of each pair, in milliseconds.
         keys: the key of a pair, given by its number, as the program's functions know it.
     """
 

@@ -31,7 +31,7 @@ class DurationHistogram:
     add up to that of both, and what is said of a share is no estimate: at least so many are not longer than that. (A
     sketch of quantiles is smaller, and may err by a share that is larger than what is asked for.)
 
-    What is longer than 140,000 years counts as that.
+    A longer time than 140,000 years counts as that.
 
     Attributes:
         bits: how fine the steps are: ``THOUSANDTHS`` or ``EIGHTHS``.

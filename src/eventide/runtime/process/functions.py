@@ -78,7 +78,7 @@ class Processing(ABC):
 
     @property
     def may_wait_for_clock(self) -> bool:
-        """Whether it may set timers of processing time: what it does with timers, only it knows."""
+        """Whether it may set timers of processing time: only the function itself knows which timers it sets."""
         return self.on_timer is not None
 
 

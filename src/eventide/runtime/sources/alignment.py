@@ -291,7 +291,7 @@ class Leveling:
         return good
 
     def _last_of_all(self, sure: int) -> int:
-        """The time that must not be passed: what other sources allow."""
+        """The time that must not be passed, which follows from the other sources."""
         allowed = self._standing.allowed_by_others_ms
         return MAX_MS if allowed is None else max(sure, add_ms(allowed, self._by_time.lag_ms))
 

@@ -1,8 +1,8 @@
-"""Where sources stand, and what the next micro-batch reads of them: plain values, planned beside the driver.
+"""The positions of sources, and the ranges that the next micro-batch reads: plain values, planned beside the driver.
 
-What has been read stays known for as long as its source names it, and every micro-batch says so again. Spark keeps the
-offsets of a micro-batch several times: in its log, in each report of progress, and on the way to the planner. So they
-are logged with the time of their micro-batch, and as compressed columns where there are many parts.
+A split that has been read stays known for as long as its source names it, and every micro-batch says so again. Spark
+keeps the offsets of a micro-batch several times: in its log, in each report of progress, and on the way to the planner.
+So they are logged with the time of their micro-batch, and as compressed columns where there are many parts.
 """
 
 from __future__ import annotations

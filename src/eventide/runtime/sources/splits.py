@@ -211,7 +211,7 @@ class SplitReader:
 
 
 class ReaderOutput:
-    """The outputs of all splits of one task in one micro-batch: what they send together, and what all of them report.
+    """The outputs of all splits of one task in one micro-batch: their elements, and their reports.
 
     ``name`` is that of the operator, and ``task`` the index of the task among its like. Flink: ``ReaderOutput``.
     """

@@ -98,7 +98,7 @@ class SourceTask:
                 yield from end_frames(edge)
 
     def _read_ranges(self, source: Source, ranges: Sequence[SplitRange]) -> Iterator[Frame]:
-        """Read some splits at the same time, and report for each; what waits of all of them is not let grow."""
+        """Read some splits at the same time, and report for each; the number of elements that wait is bounded."""
         may_be_idle, side_types = source.active_by_elements(), dict(source.side_outputs())
         if self._dead_letters is not None:
             side_types[self._dead_letters] = DEAD_LETTER

@@ -12,8 +12,8 @@ from eventide.errors import StateError
 class Backend(Protocol):
     """Stores the state of one subtask: of all operators of a stage, or of one of them.
 
-    A call is dear (some 0.1 ms on Spark) whatever it carries up to some 10 KB, so operators make few calls with
-    large values. What was put is there at the next micro-batch if this one succeeds, and only then.
+    A call is dear (some 0.1 ms on Spark), whether it carries a byte or 10 KB, so operators make few calls with
+    large values. A value is there at the next micro-batch if this one succeeds, and only then.
     """
 
     def get(self, name: str) -> bytes | None:
@@ -81,7 +81,7 @@ class PartOfState(Backend):
 
 
 class CheckedBackend(Backend):
-    """State whose values have checksums: what is not as it was stored is an error, and never another value.
+    """State whose values have checksums: a value that is not as it was stored is an error.
 
     Args:
         whole: where the values lie.

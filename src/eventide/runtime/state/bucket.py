@@ -1,4 +1,4 @@
-"""Buckets of objects: what each keeps of some keys, side by side, as bytes.
+"""Buckets of objects: the state of some keys, side by side, as bytes.
 
 Where few keys of a stored bucket have changed, they follow it as a bucket of their own.
 """

@@ -331,7 +331,7 @@ class Schedule:
 
     @property
     def earliest(self) -> list[tuple[int, int]]:
-        """The earliest time of each page in which there is any, in milliseconds: what a schedule is opened with."""
+        """The earliest time of each page in which there is any, in milliseconds, to open a schedule with."""
         return sorted(self._earliest.items())
 
     def due(self, until_ms: int) -> list[int]:

@@ -28,7 +28,7 @@ class DeclaredTypes:
         self._has_changed = False
 
     def declare(self, name: str, type_info: TypeInformation) -> Conversion | None:
-        """Say the type of a state; what becomes of the values that were stored with another one, None if they stay.
+        """Say the type of a state; return the conversion of values stored with another one, None if they stay.
 
         Raises:
             StateError: if the type that they were stored with does not widen to it, with both types.

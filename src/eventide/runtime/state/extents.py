@@ -1,7 +1,8 @@
 """Rows by the hash of a key in a state backend: a log of extents, and an index that says where the rows of a hash are.
 
-What a micro-batch changes is appended as an extent, which never changes again. So what is written follows what has
-changed, and what is read follows what is touched, however many rows there are. A row is opaque to the store but for its
+The changes of a micro-batch are appended as an extent, which never changes again. So the bytes written follow the
+changed rows, and the bytes read follow the touched rows, however many rows there are. A row is opaque to the store but
+for its
 hash: it is one row of an Arrow batch.
 """
 
@@ -36,10 +37,10 @@ HASH = "__hash"
 """The first column of all rows. Rows of one hash, where there are several, are written and read together."""
 
 NEVER = MAX_MS
-"""The due time of what is never due."""
+"""The due time of rows that are never due."""
 
 EXTENTS = "extents"
-"""The name of what says which extents there are."""
+"""The name of the list of extents."""
 
 NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 """Beginnings of the names of a store's values, up to a slash."""

@@ -94,11 +94,11 @@ class KeyContext:
             keyed.declare(name, type_info)
 
     def leave(self) -> None:
-        """Have no key at hand: what a function does with state now is a mistake."""
+        """Have no key at hand: a function that uses state now makes a mistake."""
         self.key, self.values = None, _NO_VALUES
 
     def _declare(self, name: str, type_info: TypeInformation) -> None:
-        """Take down the type of a state; what was stored with another one is brought to it before it is used."""
+        """Take down the type of a state; values stored with another one are converted before they are used."""
         self._declared[FUNCTION_STATE + name] = type_info
         if self._keyed is not None:
             self._keyed.declare(FUNCTION_STATE + name, type_info)
@@ -109,7 +109,7 @@ class KeyContext:
         return _CellOfKey(self, name, name + SUFFIX, without_times)
 
     def _slot(self, name: str, config: StateTtlConfig, form: int) -> tuple[_CellOfKey, TimeToLive]:
-        """The cell of a state that expires; what it kept before it had a time to live counts as used now."""
+        """The cell of a state that expires; values from before it had a time to live count as used now."""
         self.expires = True
         ttl = TimeToLive.of(config, lambda: self.clock_ms)
         name = FUNCTION_STATE + name

@@ -130,7 +130,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
             self.take(key, namespace, name)
 
     def declare(self, name: str, type_info: TypeInformation) -> None:
-        """Say the type of what is stored under a name: what was stored with a narrower one is brought to it.
+        """Say the type of the values under a name: values that were stored with a narrower one are converted.
 
         Raises:
             StateError: if what is stored has a type that does not widen to this one.

@@ -1,4 +1,4 @@
-"""The keys of a subtask whose buckets were read, as rows: what state of objects and of columns have in common."""
+"""The keys of a subtask whose buckets were read, as rows: the common part of state of objects and of columns."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Records of numbers in a state backend, in sorted runs that are appended, merged now and then, and looked up.
 
-What is appended is a run of its own, so nothing is read back to add to it. Runs of about one size become one, so that a
-record is written again a few times only, and there are few runs to look into.
+Appended records are a run of their own, so nothing is read back to add to it. Runs of about one size become one, so
+that a record is written again a few times only, and there are few runs to look into.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class SortedRuns:
 
     @property
     def stored(self) -> StoredRuns:
-        """The runs that there are: what they are opened with."""
+        """The runs as they are stored, to open them with."""
         return [[run.number, run.count, run.taken] for run in self._runs]
 
     def find(self, keys: Numbers) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Records]:

@@ -374,7 +374,7 @@ def by_bucket(
     """The timers of each bucket by the places of their keys, those of a key in the order of time; and how many.
 
     Args:
-        rows: the timers of the keys at hand. One that was set again is there twice: what was set first counts.
+        rows: the timers of the keys at hand. A timer that was set again is there twice: the first one counts.
         namespaces: those of the timers, if they have any, each of which is there once.
         places: the place of each key at hand; `NO_PLACE` for one that is left out.
         bounds: between which places each bucket lies.

@@ -79,7 +79,7 @@ class TransactionalState(KeyedState):
         self._transactions.append((key, before, self._touched, len(self._waiting)))
 
     def commit(self) -> None:
-        """End a transaction: what was done stands; within another one, it stands or not with the rest of that."""
+        """End a transaction: its changes stand; within another one, they stand or fall with that."""
         _, _, touched, _ = self._transactions.pop()
         if self._transactions:
             outer = self._touched = self._transactions[-1][2]

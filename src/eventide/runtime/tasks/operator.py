@@ -1,4 +1,4 @@
-"""The seam between the plan, the tasks and the operators: what each of them asks of the others."""
+"""The seam between the plan, the tasks and the operators: the protocols that they know each other by."""
 
 from __future__ import annotations
 

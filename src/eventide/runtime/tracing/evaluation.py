@@ -36,7 +36,7 @@ class Arguments:
         self._found: dict[tuple[int, ...], pa.Array] = {}
 
     def column(self, path: tuple[int, ...]) -> pa.Array:
-        """The column of a field, by its path; what it is a part of is nowhere None.
+        """The column of a field, by its path; the values that it is a part of are nowhere None.
 
         Raises:
             Guard: if it is.
@@ -144,7 +144,7 @@ def evaluated(tree: Tree, arguments: Arguments, type_info: TypeInformation) -> p
 
 
 class _Junction:
-    """Where several ways come together again: what they have in common is computed once."""
+    """The results where several ways come together again: their common part is computed once."""
 
     def __init__(self, everything: Rows, ways: list[Rows]) -> None:
         self._everything = everything

@@ -309,7 +309,7 @@ _ARROW_TYPES: dict[type, pa.DataType] = {
 
 
 def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
-    """Python itself, called with the values of each row, at least one of which is a column: what Arrow has not."""
+    """Python itself, called with the values of each row, at least one a column, where Arrow cannot."""
 
     def computed(*values: Value) -> Value:
         found = list(map(compute, *map(_python_values, values)))

@@ -29,7 +29,7 @@ class AtElement(Exception):
 
 
 class Contents(ABC):
-    """How elements gather in a window; what is kept is a plain value that can be pickled."""
+    """How elements gather in a window, as a plain value that can be pickled."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class AllElements(Contents):
 
 @dataclass(frozen=True, slots=True)
 class Reduced(Contents):
-    """Keeps one element, in a list of one: what the reduce function made of all.
+    """Keeps one element, in a list of one: the result of the reduce function for all.
 
     Where the function returned None, the next element begins anew.
 
@@ -162,7 +162,7 @@ class Reduced(Contents):
 
 
 class Accumulated(NamedTuple):
-    """The accumulator of some elements, by itself: what travels in their place.
+    """The accumulator of some elements, by itself, which travels in their place.
 
     ``how`` says of each of its fields how it is put together with that of other elements: "sum", "max", "min", or
     "first" where they are the same. So it can be stored, and be put together by a program that no longer makes such.

@@ -1,4 +1,4 @@
-"""Windows of Python objects that time alone assigns: what cannot be late is handled by key and window at once."""
+"""Windows of Python objects that time alone assigns; elements that cannot be late are handled by key and window."""
 
 from __future__ import annotations
 

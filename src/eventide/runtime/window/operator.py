@@ -312,7 +312,7 @@ class WindowOperator(KeyedOperator):
             self._firing.enter()
 
     def _show(self, kept: Any, *, stays: bool) -> None:
-        """Call the window function with what the window at hand keeps, unless there is nothing to be seen of it.
+        """Call the window function with the content of the window at hand, unless there is none to show.
 
         What stays in the window is shown as copies.
         """

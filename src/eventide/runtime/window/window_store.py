@@ -183,7 +183,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
     def kept(self, window: int, coming: int) -> ByKey | None:
         """The content of a window by key, for the caller to add to; None where ``coming`` elements are better appended.
 
-        What is stored is taken out where the elements would be added to it as soon as they are stored.
+        Stored contents are taken out where the elements would be added to them as soon as they are stored.
 
         Raises:
             AtElement: if the user's function raised.
@@ -224,7 +224,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         """
         opened = self._opened.get(window)
         if opened is None:
-            # What is stored is other objects than what is opened, so that a change of these changes no state.
+            # The opened contents are other objects than the stored ones, so that changing them changes no state.
             self._store(window // self._in_row)
             opened = self._opened[window] = self._put_together(window)
         return opened

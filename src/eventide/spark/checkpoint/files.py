@@ -95,7 +95,7 @@ class CheckpointFiles:
             ) from error
 
     def lines_of_plan(self, number: int) -> list[str]:
-        """Read the lines of a planned micro-batch in the log: what holds for all of it, and one for each source.
+        """Read the lines of a planned micro-batch in the log: its common settings, and one line for each source.
 
         Raises:
             StateError: if it is in a form that is not known here.

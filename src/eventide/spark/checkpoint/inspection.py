@@ -38,7 +38,7 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class SourcePart:
-    """Where a part of a source is, most often a split: what is ``committed``, and what is ``planned`` and may be done.
+    """The positions of a part of a source, most often a split: the ``committed`` one, and the ``planned`` one.
 
     Positions are those of the source, or of Spark's for a DataFrame; None where the part is not there yet, or any more.
     """

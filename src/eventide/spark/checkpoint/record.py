@@ -1,4 +1,4 @@
-"""Record of a program beside Spark's own checkpoint: what must fit when the job comes back, and its graph."""
+"""Record of a program beside Spark's own checkpoint: its identity, which must fit at a restart, and its graph."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class RecordedJob(JobClient):
         return self._found[1]
 
     def _next(self, found: Inspection, known: Evidence) -> BatchProgress:
-        """The progress with the micro-batch that is committed last; what it counts came since the one before it."""
+        """The progress after the micro-batch that was committed last, with the counts since the one before it."""
         counters = known.counters()
         rows = _rows_by_source(known)
         last = self._progress.last()

@@ -117,7 +117,7 @@ def _write_state(spark: SparkSession, found: Inspection, writer: StateWriter) ->
 def saved_sources(
     spark: SparkSession, found: Inspection, program: Mapping[str, Any], target: str
 ) -> tuple[Inspection, tuple[SavedSource, ...]]:
-    """Where the sources stood after the last commit; what they remember themselves is copied.
+    """The positions of the sources after the last commit; their own memory is copied.
 
     A job that runs changes both. The memory of sources fits a commit if the next one has not changed it: sources write
     down what is finished when they plan the micro-batch after it, and delete what they have merged.

@@ -96,7 +96,7 @@ def state_sizes(spark: SparkSession, inspection: Inspection) -> list[StateSize]:
 
 
 def _counted(stage: DataFrame, owners: Sequence[str | None]) -> DataFrame:
-    """One row for one stage: what lies under each owner, and what is noted down of the program.
+    """One row for one stage: the state of each owner, and the recorded identity of the program.
 
     A sum over all of it needs no shuffle, of which a session may make many tasks.
     """

@@ -254,7 +254,7 @@ class ResultConsumer:
         self._thread = threading.Thread(target=self._run, name=f"eventide takes from {location}", daemon=True)
 
     def start(self) -> None:
-        """Begin to take, once the query has been started, with what is committed then.
+        """Begin to take results, once the query has been started, with those that are committed then.
 
         What the run before has left is among it: over Spark Connect that may have gone on until then.
         """
@@ -272,7 +272,7 @@ class ResultConsumer:
             self._changed.notify_all()
 
     def release(self) -> None:
-        """Take nothing any more, and let the query not wait for it; what is left is there for the next run."""
+        """Take no more results, and let the query go on without waiting; the rest is there for the next run."""
         with self._changed:
             if self._is_closed:
                 return

@@ -89,7 +89,7 @@ class DataFrameReader:
         )
 
     def with_columns(self, columns: Collection[str]) -> DataFrameReader:
-        """Return the source without unused columns: what stays in the JVM costs nothing."""
+        """Return the source without unused columns: columns that stay in the JVM cost nothing."""
         names = [name for name in self.type_info.field_names if name in columns]
         types = [self.type_info.field_types[self.type_info.field_names.index(name)] for name in names]
         behind = [name for name in self.rows.columns if name.startswith(_OURS)]

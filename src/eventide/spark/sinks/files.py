@@ -80,7 +80,7 @@ class FilesOfSink:
         return FilesOfSink(spec.number, location, new_stage(), files, sink.partition_by)
 
     def schema(self) -> spark.StructType:
-        """The columns of what Spark has: what was counted, or the name of a file."""
+        """The columns that Spark has of a written file: its counts, or its name."""
         return spark.StructType([spark.StructField(name, spark.StringType()) for name in (COUNTED, _FILE)])
 
     def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:

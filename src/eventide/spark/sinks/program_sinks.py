@@ -1,4 +1,4 @@
-"""Sinks whose elements come to the program: what is printed, and what is collected.
+"""Sinks whose elements come to the program: printing and collecting ones.
 
 The thread of the query hands elements over to the program: they are printed there, or taken when it likes.
 """

@@ -1,4 +1,4 @@
-"""Sinks on Spark: what each micro-batch has for them is routed to them, and files appear exactly once."""
+"""Sinks on Spark: each gets its elements of a micro-batch, and files appear exactly once."""
 
 from __future__ import annotations
 

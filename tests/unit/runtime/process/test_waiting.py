@@ -135,7 +135,7 @@ def test_a_result_that_is_no_list_ends_the_job_and_names_operator_method_and_ele
             UserFunctionError,
             match=(
                 rf"in operator 'asks', while it waited for an element \(element 1\): {method} of Returns returned "
-                rf"{result}; it has to return a list of what comes out for the element, \[\] for nothing"
+                rf"{result}; it has to return a list of the results for the element, \[\] for none"
             ),
         ):
             collected(waiting)
