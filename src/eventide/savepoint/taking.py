@@ -16,7 +16,7 @@ from eventide.errors import StateError
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
 from eventide.runtime.state.bucket_store import BucketStore
-from eventide.runtime.state.chunks import StoredChunks
+from eventide.runtime.state.chunks import CHUNKS, StoredChunks
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole
 from eventide.runtime.state.operators import HEAD, small_values, stored_values
@@ -26,7 +26,7 @@ from eventide.savepoint.directory import NAME, Directory, Header
 from eventide.savepoint.rows import BROADCAST, KEYED, PART, TASKS, KeyRows, Row, Small, rows_of_buckets, rows_of_windows
 from eventide.savepoint.tasks import SAVED
 
-_BUCKETS, _CHUNKS = "buckets", "chunks"
+_BUCKETS = "buckets"
 _ROWS = 65_536
 _FILE = ""
 """An id that no operator has."""
@@ -78,7 +78,7 @@ class StateWriter:
                 for part in _parts(own, EXTENTS):
                     extents = RowStore(PartOfState(MemoryBackend(own), part), 1)
                     _write_tables(directory, operator, part, place, tables.of_extents(extents, self.max_parallelism))
-                for part in _parts(own, _CHUNKS):
+                for part in _parts(own, CHUNKS):
                     chunks = StoredChunks(PartOfState(MemoryBackend(own), part))
                     keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))
                     _write_tables(directory, operator, part, place, tables.of_chunks(chunks, self.max_parallelism))

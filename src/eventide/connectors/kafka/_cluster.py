@@ -252,15 +252,11 @@ class KnownPartitions:
     Args:
         settings: the settings of the source.
         cluster: the cluster that is asked.
-        clock: seconds, for the intervals between two looks.
     """
 
-    def __init__(
-        self, settings: KafkaSourceSettings, cluster: Cluster, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: KafkaSourceSettings, cluster: Cluster) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._clock = clock
         self._topics: dict[str, KafkaTopic] = {}
         self._identities: dict[str, str] = {}
         self._is_resumed = False
@@ -285,7 +281,7 @@ class KnownPartitions:
             self._of_the_start = frozenset(names)
             if not reading:
                 self._check_all_there(names)
-        elif interval_ms is not None and self._clock() - self._looked >= interval_ms / 1_000:
+        elif interval_ms is not None and time.monotonic() - self._looked >= interval_ms / 1_000:
             self._look({place.topic for place in reading})
         found = self._names()
         self._check_none_lost(reading, found)
@@ -322,23 +318,23 @@ class KnownPartitions:
             StateError: if its topic was made anew.
         """
         places = {part: KafkaTopicPartition.of_name(part) for part in positions}
-        began = self._clock()
+        began = time.monotonic()
         while True:
             try:
                 ends = self._cluster.end_offsets(list(places.values()))
             except NotThere:
                 self._look({place.topic for place in places.values()})
                 self._check_none_lost({places[part]: at for part, at in positions.items()}, self._names())
-                if self._clock() - began >= self._settings.options.patience_ms / 1_000:
+                if time.monotonic() - began >= self._settings.options.patience_ms / 1_000:
                     raise
                 continue
             has_more = any(ends[places[part]] != at for part, at in positions.items())
-            if has_more and self._clock() - self._watched >= _WATCH_S:
+            if has_more and time.monotonic() - self._watched >= _WATCH_S:
                 self._look({place.topic for place in places.values()})
             short = {part: at for part, at in positions.items() if ends[places[part]] < at}
             if not short:
                 return {part: ends[place] for part, place in places.items()}
-            if self._clock() - began >= GRACE_S:  # a broker that has only just started may not know all of its end
+            if time.monotonic() - began >= GRACE_S:  # a broker that has only just started may not know all of its end
                 listed = ", ".join(f"{part} ends at {ends[places[part]]}, before {at}" for part, at in short.items())
                 raise DataError(
                     f"Kafka at {self._settings.servers} has less than the job has read: {listed}. Records were lost "
@@ -348,7 +344,7 @@ class KnownPartitions:
 
     def _look(self, known_topics: Collection[str]) -> None:
         self._topics = self._cluster.topics(self._settings.subscription, known_topics)
-        self._looked = self._watched = self._clock()
+        self._looked = self._watched = time.monotonic()
         for name, topic in self._topics.items():
             before = self._identities.get(name, topic.identity)
             if before != topic.identity:
