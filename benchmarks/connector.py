@@ -19,7 +19,7 @@ _NEEDED = (
 
 
 def connector() -> tuple[str, list[Path]]:
-    """Its version, and the jars that a session needs.
+    """The version of Spark's connector for Kafka, and the jars that a session needs.
 
     Raises:
         ProgramError: if there is none.

@@ -12,7 +12,7 @@ SETTLED = 10
 _AROUND = 2
 """A value at a minute is the median of the minutes around it, this many on each side."""
 _TELLING = 20
-"""Fewer minutes say nothing about an hour."""
+"""The number of minutes from which on a run tells something about an hour."""
 SPEED = "speed"
 """The column that says how many hours of event time go by in an hour of the clock."""
 _MB = 1.0

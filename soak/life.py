@@ -24,7 +24,7 @@ PROGRESS = "progress.jsonl"
 DASHBOARD = "dashboard.url"
 HEAP_MB = 700
 RETAINED = 30
-"""So many micro-batches Spark keeps, in place of 100, so that all is level sooner."""
+"""The number of micro-batches that Spark keeps, in place of 100, so that all is level sooner."""
 _TICK_MS = 3_000
 _LOOK_S = 2.0
 

@@ -108,7 +108,7 @@ class Meters(Source):
         self._batches = batches
 
     def splits(self) -> list[str]:
-        """Their names."""
+        """The names of the splits."""
         return [f"meter {number}" for number in range(self._splits)]
 
     def latest_position(self, split: str) -> int:

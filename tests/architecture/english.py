@@ -113,7 +113,8 @@ RULES = [
     ),
     Rule(
         "first-word",
-        r"(what|who|whose|the same|those|one that|one of those|such|that which)\b",
+        r"(what|who|whose|the same|those|one that|one of (those|them)|such|that which"
+        r"|it|its|they|their|theirs|these|all of it|so (few|many|long)|fewer|there (is|are|was|were))\b",
         "the noun or the verb: a docstring makes sense when it is the only line on the screen",
         at_start=True,
     ),

@@ -17,6 +17,8 @@ FOUND = [
     ("first-word", "Those that are used."),
     ("first-word", "One that has ended."),
     ("first-word", "Such a window."),
+    ("first-word", "Its rows."),
+    ("first-word", "So few are stored at once."),
     ("item", "A window.\n\nArgs:\nspec: what is known of it."),
     ("item", "A window.\n\nReturns:\nWhat is stored."),
     ("what-what", "What comes out is what comes out without them."),

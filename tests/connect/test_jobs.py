@@ -155,7 +155,7 @@ def test_a_job_whose_program_was_killed_goes_on_with_another_run_and_no_element_
 
 
 def test_a_job_whose_server_is_killed_goes_on_with_the_next_server_and_no_element_is_lost(tmp_path: Path) -> None:
-    """Its program ends too: with one sentence where the server is started again, with another one where it is not."""
+    """The program of the job ends too, with a sentence that says whether the server was started again."""
     files, largest = str(tmp_path / "files"), [str(number) for number in range(4, 200, 5)]
     command = [sys.executable, "-W", "ignore", PRINTING, str(tmp_path / "ck"), files]
     (tmp_path / "server").mkdir()

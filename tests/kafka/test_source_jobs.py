@@ -61,12 +61,12 @@ class Job:
         self.metrics: dict[str, Any] = {}
 
     def run(self, max_rows: int | None = None) -> list[Any]:
-        """Its results until it rests."""
+        """The results of the job until it rests."""
         [only] = self.run_all(max_rows)
         return only
 
     def run_all(self, max_rows: int | None = None) -> list[list[Any]]:
-        """Its results until it rests, sink by sink."""
+        """The results of the job until it rests, sink by sink."""
         streams = self.program()
         plan = plan_of(*(streams if isinstance(streams, tuple) else (streams,)))
         one = runner(plan, max_rows, deepcopy(self.checkpoint))

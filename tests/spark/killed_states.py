@@ -184,7 +184,7 @@ def windows(rows: DataStream, files: DataStream) -> DataStream:
 
 
 def states(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
-    """All of it on two sources, into two sinks, and what is bad into a third one."""
+    """All operators, on two sources, into two sinks, with bad elements in a third one."""
     spark = SparkSession.getActiveSession()
     one_by_one = spark.readStream.schema("n LONG, ts LONG, key STRING").option("maxFilesPerTrigger", 1)
     behind = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(500)).with_timestamp_assigner("ts")

@@ -63,7 +63,7 @@ def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
 def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism_and_is_killed_again(
     spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
-    """It is killed until no sink has anything of the micro-batch that it died in; `--kills=50` does this ten times."""
+    """The job is killed until no sink has results of the micro-batch that it died in; with `--kills=50`, ten times."""
     job = "bounded"
     killed_job.write_input(tmp_path / "input")
     undisturbed = tmp_path / "undisturbed" / job

@@ -88,6 +88,6 @@ def test_the_table_of_the_guide_has_the_types_that_users_meet_first(table: list[
     "program", [path for path in PROGRAMS if path.name.startswith("passes_")], ids=lambda p: p.stem
 )
 def test_a_program_that_passes_runs(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its classes can be subscripted, and its streams can be built."""
+    """The classes can be subscripted, and the streams of the program can be built."""
     monkeypatch.syspath_prepend(FOLDER)
     runpy.run_path(str(program))

@@ -37,7 +37,7 @@ from examples.nexmark.source import Streams
 
 @dataclass(frozen=True)
 class Query:
-    """One of them.
+    """A query of Nexmark.
 
     Attributes:
         title: its question.

@@ -191,7 +191,7 @@ class Advice:
         return list(notes_on(self.disorder, self.recommended.bound_ms, self.has_splits))
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON values; lengths are in milliseconds, shares between 0 and 1."""
+        """The advice as JSON values; lengths are in milliseconds, shares between 0 and 1."""
         found = self.disorder
         return {
             "rows": found.rows,

@@ -48,7 +48,7 @@ class Split:
 
     @property
     def mean_apart_ms(self) -> float:
-        """Its lag after the newest element of all splits, on average."""
+        """The mean lag of the split after the newest element of all splits."""
         return self.apart_ms / self.rows
 
     @property

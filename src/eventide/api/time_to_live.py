@@ -39,13 +39,13 @@ class StateTtlConfig:
         """To write, and to read."""
 
     class StateVisibility(Enum):
-        """Whether what has expired may still be seen."""
+        """Whether expired state may still be seen."""
 
         ReturnExpiredIfNotCleanedUp = 0
-        """It may, until it is gone."""
+        """Expired state may be seen until it is removed."""
 
         NeverReturnExpired = 1
-        """It may not."""
+        """Expired state is never seen."""
 
     class TtlTimeCharacteristic(Enum):
         """The kind of time that counts."""

@@ -15,7 +15,7 @@ PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 """The units in which people count time since the epoch, and how many of each a second has."""
 
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
-"""Their names."""
+"""The names of these units."""
 
 _FROM_S, _UNTIL_S = 631_152_000, 4_102_444_800  # 1990 and 2100
 

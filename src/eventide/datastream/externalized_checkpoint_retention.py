@@ -11,13 +11,13 @@ class ExternalizedCheckpointRetention(Enum):
     """Whether a checkpoint stays when its job is cancelled; one that a program gave a place always stays."""
 
     DELETE_ON_CANCELLATION = 0
-    """It is deleted."""
+    """The checkpoint is deleted."""
 
     RETAIN_ON_CANCELLATION = 1
-    """It stays."""
+    """The checkpoint stays."""
 
     NO_EXTERNALIZED_CHECKPOINTS = 2
-    """There is none outside of the job."""
+    """The job has no checkpoint that outlives it."""
 
 
 hand_out_names(__name__)

@@ -66,7 +66,7 @@ class Why:
         return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON values; times are milliseconds."""
+        """The answer as JSON values; times are milliseconds."""
         return {
             "answer": self.answer,
             "asked_ms": self.asked_ms,

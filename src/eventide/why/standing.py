@@ -136,7 +136,7 @@ class OperatorStanding:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the operator."""
         return str(self.operator["name"])
 
 

@@ -44,7 +44,7 @@ def test_state_of_one_key_stays_when_that_of_another_is_changed():
 
 
 class KeepsTheFirst(AggregateFunction):
-    """Its accumulator is the first object that it was given; counts in that."""
+    """Counts in its accumulator, which is the first object that it was given."""
 
     def create_accumulator(self):
         return None
@@ -171,7 +171,7 @@ def puts_a_tuple_around(first, second):
 
 
 class PutsATupleAround(AggregateFunction):
-    """Its accumulator is a new tuple around the same list for each element."""
+    """Makes a new tuple around the same list of each element, as its accumulator."""
 
     def create_accumulator(self):
         return 0, CountsItsCopies()

@@ -113,7 +113,7 @@ def test_without_an_unfinished_one_it_is_refused(job: Checkpoint) -> None:
 
 
 def refused(job: Checkpoint, reason: str) -> None:
-    """It is refused, and nothing has changed."""
+    """The micro-batch is not deferred, and nothing has changed."""
     before = {path: path.read_bytes() for path in job.place.rglob("*") if path.is_file()}
     with pytest.raises(StateError, match=reason):
         defer(str(job.place))

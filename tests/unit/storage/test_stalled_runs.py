@@ -102,7 +102,7 @@ def test_no_finished_file_is_forgotten_by_either_run(stalls, tmp_path, monkeypat
             finished.take(begun[:end])
 
     def younger(number):
-        """It has listed what is there, and goes on after the older run has."""
+        """A run that has listed the lists, and goes on after the older run."""
         return FinishedFiles(str(tmp_path / str(number)))
 
     for _, finished in stalls(older, younger):

@@ -79,7 +79,7 @@ class File:
         return bool(self.file_system.get_file_info(self.inner).is_file)
 
     def size(self) -> int:
-        """Its size in bytes.
+        """The size of the file in bytes.
 
         Raises:
             DataError: if it is gone.
@@ -90,11 +90,11 @@ class File:
         return int(info.size)
 
     def stream(self) -> pa.NativeFile:
-        """Its bytes from the beginning; the ending of its name says how they are compressed (``.gz``, ``.zst``, …)."""
+        """The bytes of the file from its beginning, compressed as the ending of its name says (``.gz``, ``.zst``, …)."""
         return self.file_system.open_input_stream(self.inner)
 
     def random(self) -> pa.NativeFile:
-        """Its bytes in any order."""
+        """The bytes of the file, in any order."""
         return self.file_system.open_input_file(self.inner)
 
     @contextmanager

@@ -128,7 +128,7 @@ class KafkaOffsetsInitializer(ABC):
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """These offsets. The strategy is for starts that are not there any more, or not yet.
+        """Start at the given offsets. The strategy is for starts that are not there any more, or not yet.
 
         A partition that is not named is at what the group has committed, if there is a group, else where the strategy
         says; as in Flink.

@@ -156,7 +156,7 @@ class Patience:
         return time.monotonic() - self.began
 
     def renew(self) -> None:
-        """There was an answer."""
+        """Take note of an answer."""
         self.began = time.monotonic()
         self._complaints.forget()
 

@@ -38,7 +38,7 @@ class _OnBatches(OneOutput):
         return self._applied(columns)
 
     def why_in_python(self, type_info: TypeInformation) -> None:
-        """It is called with whole batches."""
+        """None: the function is called with whole batches."""
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with the columns of elements that come as Python objects."""

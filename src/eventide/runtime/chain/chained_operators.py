@@ -239,7 +239,7 @@ class Projection:
     is_bare: ClassVar[bool] = True
 
     def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        """These fields of one tuple."""
+        """The chosen fields of one tuple."""
         return tuple(value[place] for place in self.places)
 
 
@@ -393,7 +393,7 @@ class SingleStep(Step, Protocol):
 
     @property
     def during(self) -> str:
-        """Its work on an element, in words."""
+        """The work of the function on an element, in words."""
 
     @property
     def type_info(self) -> TypeInformation | None:

@@ -234,7 +234,7 @@ class ColumnarOperator(WithoutClock, ABC):
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Its one input."""
+        """The only input."""
         return (self.process,)
 
     @property

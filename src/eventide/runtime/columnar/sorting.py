@@ -148,7 +148,7 @@ class SortColumnsOperator(WithoutClock):
 
     @property
     def inputs(self) -> Sequence[Receive]:
-        """Its one input."""
+        """The only input."""
         return (self._receive,)
 
     @property

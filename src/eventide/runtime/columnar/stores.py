@@ -48,7 +48,7 @@ class Tables:
     patience: int = 8
 
     def size(self, chunk: pa.Table) -> int:
-        """Its rows."""
+        """The number of rows of a chunk."""
         return len(chunk)
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
@@ -132,12 +132,12 @@ class Node(NamedTuple):
 
     @property
     def children(self) -> tuple[Node, Node]:
-        """Its two halves, in the order of time."""
+        """The two halves of the node, in the order of time."""
         return Node(self.level - 1, 2 * self.place), Node(self.level - 1, 2 * self.place + 1)
 
     @property
     def row(self) -> int:
-        """Its name among rows of chunks: the place, and in the lowest bits the level."""
+        """The number of the node's row of chunks: the place, and in the lowest bits the level."""
         return self.place << _LEVEL_BITS | self.level
 
 

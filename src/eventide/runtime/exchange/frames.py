@@ -120,7 +120,7 @@ class Edge:
 
     @property
     def address(self) -> tuple[int, int]:
-        """Its address among all edges of the job."""
+        """The address of the edge among all edges of the job."""
         return self.target, self.number
 
 

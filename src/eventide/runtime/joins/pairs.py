@@ -89,7 +89,7 @@ class PairFunction:
 
     @property
     def traced(self) -> Trace:
-        """Its work on columns.
+        """The trace of the function, which computes it on columns.
 
         Raises:
             NotTraceable: if it stays Python.
@@ -268,7 +268,7 @@ def _owner(function: OfPairs | ProcessJoinFunction[Any, Any, Any]) -> Any:
 
 
 def _name_of(owner: Any) -> str:
-    """Its name in messages: that of the class, or of the plain function."""
+    """The name of a function in messages: that of its class, or of the plain function."""
     name: str = getattr(getattr(owner, "__wrapped__", type(owner)), "__name__", type(owner).__name__)
     return name
 

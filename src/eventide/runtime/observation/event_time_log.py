@@ -72,7 +72,7 @@ class SplitRecord:
             self.late += arrivals.until(late_until)
 
     def snapshot(self) -> list[Any]:
-        """All of it, as JSON values."""
+        """The log as JSON values."""
         return [self.since, self.heard, self.rows, self.newest, self.behind.snapshot(), self.worst, self.late]
 
     @classmethod

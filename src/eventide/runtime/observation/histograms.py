@@ -122,7 +122,7 @@ class DurationHistogram:
         return list(zip(self._lasts_of(there).tolist(), self._counts[there].tolist(), strict=True))
 
     def snapshot(self) -> list[Any]:
-        """All of it, as JSON values."""
+        """The counts as JSON values."""
         there = np.flatnonzero(self._counts)
         return [self.bits, self.longest_ms, there.tolist(), self._counts[there].tolist()]
 
@@ -205,7 +205,7 @@ class TimeCounts:
             self._cells[cell >> 1] = self._cells.get(cell >> 1, 0) + count
 
     def snapshot(self) -> list[Any]:
-        """All of it, as JSON values."""
+        """The counts as JSON values."""
         return [self._shift, list(self._cells), list(self._cells.values())]
 
     @classmethod
@@ -293,7 +293,7 @@ class TimestampSummary:
         return max(self.rows * (time_ms - self.oldest) / (self.newest - self.oldest), 1)
 
     def snapshot(self, *, brief: bool = False) -> list[Any]:
-        """All of it, as JSON values; ``brief``, how far out of order most are is left out."""
+        """The counts as JSON values; if ``brief``, without the histograms."""
         ends = [self.rows, self.newest, self.oldest, self.largest]
         return ends if brief else [*ends, self.first, self.behind.snapshot(), self._times.snapshot()]
 

@@ -160,7 +160,7 @@ class BroadcastOperation:
 
     @property
     def kind(self) -> str:
-        """Its kind, in words that stay."""
+        """The kind of the operator, in words that stay."""
         return self.processing.kind
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:

@@ -94,7 +94,7 @@ class ProcessEach(Processing):
 
     @property
     def on_timer(self) -> Handle | None:
-        """Its ``on_timer``, where it has one."""
+        """The function's ``on_timer``, where it has one."""
         function = self.user_function
         if not isinstance(function, _WITH_TIMERS):
             return None

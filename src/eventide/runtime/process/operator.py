@@ -129,7 +129,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
         self._moment.watermark = watermark_ms
 
     def flush(self) -> None:
-        """There is nothing to store."""
+        """Nothing: without keys there is no state to store."""
 
 
 class KeyedProcessOperator(KeyedOperator, _ProcessOperator):

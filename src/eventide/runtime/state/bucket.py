@@ -20,7 +20,7 @@ from eventide.runtime.state.pages import HASH, Page, is_page, read_parts
 from eventide.runtime.state.timers import TimerColumns
 
 KINDS_OF_TIME = 2
-"""There are timers of event time, and of processing time."""
+"""The number of kinds of timers: of event time, and of processing time."""
 
 EXPIRY = KINDS_OF_TIME
 """The kind of time at which the first part of a bucket expires; most have none."""

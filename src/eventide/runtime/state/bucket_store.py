@@ -31,7 +31,7 @@ _PREFIX = f"{BUCKET}/"
 _CHANGES = "/changes"
 """The end of the name of what is stored beside a bucket, and follows its content; most have none."""
 _MANY = 256
-"""Fewer buckets are read one by one in any case."""
+"""The number of buckets from which on all may be read at once; fewer are read one by one."""
 
 _SPLIT = 12
 """For each ``_SPLIT`` buckets that are written, one may be split, for no more bytes than are written."""
@@ -90,7 +90,7 @@ class NoColumns(StateError):
 
 
 class BucketStore:
-    """So many buckets that they have a handy size on average: a call to the store costs what it carries, and itself.
+    """Buckets of a handy size, as a call of the backend costs time for itself and for each byte.
 
     ``size`` is the number of bytes, before compression, that a bucket should have where many of its keys are touched.
     Elsewhere it should have ``small`` ones: where a micro-batch touches one key of each that it reads, some are split;

@@ -27,7 +27,7 @@ HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
 """The end of a page, of few rows, and of one that an earlier version wrote."""
 _FEW_ROWS = 64
-"""So few are stored without the description that a message of Arrow's begins with, which is as long as ten of them."""
+"""The number of rows up to which Arrow's description of a message is left out: it is as long as ten rows."""
 _SIZES = np.dtype("<u2")
 _NO_BUFFER = 0xFFFF
 _LENGTHS, _LENGTH = struct.Struct("<III"), struct.Struct("<I")

@@ -33,10 +33,10 @@ class Merge(Protocol):
 
 
 CHUNK = 2_048
-"""How many records are one value in the backend: a call costs as much as what some 25 kB do."""
+"""The number of records in one value of the backend: a call costs about as much as writing 25 kB."""
 
 _PATIENCE = 4
-"""So many runs that fit into one chunk are left as they are."""
+"""The number of runs within one chunk that are left unmerged."""
 
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")

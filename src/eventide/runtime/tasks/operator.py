@@ -245,7 +245,7 @@ class Operation(Protocol):
 
     @property
     def kind(self) -> str:
-        """Its kind, in words that stay when it is renamed: without a uid, its id is derived from it, too."""
+        """The kind of the operator, in words that stay when it is renamed: ids without a uid follow from them too."""
 
     @property
     def endless(self) -> str | None:

@@ -71,7 +71,7 @@ class _Split:
     rest: str | None = None
 
     def batches(self) -> list[Elements]:
-        """Its elements in their order."""
+        """The elements of the split, in their order."""
         self.parts.sort(key=lambda part: part[:2])
         batches = [batch for _, _, batch in self.parts]
         if len({task for task, _, _ in self.parts}) <= 1:

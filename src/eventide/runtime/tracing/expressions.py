@@ -135,12 +135,12 @@ class Leaf:
 
     @property
     def outputs(self) -> list[tuple[str | None, Result]]:
-        """Its results, each with the side output that it is for; None: the main one."""
+        """The results of the leaf, each with the side output that it is for; None: the main one."""
         return [(one.tag, one.result) if isinstance(one, Beside) else (None, one) for one in self.results]
 
     @property
     def result(self) -> Result:
-        """Its one result."""
+        """The only result of the leaf."""
         ((_, result),) = self.outputs
         return result
 

@@ -32,11 +32,11 @@ class _Instruction:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the instruction."""
         return dis.opname[self.opcode]
 
     def encoded(self) -> bytes:
-        """Its bytes, with as many prefixes as its argument needs."""
+        """The bytes of the instruction, with as many prefixes as its argument needs."""
         high, low = divmod(self.argument, 256)
         made = bytes((self.opcode, low)) + self.cache
         while high:

@@ -355,7 +355,7 @@ class Partials:
         """None: reduced elements have no numbers any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
-        """All of it: reduced elements have no numbers any more."""
+        """The whole, uncut: reduced elements have no numbers any more."""
         return self, None
 
 

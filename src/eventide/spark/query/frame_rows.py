@@ -140,7 +140,7 @@ class RowsOfSink:
         return tuple(f"{_ROW}{i}" for i in range(len(self.types)))
 
     def schema(self) -> spark.StructType:
-        """Its columns, as Spark has them, and the one for what was counted."""
+        """The Spark schema of the rows: their columns, and the one for counts."""
         columns = zip(self.names, self.types, strict=True)
         of_rows = [spark.StructField(name, spark_type_of(kind)) for name, kind in columns]
         return spark.StructType([spark.StructField(COUNTED, spark.StringType()), *of_rows])

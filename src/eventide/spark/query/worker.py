@@ -69,7 +69,7 @@ def settled(output: Iterable[T]) -> Iterator[T]:
 
 
 _UNUSED_S = 600.0
-"""So long a part of a program is kept that no task has asked for: its job has ended, or another worker has it."""
+"""The seconds for which a part of a program is kept unused: its job may have ended, or another worker have it."""
 
 
 def opened_stage(payload: bytes, subtask: int) -> Stage:

@@ -61,7 +61,7 @@ def test_late_elements_that_come_one_after_the_other_are_numbered_through():
 
 
 def test_late_elements_fire_the_windows_of_their_keys_and_no_others():
-    """There are more keys than Arrow groups in the order in which it sees them."""
+    """More keys than Arrow groups in the order in which it sees them."""
     users = [f"u{number}" for number in range(300)]
     rows = [Row(user=user, time=time, amount=1) for time in (1, 11) for user in users]
     rows += [Row(user="z", time=50, amount=1)]

@@ -274,7 +274,7 @@ def test_explain_says_so_and_whole_programs_agree(late, capsys):
 
 
 def test_many_keys_in_several_panes_have_values_of_their_own():
-    """There are more of them than Arrow groups in the order in which it sees them."""
+    """More keys than Arrow groups in the order in which it sees them."""
     kind, random = Types.TUPLE([Types.STRING(), Types.DOUBLE()]), Random(1)
     values = [(f"u{random.randrange(2_000)}", random.random()) for _ in range(10_000)]
     times = [random.randrange(50) for _ in values]
