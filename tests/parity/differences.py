@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 _EMPTY = "always empty: there is neither Kryo nor a class of Java"
-_NAME_IS_SHOWN = "without effect: `name` is what is shown"
-_AS_SET = "gives back what was set in the checkpoint's settings; it has no effect"
+_NAME_IS_SHOWN = "without effect: the `name` is shown"
+_AS_SET = "returns the checkpoint's setting, which has no effect"
 _VALUE = "a description that is taken without effect"
 _NEW = "gives a new strategy that keeps all the rest"
 _CLEAN_UP = "whichever is set, state that expires leaves the checkpoint with the next micro-batch"
-_ONE_BY_ONE = "elements are dealt out in turn, so that a micro-batch that is run again gives the same"
+_ONE_BY_ONE = "elements are dealt out in turn, so that a repeated micro-batch has the same results"
 
 
 def _members(owner: str, names: str, why: str) -> dict[str, str]:
@@ -67,24 +67,26 @@ DIFFERENCES = {
     **_members(_ENVIRONMENT, "enable_checkpointing get_checkpoint_interval", "every micro-batch is a checkpoint"),
     **_members(_ENVIRONMENT, "is_unaligned_checkpoints_enabled is_force_unaligned_checkpoints", _AS_SET),
     **_members(
-        _ENVIRONMENT, "get_checkpointing_mode get_checkpointing_consistency_mode", "exactly once, whatever was set"
+        _ENVIRONMENT, "get_checkpointing_mode get_checkpointing_consistency_mode", "exactly once, whatever is set"
     ),
     f"{_ENVIRONMENT}.configure": "knows the options that 'From PyFlink' names, and warns of the others",
     f"{_ENVIRONMENT}.get_execution_environment": "makes a session with Spark's options, and takes one",
     f"{_ENVIRONMENT}.from_source": "applies the timestamp assigner of its strategy",
-    **_members(_ENVIRONMENT, "add_jars add_classpaths", "passes over jars of what is here anyway, and refuses others"),
+    **_members(
+        _ENVIRONMENT, "add_jars add_classpaths", "ignores jars whose work eventide does itself, and refuses others"
+    ),
     f"{_ENVIRONMENT}.add_python_file": "a folder that is a package is imported by its own name",
     f"{_ENVIRONMENT}.add_python_archive": "takes `.tar`, `.tar.gz` and `.tgz` files too",
     f"{_ENVIRONMENT}.set_python_requirements": "pip installs them on this machine, for all executors",
     f"{_ENVIRONMENT}.close": "the session stays, because others may use it",
     "common.job_client.JobClient.stop_with_savepoint": "closes no windows first; open ones are in the savepoint",
-    f"{_CHECKPOINTS}.set_checkpointing_mode": "without effect: exactly once, whatever was set; a warning says so",
+    f"{_CHECKPOINTS}.set_checkpointing_mode": "without effect: exactly once, whatever is set; a warning says so",
     **_members(
         _CHECKPOINTS,
         "is_fail_on_checkpointing_errors set_fail_on_checkpointing_errors",
-        "is about the tolerable number of failures, which has no effect",
+        "sets the tolerable number of failures, which has no effect",
     ),
-    f"{_CHECKPOINTS}.set_externalized_checkpoint_retention": "a checkpoint stays where it is, whatever was set",
+    f"{_CHECKPOINTS}.set_externalized_checkpoint_retention": "a checkpoint stays where it is, whatever is set",
     "datastream.checkpoint_storage.JobManagerCheckpointStorage": "a directory, if it names one; else a temporary one",
     "datastream.checkpoint_storage.FileSystemCheckpointStorage": "its directory is used; its sizes make no difference",
     **_members(
@@ -95,7 +97,7 @@ DIFFERENCES = {
     **_members("datastream.slot_sharing_group", "MemorySize SlotSharingGroup", _VALUE),
     # streams
     **_members("datastream.data_stream", "DataStream.set_description DataStreamSink.set_description", _NAME_IS_SHOWN),
-    f"{_STREAM}.set_parallelism": "without effect on what is chained",
+    f"{_STREAM}.set_parallelism": "without effect on chained functions",
     f"{_STREAM}.print": "prints `str(element)`, on the driver",
     f"{_STREAM}.shuffle": _ONE_BY_ONE,
     f"{_STREAM}.rescale": _ONE_BY_ONE,
@@ -104,7 +106,7 @@ DIFFERENCES = {
     f"{_STREAM}.add_sink": "is `sink_to` under an older name; no class of Java is taken",
     f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has that number of elements",
     f"{_STREAM}.key_by": "a key can be hashed, and equals itself",
-    f"{_STREAM}.partition_custom": "asks with the parallelism of the environment",
+    f"{_STREAM}.partition_custom": "has the parallelism of the environment",
     "datastream.data_stream.KeyedStream.execute_and_collect": "gives the elements, without their keys beside them",
     **_members("datastream.data_stream.KeyedStream", "min_by max_by", "takes `first=False` too, as in Java"),
     "datastream.data_stream.KeyedStream.count_window": "fires after every `slide` elements, as in Java",

@@ -112,7 +112,9 @@ def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.
 
 def gives(name: str, default: _V) -> Gives[_V]:
     """Make a method that returns a setting, or what Flink has by default."""
-    made: Gives[_V] = _method(lambda owner: accepted(owner, name, default), "gives back what was set; it has no effect")
+    made: Gives[_V] = _method(
+        lambda owner: accepted(owner, name, default), "returns the value that was set, which has no effect"
+    )
     return made
 
 

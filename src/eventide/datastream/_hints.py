@@ -15,7 +15,7 @@ from eventide.datastream.state_backend import EmbeddedRocksDBStateBackend, HashM
 _CHAINED = "a function runs in the tasks of the operator before it, up to the next shuffle"
 _NO_BUFFERS = "elements travel with their micro-batch"
 _NO_SLOTS = "Spark has no slots that could be shared"
-_CHANGES = "what is stored are changes in any case"
+_CHANGES = "state is stored as changes in any case"
 
 
 class EnvironmentHints:
@@ -73,7 +73,7 @@ class Hints:
     set_uid_hash = sets("set_uid_hash", "it is about Flink's checkpoints; call uid(...)", "uid_hash")
 
     def set_description(self, description: str) -> Self:
-        """Taken without effect: `name` is what is shown."""
+        """Taken without effect: the `name` is shown."""
         return self
 
 

@@ -90,7 +90,7 @@ class File:
         return int(info.size)
 
     def stream(self) -> pa.NativeFile:
-        """The bytes of the file from its beginning, compressed as the ending of its name says (``.gz``, ``.zst``, …)."""
+        """The bytes of the file from its beginning, compressed as its name says (``.gz``, ``.zst``, …)."""
         return self.file_system.open_input_stream(self.inner)
 
     def random(self) -> pa.NativeFile:
