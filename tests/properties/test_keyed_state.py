@@ -180,6 +180,7 @@ def _apply(keyed, model, key, what, argument):
 def test_micro_batches_that_touch_few_keys_or_many_leave_what_a_dict_would_have(batches, key_of, bucket_bytes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(keyed_rows, "_LEAST", 100)  # so that changes lie beside small buckets, too
+        patch.setattr(keyed_rows, "_GROWTH", 1)  # and many of them beside each other
         _play([(range(MANY), [("last", 1)], None, True), *batches], key_of, bucket_bytes)
 
 

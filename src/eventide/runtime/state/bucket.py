@@ -1,6 +1,6 @@
 """Buckets of objects: the state of some keys, side by side, as bytes.
 
-Where few keys of a stored bucket have changed, they follow it as a bucket of their own.
+Where few keys of a stored bucket have changed, they follow it as a bucket of their own, and so do later changes.
 """
 
 from __future__ import annotations
@@ -91,14 +91,16 @@ class Bucket:
 
 
 def read_bucket(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tuple[Bucket, int]]:
-    """A bucket as it is by itself, or a page, and its changes, if there are any; and how many bytes each has."""
+    """A bucket as it is by itself, or a page, and its changes, the oldest first; and how many bytes each has."""
     if is_page(stored):
         return [(_of_page(page), page.size) for page in read_parts(stored)]
-    if not stored.endswith(_END_OF_CHANGES):
-        return [(_unpickled(load(stored)), len(stored))]
-    end = len(stored) - _LENGTH.size - len(_END_OF_CHANGES)
-    begin = end - _LENGTH.unpack_from(stored, end)[0]
-    return [(_unpickled(load(stored[:begin])), begin), (_unpickled(load(stored[begin:end])), len(stored) - begin)]
+    found, end = [], len(stored)
+    while stored.endswith(_END_OF_CHANGES, 0, end):
+        end_of_content = end - _LENGTH.size - len(_END_OF_CHANGES)
+        begin = end_of_content - _LENGTH.unpack_from(stored, end_of_content)[0]
+        found.append((_unpickled(load(stored[begin:end_of_content])), end - begin))
+        end = begin
+    return [(_unpickled(load(stored[:end])), end), *reversed(found)]
 
 
 def read_living(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tuple[Bucket, list[int]]]:
@@ -106,10 +108,13 @@ def read_living(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tup
 
     A key of which nothing is kept any more may be among the changes.
     """
-    (own, _), *changes = read_bucket(stored, load)
-    stays = ~np.isin(own.hashes, changes[0][0].hashes) if changes else np.ones(len(own.keys), bool)
-    found = [(own, np.flatnonzero(stays).tolist())]
-    return [*found, *((bucket, [*range(len(bucket.keys))]) for bucket, _ in changes)]
+    found: list[tuple[Bucket, list[int]]] = []
+    newer = np.zeros(0, np.uint64)
+    for bucket, _ in reversed(read_bucket(stored, load)):
+        stays = ~np.isin(bucket.hashes, newer)
+        found.append((bucket, np.flatnonzero(stays).tolist()))
+        newer = np.concatenate([newer, bucket.hashes])
+    return found[::-1]
 
 
 def _unpickled(content: Any) -> Bucket:

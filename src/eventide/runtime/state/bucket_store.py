@@ -28,8 +28,8 @@ BUCKET = "bucket"
 """The beginning of a bucket's name, before a slash."""
 
 _PREFIX = f"{BUCKET}/"
-_CHANGES = "/changes"
-"""The end of the name of what is stored beside a bucket, and follows its content; most have none."""
+_CHANGES = "changes"
+"""The end of the name of the first changes beside a bucket; the end of the next ones is this and a number."""
 _MANY = 256
 """The number of buckets from which on all may be read at once; fewer are read one by one."""
 
@@ -49,22 +49,25 @@ class Stored(NamedTuple):
     """A bucket as it is stored, with its changes.
 
     Attributes:
-        own_bytes: the bytes of the bucket itself, without its changes; 0 where it can have none beside it.
-        own_entries: its keys.
-        size: the bytes of both.
+        sizes: the bytes of each part: of the bucket itself, then of its changes, the oldest first.
+        rows: the keys of each part; nothing where no changes can lie beside the bucket.
         entries: how many keys have anything.
         timers: how many timers these have.
         earliest: the earliest time of each kind, in milliseconds.
         types: those that a page is stored with.
     """
 
-    own_bytes: int = 0
-    own_entries: int = 0
-    size: int = 0
+    sizes: tuple[int, ...] = ()
+    rows: tuple[int, ...] = ()
     entries: int = 0
     timers: int = 0
     earliest: Times = NO_TIMES
     types: PageTypes | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of all parts."""
+        return sum(self.sizes)
 
 
 NOTHING = Stored()
@@ -75,14 +78,14 @@ class Made(NamedTuple):
 
     Attributes:
         content: the bytes.
-        are_changes: whether the content lies beside what is stored, which stays.
+        kept: how many parts of what is stored stay, beside which the content lies; 0 where it takes their place.
     """
 
     content: bytes | None = None
     entries: int = 0
     timers: int = 0
     earliest: Times = NO_TIMES
-    are_changes: bool = False
+    kept: int = 0
 
 
 class NoColumns(StateError):
@@ -97,10 +100,10 @@ class BucketStore:
     where it touches many, and has read most buckets, they are put together. ``times`` names the kinds of time at which
     a bucket may be due.
 
-    A small index has the number of buckets, a bit for each that has changes beside it, and the earliest time of each
-    page of a :class:`Schedule`; buckets without content take no place. ``numbers`` are for the user of the store, and
-    kept with the index for as long as anything is stored; so is ``timers``, how many of them the buckets have, and how
-    many bytes may still be spent on splitting.
+    A small index has the number of buckets, bits for those that have one, two or more changes beside them, and the
+    earliest time of each page of a :class:`Schedule`; buckets without content take no place. ``numbers`` are for the
+    user of the store, and kept with the index for as long as anything is stored; so is ``timers``, how many of them the
+    buckets have, and how many bytes may still be spent on splitting.
     """
 
     def __init__(self, backend: Backend, size: int, times: Sequence[str], small: int | None = None) -> None:
@@ -116,7 +119,7 @@ class BucketStore:
         self.schedules = [Schedule(backend, name, content.get(name, ())) for name in times]
         self.numbers: list[int] = content.get("numbers", [])
         self.timers: int = content.get("timers", 0)
-        self._has_changes = _numbers_of(content.get("changes", 0), self.count)
+        self._with_changes = _with_changes(content.get("changes", []), self.count)
         self._credit: int = content.get("credit", 0)
 
     @property
@@ -126,21 +129,14 @@ class BucketStore:
 
     def get(self, bucket: int) -> bytes | None:
         """The content of a bucket; None if it is empty."""
-        stored = self._backend.get(_name(bucket)) if self._entries else None
-        changes = self._backend.get(_name(bucket) + _CHANGES) if bucket in self._has_changes else None
-        return None if stored is None else _content(stored, changes)
+        return self._content(bucket, self._backend.get) if self._entries else None
 
     def get_many(self, buckets: Collection[int]) -> dict[int, bytes | None]:
         """The contents of several buckets; where most of all are wanted, all are read at once."""
         if len(buckets) < _MANY or 2 * len(buckets) < self.count:
             return {bucket: self.get(bucket) for bucket in buckets}
-        found: dict[int, bytes | None] = dict.fromkeys(buckets)
         stored = dict(self._backend.all_of(_PREFIX)) if self._entries else {}
-        for name, content in stored.items():
-            bucket = name.removeprefix(_PREFIX)
-            if not bucket.endswith(_CHANGES) and int(bucket) in found:
-                found[int(bucket)] = _content(content, stored.get(name + _CHANGES))
-        return found
+        return {bucket: self._content(bucket, stored.get) for bucket in buckets}
 
     def follow(self, touched: int, buckets: int) -> None:
         """Have the size of buckets follow how densely they are touched: how many keys of how many buckets."""
@@ -171,7 +167,7 @@ class BucketStore:
             made |= new
             size = entries = 0
             for number, one in new.items():
-                length = len(one.content or b"") + (known[number].own_bytes if one.are_changes else 0)
+                length = len(one.content or b"") + sum(known.get(number, NOTHING).sizes[: one.kept])
                 before = sizes.get(number, (0, 0))
                 size, entries = size + length - before[0], entries + one.entries - before[1]
                 sizes[number] = length, one.entries
@@ -196,9 +192,12 @@ class BucketStore:
 
     def _store(self, number: int, made: Made, known: dict[int, Stored]) -> None:
         before = known.get(number, NOTHING)
-        if made.are_changes:
-            self._has_changes.add(number)
-            self._backend.put(_name(number) + _CHANGES, compressed(made.content or b""))
+        if made.kept:
+            self._forget_changes(number, made.kept + 1)
+            if made.kept > len(self._with_changes):
+                self._with_changes.append(set())
+            self._with_changes[made.kept - 1].add(number)
+            self._backend.put(_name(number, made.kept), compressed(made.content or b""))
         elif made.content is not None or before.size:
             self.put(number, made.content)
         self.timers += made.timers - before.timers
@@ -229,9 +228,7 @@ class BucketStore:
 
     def put(self, bucket: int, content: bytes | None) -> None:
         """Store the content of a bucket, None if it is empty; its schedules are to be told when it is due."""
-        if bucket in self._has_changes:
-            self._has_changes.discard(bucket)
-            self._backend.delete(_name(bucket) + _CHANGES)
+        self._forget_changes(bucket, 1)
         if content is None:
             self._backend.delete(_name(bucket))
         else:
@@ -259,7 +256,8 @@ class BucketStore:
             return
         content: dict[str, Any] = {"count": self.count, "entries": self._entries, "bytes": self._bytes}
         content |= {"numbers": self.numbers, "timers": self.timers}
-        content |= {"changes": _bits(self._has_changes)} if self._has_changes else {}
+        with_changes = [_bits(buckets) for buckets in self._with_changes if buckets]
+        content |= {"changes": with_changes} if with_changes else {}
         content |= {"credit": self._credit} if self._credit else {}
         times = {schedule.name: schedule.earliest for schedule in self.schedules if schedule.earliest}
         stored = json.dumps(content | times).encode()
@@ -267,10 +265,27 @@ class BucketStore:
             self._backend.put(_INDEX, stored)
             self._stored = stored
 
+    def _content(self, bucket: int, get: Callable[[str], bytes | None]) -> bytes | None:
+        """The content of a bucket, followed by its changes, the oldest first; None if it is empty."""
+        stored = get(_name(bucket))
+        if stored is None:
+            return None
+        parts = [decompressed(stored)]
+        for buckets in self._with_changes:
+            if bucket not in buckets:
+                break
+            if (changes := get(_name(bucket, len(parts)))) is None:  # an earlier version did not tell which have some
+                break
+            parts.append(decompressed(changes))
+        return b"".join(parts)
 
-def _content(stored: bytes, changes: bytes | None) -> bytes:
-    """The content of a bucket, followed by its changes."""
-    return decompressed(stored) + (decompressed(changes) if changes is not None else b"")
+    def _forget_changes(self, bucket: int, first: int) -> None:
+        """Delete the changes of a bucket from a part on."""
+        for part in range(first, len(self._with_changes) + 1):
+            if bucket not in self._with_changes[part - 1]:
+                break
+            self._with_changes[part - 1].discard(bucket)
+            self._backend.delete(_name(bucket, part))
 
 
 def _bits(numbers: Collection[int]) -> str:
@@ -280,10 +295,18 @@ def _bits(numbers: Collection[int]) -> str:
     return b85encode(compressed(np.packbits(bits).tobytes())).decode()
 
 
-def _numbers_of(bits: str | int, count: int) -> set[int]:
-    """The inverse of :func:`_bits`; an earlier version wrote how many of all have changes, but not which."""
-    if isinstance(bits, int):
-        return {*range(count)} if bits else set()
+def _with_changes(stored: list[str] | str | int, count: int) -> list[set[int]]:
+    """The buckets with changes, those with two, and so on.
+
+    Of earlier versions, one wrote how many of all have changes, but not which, and the next one those with changes.
+    """
+    if isinstance(stored, int):
+        return [{*range(count)}] if stored else []
+    return [_numbers_of(bits) for bits in ([stored] if isinstance(stored, str) else stored)]
+
+
+def _numbers_of(bits: str) -> set[int]:
+    """The inverse of :func:`_bits`."""
     return {*np.flatnonzero(np.unpackbits(np.frombuffer(decompressed(b85decode(bits)), np.uint8))).tolist()}
 
 
@@ -405,8 +428,12 @@ class Schedule:
         return page
 
 
-def _name(bucket: int) -> str:
-    return f"{_PREFIX}{bucket}"
+def _name(bucket: int, part: int = 0) -> str:
+    """The name of a part of a bucket: of itself, or of its changes, which are counted from 1."""
+    name = f"{_PREFIX}{bucket}"
+    if part:
+        name = f"{name}/{_CHANGES}" if part == 1 else f"{name}/{_CHANGES}/{part - 1}"
+    return name
 
 
 def _stored(page: dict[int, int]) -> bytes:

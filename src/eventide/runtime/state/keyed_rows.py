@@ -47,6 +47,8 @@ Plan: TypeAlias = tuple[int, bool, TimersOfBucket, Times]
 
 _LARGEST_PART = 8
 """Changes are stored beside a bucket if they are at most one key in this many of the bucket."""
+_GROWTH = 4
+"""Changes stay as they are while they have at least this many times the keys of all that came after them."""
 _LEAST = 2_048
 """A bucket of fewer bytes is stored as a whole: a call to the store costs more than what it carries."""
 
@@ -103,7 +105,8 @@ class KeyedRows(ABC, Generic[_Column]):
     """The keys whose buckets were read, with their values by name and their timers, and what has become of them.
 
     A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
-    it, until all that was written so would have been enough to write the bucket.
+    it. Later changes lie beside earlier ones, or become one with those that are not much larger: so a key is written
+    again a few times only, and there are few changes to read.
 
     Attributes:
         is_quiesced: whether timers have begun to fire in batch execution: from then on, none is set.
@@ -127,7 +130,7 @@ class KeyedRows(ABC, Generic[_Column]):
         self._stored: dict[int, Stored] = {}
         self._looked_through: set[int] = set()
         self._new = 0
-        self._hashes, self._has_changed, self._is_beside = map(GrowingArray, (np.uint64, np.bool_, np.bool_))
+        self._hashes, self._has_changed, self._part = map(GrowingArray, (np.uint64, np.bool_, np.int8))
         self._index = HashIndex()
         self._values: dict[Name, Values[_Column]] = {}
 
@@ -208,8 +211,8 @@ class KeyedRows(ABC, Generic[_Column]):
         self._index.add(hashes, len(self))
         self._hashes.extend(hashes, count)
         self._add_keys(keys, those)
-        for flags in (self._has_changed, self._is_beside):
-            flags.extend(False, count)
+        for of_keys in (self._has_changed, self._part):
+            of_keys.extend(0, count)
         for values in self._values.values():
             values.where.extend(NO_PLACE, count)
 
@@ -221,13 +224,19 @@ class KeyedRows(ABC, Generic[_Column]):
             found = self._store.get_many(new)
             read = [[] if (content := found[number]) is None else self._read(content) for number in new]
             first = len(self)
-            own = self._take_in([parts[0] for parts in read if parts])
-            changes = self._take_in([parts[1] for parts in read if len(parts) > 1], are_changes=True)
-            taken = [(parts, np.where(self._is_beside.array[places], NO_PLACE, places)) for parts, places in own]
-            self._note_stored(new, read, first, self._take_in_timers([*taken, *changes], first))
+            taken = [
+                (number, parts, places)
+                for number in range(max(map(len, read)))
+                for parts, places in self._take_in([parts[number] for parts in read if len(parts) > number], number)
+            ]
+            newest = [
+                (parts, np.where(self._part.array[places] == number, places, NO_PLACE))
+                for number, parts, places in taken
+            ]
+            self._note_stored(new, read, first, self._take_in_timers(newest, first))
 
-    def _take_in(self, parts: Sequence[Part], *, are_changes: bool = False) -> list[tuple[list[Part], Numbers]]:
-        """Have the keys of buckets at hand; or of their changes, in place of what they replace.
+    def _take_in(self, parts: Sequence[Part], number: int) -> list[tuple[list[Part], Numbers]]:
+        """Have the keys of buckets at hand; or of changes, by their number from 1, in place of what they replace.
 
         Returns:
             Parts of the same names, and the places of their keys.
@@ -238,12 +247,12 @@ class KeyedRows(ABC, Generic[_Column]):
         found = []
         for names, some in alike.items():
             hashes, keys, columns = self._joined(names, some)
-            places = self._index.find(hashes) if are_changes else np.full(len(hashes), NO_PLACE)
+            places = self._index.find(hashes) if number else np.full(len(hashes), NO_PLACE)
             is_new = places == NO_PLACE
             places[is_new] = np.arange(len(self), len(self) + np.count_nonzero(is_new))
-            self._add(hashes[is_new], keys, is_new if are_changes else None)
-            if are_changes:
-                self._is_beside.array[places] = True
+            self._add(hashes[is_new], keys, is_new if number else None)
+            if number:
+                self._part.array[places] = number
                 for values in self._values.values():
                     values.where.array[places] = NO_PLACE
             for name, (rows, values_of_rows) in zip(names, columns, strict=True):
@@ -273,7 +282,7 @@ class KeyedRows(ABC, Generic[_Column]):
     ) -> None:
         """Take note of how buckets are stored. Their keys are those from a place on; their timers count from it."""
         count, slots = len(new), np.searchsorted(new, addresses(self._hashes.array[first:], self._count))
-        is_living = self._have_anything(timers, first) | ~self._is_beside.array[first:]
+        is_living = self._have_anything(timers, first) | (self._part.array[first:] == 0)
         entries = np.bincount(slots[is_living], minlength=count)
         counts = np.zeros(count, np.int64)
         for owners, _, _ in chain.from_iterable(timers):
@@ -283,11 +292,11 @@ class KeyedRows(ABC, Generic[_Column]):
             if not parts:
                 self._stored[number] = NOTHING
                 continue
-            own, size = parts[0], sum(part.size for part in parts)
             expiry = min((part.expiry for part in parts if part.expiry is not None), default=None)
-            own_bytes, own_entries = (own.size, own.length) if own.is_own else (0, 0)
-            times = (*due, expiry)
-            self._stored[number] = Stored(own_bytes, own_entries, size, of_bucket, of_timers, times, own.types)
+            sizes, rows = zip(*((part.size, part.length) for part in parts), strict=True)
+            own, times = parts[0], (*due, expiry)
+            of_own_form = rows if own.is_own else ()
+            self._stored[number] = Stored(sizes, of_own_form, of_bucket, of_timers, times, own.types)
 
     def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
         """Which of the keys from a place on have a value, or one of some timers, which count from there."""
@@ -326,18 +335,14 @@ class KeyedRows(ABC, Generic[_Column]):
         groups = [of_kind.rows() for of_kind in self._timers]
         timers = [[rows for rows, _ in of_kind] for of_kind in groups]
         is_living = self._have_anything(timers)
-        is_change = self._has_changed.array | self._is_beside.array
-        are_beside = np.zeros(count + 1, bool)
+        kept = np.zeros(count + 1, np.int8)
         if not is_whole and not self._index.has_twins:  # which could not be told apart by their hashes
-            own_bytes, own = np.array([self._stored[number][:2] for number in buckets]).T
-            changed, together = (
-                np.bincount(slots[those], minlength=count + 1)[:count] for those in (self._has_changed.array, is_change)
-            )
-            # Each time, all changes are written again: by now twice as much as they were squared, in units of one time.
-            are_beside[:count] = (
-                (own_bytes >= _LEAST) & (together * _LARGEST_PART <= own) & (together**2 <= 2 * changed * own)
-            )
-        rows = np.flatnonzero((slots < count) & np.where(are_beside[slots], is_change, is_living))
+            changed = np.bincount(slots[self._has_changed.array], minlength=count).tolist()
+            kept[:count] = [
+                _parts_kept(self._stored[number], rows) for number, rows in zip(buckets, changed, strict=False)
+            ]
+        is_change = self._has_changed.array | (self._part.array >= kept[slots])
+        rows = np.flatnonzero((slots < count) & np.where(kept[slots], is_change, is_living))
         rows = rows[order_by(slots[rows])]
         places = np.full(len(self), NO_PLACE)
         places[rows] = np.arange(len(rows))
@@ -348,10 +353,11 @@ class KeyedRows(ABC, Generic[_Column]):
         counts[:count] = sum(of_bucket for _, of_bucket in chain.from_iterable(of_buckets))
         for owners, _, _ in chain.from_iterable(timers):
             counts += np.bincount(slots[owners[places[owners] == NO_PLACE]], minlength=count + 1)
-        expiries = self._expiries_of(buckets, slots, places, are_beside)
+        kept_parts = kept[:count].tolist()
+        expiries = self._expiries_of(buckets, slots, places, kept_parts)
         times_of: list[Times] = list(zip(*_earliest(timers, slots, count + 1), expiries, strict=False))
-        flags = are_beside[:count].tolist()
-        contents = self._contents(rows, bounds, zip(buckets, flags, columns, times_of, strict=True))
+        are_changes = map(bool, kept_parts)
+        contents = self._contents(rows, bounds, zip(buckets, are_changes, columns, times_of, strict=True))
         facts = zip(
             buckets,
             contents,
@@ -359,21 +365,21 @@ class KeyedRows(ABC, Generic[_Column]):
             np.bincount(slots[is_living], minlength=count + 1).tolist(),
             counts.tolist(),
             times_of,
-            flags,
+            kept_parts,
             strict=False,
         )
         return {
-            number: Made(content, entries, of_timers, due, is_beside) if keys else Made()
-            for number, content, keys, entries, of_timers, due, is_beside in facts
+            number: Made(content, entries, of_timers, due, parts) if keys else Made()
+            for number, content, keys, entries, of_timers, due, parts in facts
         }
 
     def _expiries_of(
-        self, buckets: Sequence[int], slots: Numbers, places: Numbers, are_beside: Flags
+        self, buckets: Sequence[int], slots: Numbers, places: Numbers, kept: Sequence[int]
     ) -> list[int | None]:
         """When something of each bucket expires first, or a time before that; the keys that are written have places."""
         found = [
-            self._stored[number].earliest[EXPIRY] if is_beside else None
-            for number, is_beside in zip(buckets, are_beside.tolist(), strict=False)
+            self._stored[number].earliest[EXPIRY] if parts else None
+            for number, parts in zip(buckets, kept, strict=True)
         ]
         for _, values in self._expiring():
             owners = values.owners()
@@ -383,6 +389,18 @@ class KeyedRows(ABC, Generic[_Column]):
                 if time_ms is not None and (known is None or time_ms < known):
                     found[slot] = time_ms
         return found
+
+
+def _parts_kept(stored: Stored, changed: int) -> int:
+    """How many parts of a bucket stay, of which some keys have changed; 0 where all are written again as one."""
+    sizes, rows = stored.sizes, stored.rows
+    if not rows or sizes[0] < _LEAST or (changed + sum(rows[1:])) * _LARGEST_PART > rows[0]:
+        return 0
+    kept, together = len(rows), changed
+    while kept > 1 and rows[kept - 1] < _GROWTH * together:
+        kept -= 1
+        together += rows[kept]
+    return kept
 
 
 def _earliest(timers: Sequence[Sequence[Rows]], slots: Numbers, count: int) -> list[list[int | None]]:

@@ -2,7 +2,7 @@
 
 Such a bucket is a *page*. It lies where a bucket of objects would lie, and says itself which types it has, so that
 ``read_bucket`` reads it too. What has become of some of its keys since may follow it, in the same form: the
-*changes* of the page, rows that stand for those of their keys.
+*changes* of the page, rows that stand for those of their keys, and later changes after earlier ones.
 """
 
 from __future__ import annotations
@@ -105,16 +105,19 @@ def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: P
 
 
 def read_parts(content: bytes) -> list[Page]:
-    """A page as it is by itself, and its changes, if there are any; rows stay where the bytes are.
+    """A page as it is by itself, and its changes, the oldest first; rows stay where the bytes are.
 
     A key of which nothing is kept any more may be among its changes.
     """
-    begin, changes = _part_before(content, len(content))
-    if not begin:
-        return [_read(content, 0, changes, None, len(content))]
-    first, page = _part_before(content, begin)
-    own = _read(content, first, page, None, begin)
-    return [own, _read(content, begin, changes, own.types, len(content))]
+    parts, end = [], len(content)
+    while end:
+        begin, lengths = _part_before(content, end)
+        parts.append((begin, lengths, end))
+        end = begin
+    found: list[Page] = []
+    for begin, lengths, end in reversed(parts):
+        found.append(_read(content, begin, lengths, found[0] if found else None, end))
+    return found
 
 
 def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
@@ -126,10 +129,10 @@ def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
     return end - len(_END) - _LENGTHS.size - sum(lengths), lengths
 
 
-def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: PageTypes | None, end: int) -> Page:
+def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: Page | None, end: int) -> Page:
     of_rows, of_timers, of_text = lengths
     at = begin + of_rows + of_timers
-    types, schema = (to, to.schema) if to is not None and not of_text else _types(content[at : at + of_text])
+    types, schema = _types(content[at : at + of_text]) if to is None or of_text else (to.types, to.rows.schema)
     buffer = pa.py_buffer(content).slice(begin, of_rows)
     is_packed = content.endswith(_END_OF_FEW, 0, end)
     rows = _unpacked(buffer, schema) if is_packed else pa.ipc.read_record_batch(buffer, schema)

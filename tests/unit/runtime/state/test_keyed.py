@@ -1,6 +1,7 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
 import dataclasses
+from collections import Counter
 
 import pytest
 
@@ -280,7 +281,7 @@ def test_few_changed_keys_lie_beside_their_bucket_until_they_are_many():
     backend, expected = with_many_keys(), dict.fromkeys(range(MANY), 0) | {key: key for key in range(MANY)}
     own = {name: len(value) for name, value in backend.values.items() if name.startswith("bucket/")}
     assert min(own.values()) > 3_000
-    beside = total = 0
+    beside = total = most = 0
     for micro_batch in range(300):
         keyed, key = KeyedState(backend, 8, bucket_bytes=16_384), micro_batch * 7 % 200
         assert keyed.read(key, None, "n") == expected[key]
@@ -290,9 +291,11 @@ def test_few_changed_keys_lie_beside_their_bucket_until_they_are_many():
         keyed.flush()
         sizes = written(backend)
         total += sum(sizes.values())
-        beside += any(name.endswith("/changes") for name in sizes)
-    assert 200 < beside < 300
-    assert total < 300 * min(own.values()) / 4
+        beside += any("/changes" in name for name in sizes)
+        most = max(most, *Counter(name.split("/")[1] for name in backend.values if "/changes" in name).values())
+    assert 250 < beside < 300
+    assert total < 300 * min(own.values()) / 8
+    assert most == 3
     entries = KeyedState(backend, 8).all_entries()
     assert {key: entries[key, None]["n"] for key in range(MANY)} == expected
 
@@ -304,7 +307,7 @@ def test_keys_that_lose_all_or_are_new_beside_a_bucket_are_counted_and_found():
     keyed.event_timers.delete(1_007, 7, None)
     keyed.write("new", None, "n", 1)
     keyed.flush()
-    assert sum(name.endswith("/changes") for name in written(backend)) == 2
+    assert sum("/changes" in name for name in written(backend)) == 2
     keyed = KeyedState(backend, 8)
     assert keyed.held() == {"numKeys": MANY, "numTimers": MANY - 1}
     assert [keyed.read(key, None, "n") for key in (7, 8, "new")] == [None, 8, 1]
@@ -345,7 +348,7 @@ def test_what_expires_beside_a_bucket_goes_when_its_time_has_come():
         keyed.write(key, None, name, (10_000, ONE, (time_ms - 10_000, "used")))
         keyed.expire(0, used=True)
         keyed.flush()
-        assert any(name.endswith("/changes") for name in written(backend))
+        assert any("/changes" in name for name in written(backend))
     for clock_ms in (8_999, 9_000, 10_500, 10_501, 11_998, 20_000, 90_000):
         keyed = KeyedState(backend, 8)
         keyed.expire(clock_ms, used=False)
