@@ -17,7 +17,7 @@ from benchmarks.peers.events import Events
 from benchmarks.peers.page import PAGE, RESULTS, Outcome, show, write
 from eventide.testing import KafkaBroker
 
-FULL, QUICK = Events(1_000_000), Events(200_000)
+MANY, FEW = 1_000_000, 200_000
 LITTLE = Events(20_000)
 NEEDS_KAFKA = "Quix Streams"
 
@@ -33,7 +33,8 @@ def main(arguments: list[str]) -> int:
     for engine in engines:
         console.print(f"[dim]{engine.name} {engine.version}: {engine.python()}[/]", highlight=False)
     with tempfile.TemporaryDirectory(prefix="eventide-peers-", dir=options.place) as place:
-        cells, failed = _race(QUICK if options.quick else FULL, engines, options.only, Path(place), console)
+        recipe = Events(FEW if options.quick else options.events)
+        cells, failed = _race(recipe, engines, options.only, Path(place), console)
     show(Outcome.read(), console)
     console.print(f"\nAlso in {RESULTS}", highlight=False)
     return 1 if failed or not cells else 0
@@ -41,7 +42,8 @@ def main(arguments: list[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./run peers", description="Five programs on eventide and its peers.")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the events: to see that it works")
+    parser.add_argument("--events", type=int, default=MANY, metavar="N", help=f"how many; {MANY:,} if it is not given")
+    parser.add_argument("--quick", action="store_true", help=f"{FEW:,} events: to see that it works, not to quote")
     parser.add_argument("--only", metavar="PROGRAM,…", type=_names, default=[*results.COLUMNS], help="some programs")
     parser.add_argument("--engines", metavar="ENGINE;…", type=lambda text: text.split(";"), help="some engines")
     parser.add_argument("--place", type=Path, help="a folder for events and results; by default, the system's own")
