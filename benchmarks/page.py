@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,11 @@ def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     texts = {part["name"]: _table(part["figures"]) for part in results["parts"]}
     if "machine" in results:
         texts["machine"] = _machine(results)
+    return put(page, texts)
+
+
+def put(page: str, texts: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The text of a page with each text between its markers, and the names of markers without a text, which stay."""
     missing = [name for _, name, _ in _PLACE.findall(page) if name not in texts]
 
     def replacement(place: re.Match[str]) -> str:

@@ -1,0 +1,1 @@
+"""The benchmark of the field: five programs on eventide and its peers: `./run peers`; docs/peers.md tells of it."""
