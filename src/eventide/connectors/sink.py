@@ -46,12 +46,13 @@ class DataFrameSink(Sink):
 class FormatSink(Sink):
     """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka`` and more.
 
-    Files are written exactly once, as :class:`FileSink` says. Anything else is written as Spark's sink does it, if it
-    is the only sink of the job; beside others, a micro-batch that is repeated is added once more.
+    Files are written exactly once, as :class:`FileSink` says, and so are tables of ``delta`` and ``iceberg``. Anything
+    else is written as Spark's sink does it, if it is the only sink of the job; beside others, a micro-batch that is
+    repeated is added once more.
 
     Args:
         format: The name of the format.
-        options: Options of Spark's writer, ``path`` among them.
+        options: Options of Spark's writer, ``path`` among them; that of an Iceberg table may be its name in a catalog.
         partition_by: Fields whose values name subdirectories, ``day=2026-05-01/hour=9``; files hold the other fields.
 
     >>> FormatSink("parquet", {"path": "out"}, ("day",))

@@ -23,6 +23,7 @@ from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
 from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
 from eventide.spark.sinks.program_sinks import of_the_program
+from eventide.spark.sinks.tables import is_table, tables_of
 
 ToProgram = Callable[[DataFrame, int], None]
 """Takes the frames of a micro-batch, of whatever sinks, and its number, on their way to the program."""
@@ -34,7 +35,8 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
     """Return the writer of the results of a streaming job.
 
     A single sink with one of Spark's formats has a query of its own: files appear in a `FileDirectory`, other formats
-    are written by Spark, exactly once where Spark's sink is. Otherwise one ``foreachBatch`` routes each micro-batch.
+    are written by Spark, exactly once where Spark's sink is. Otherwise, and for a `LakeTable`, one ``foreachBatch``
+    routes each micro-batch.
 
     Raises:
         ProgramError: if a sink cannot be sent to a server of Spark Connect, where it runs.
@@ -66,7 +68,8 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
 
 def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
     """The only sink of a job, if Spark takes its rows from the plan of the query itself."""
-    return sinks[0] if len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) else None
+    is_only = len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and not is_table(sinks[0].sink)
+    return sinks[0] if is_only else None
 
 
 def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, FilesOfSink]:
@@ -119,7 +122,8 @@ def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Coll
 class Delivery:
     """Routes the frames of one micro-batch to the sinks of a job.
 
-    Files are written exactly once, empty ones not at all; see `FileDirectory`. Kafka has a delivery of its own.
+    Files and tables are written exactly once, empty ones not at all; see `FileDirectory` and `LakeTable`. Kafka has a
+    delivery of its own.
     """
 
     def __init__(
@@ -142,6 +146,7 @@ class Delivery:
         }
         for directory in self.directories.values():
             directory.owner = owner
+        self._tables = tables_of(sinks, job, owner)
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         _refuse_used_prefixes(sinks)
         for sink in self._as_rows:
@@ -169,9 +174,12 @@ class Delivery:
                 if number in with_results:
                     deliver(frames.where(frames["target"] == number), batch_id)
             for sink in self._as_rows:
-                directory = self.directories.get(sink.number)
+                directory, table = self.directories.get(sink.number), self._tables.get(sink.number)
                 mine = frames.where(frames["target"] == sink.number)
-                if directory is None:
+                if table is not None:
+                    if sink.number in with_results:
+                        table.write(typed_rows(mine, sink), batch_id)
+                elif directory is None:
                     _write(typed_rows(mine, sink), sink, batch_id)
                 elif sink.number in with_results or directory.may_hold_leftovers:
                     directory.write(directory.rows(mine, sink), batch_id)
