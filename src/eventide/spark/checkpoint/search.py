@@ -1,0 +1,124 @@
+"""What is known of a micro-batch that has ended Python processes, below its checkpoint.
+
+It is written when a run fails so, and looked at when the next one begins. It counts until the micro-batch is committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from eventide.errors import StateError
+from eventide.runtime.search import Mark
+from eventide.runtime.sources.offsets import clock_of
+from eventide.spark.checkpoint.files import CheckpointFiles
+from eventide.storage import Folder
+
+_FOLDER = "eventide-search"
+_FILE = "search"
+
+
+@dataclass(frozen=True, slots=True)
+class Lethal:
+    """The number of a micro-batch that has ended processes, and the elements at which it did, as far as they are known.
+
+    The job goes on without the first ``set_aside`` of them.
+    """
+
+    number: int
+    elements: tuple[Mark, ...] = ()
+    set_aside: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What the next attempt of a micro-batch must know: see `eventide.runtime.search.Search`."""
+
+    clocks_ms: tuple[int, ...]
+    found: tuple[str, ...]
+    set_aside: tuple[str, ...]
+
+
+def note_end(location: str, said: str) -> None:
+    """Take note that a micro-batch has ended a process, given the report of its failure.
+
+    Raises:
+        ProgramError: if Arrow cannot open the location.
+        StateError, StorageError: if a file cannot be read or written.
+    """
+    number = _unfinished(location)
+    if number is not None:
+        known = _known(location)
+        known = known if known is not None and known.number == number else Lethal(number)
+        mark = Mark.found_in(said)
+        _write(location, known if mark is None else replace(known, elements=(*known.elements, mark)))
+
+
+def searched(location: str) -> Searched | None:
+    """What to search for in the unfinished micro-batch; None if it has not ended a process.
+
+    Raises:
+        ProgramError: if Arrow cannot open the location.
+        StateError: if a file is damaged.
+    """
+    known = _known(location)
+    if known is None or known.number != _unfinished(location):
+        return None
+    found = tuple(mark.id for mark in known.elements)
+    return Searched(tuple(_clocks(location, known.number)), found, found[: known.set_aside])
+
+
+def set_aside(location: str) -> Lethal:
+    """Have the job go on without the elements at which the unfinished micro-batch has ended processes.
+
+    Raises:
+        ProgramError: if Arrow cannot open the location.
+        StateError: if there are none, or a file is damaged.
+    """
+    known = _known(location)
+    if known is None or not known.elements or known.number != _unfinished(location):
+        raise StateError(
+            f"no element is known in {location} that has ended a Python process. When a micro-batch has ended one, "
+            "start the job again: the next attempt finds the element, if there is one"
+        )
+    known = replace(known, set_aside=len(known.elements))
+    _write(location, known)
+    return known
+
+
+def _unfinished(location: str) -> int | None:
+    files = CheckpointFiles(location)
+    committed = max(files.committed(), default=-1)
+    planned = max(files.planned(), default=-1)
+    return planned if planned > committed else None
+
+
+def _clocks(location: str, number: int) -> Iterator[int]:
+    """The times of a micro-batch: the one that Spark has given it, and that of each source of eventide's."""
+    head, *lines = CheckpointFiles(location).lines_of_plan(number)
+    yield int(json.loads(head)["batchTimestampMs"])
+    for line in lines:
+        offset: Any = None if line == "-" else json.loads(line)
+        clock_ms = clock_of(offset) if isinstance(offset, dict) else None
+        if clock_ms is not None:
+            yield clock_ms
+
+
+def _known(location: str) -> Lethal | None:
+    folder = _folder(location)
+    return folder.read(_FILE, _lethal) if _FILE in folder.names() else None
+
+
+def _lethal(content: bytes) -> Lethal:
+    stored = json.loads(content)
+    return Lethal(stored["number"], tuple(Mark(**mark) for mark in stored["elements"]), stored["set_aside"])
+
+
+def _write(location: str, known: Lethal) -> None:
+    _folder(location).write(_FILE, json.dumps(asdict(known)).encode())
+
+
+def _folder(location: str) -> Folder:
+    return Folder(f"{location.rstrip('/')}/{_FOLDER}", "delete it: the next attempt searches again")
