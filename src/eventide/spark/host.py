@@ -184,8 +184,7 @@ class SparkHost(Host):
 
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
-            sought = _sought(self.spark, location)
-            plan = plan.with_search(sought)
+            plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
             owner = Ownership(location, run) if Ownership.needed_at(location) else None
@@ -221,13 +220,7 @@ class SparkHost(Host):
             partitions = shuffle_partitions(self.spark, plan.parallelism)
             offsets_bytes = bytes_of_offsets(self.spark, location, plan)
             with settings_for_start(
-                self.spark,
-                partitions,
-                location,
-                rows=rows,
-                ends_with_data=ends,
-                offsets_bytes=offsets_bytes,
-                searches=bool(sought.clocks_ms),
+                self.spark, partitions, location, rows=rows, ends_with_data=ends, offsets_bytes=offsets_bytes
             ):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:

@@ -38,7 +38,6 @@ from eventide.spark.session.python_files import (
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-LAST_WORDS = "spark.sql.execution.pyspark.udf.faulthandler.enabled"
 ROW_COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -72,6 +71,8 @@ _LOCAL = {
     # Spark keeps apart the workers that shorten tracebacks, as those of sources do, and those that don't, as those with
     # state: with one kind of both, there are half as many, and the second need not start.
     SHORT_TRACEBACKS: "false",
+    # A worker that ends without a word leaves a file, which Spark adds to the error: see `LastWords`.
+    "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     REPORTS: "1000",
@@ -233,7 +234,6 @@ def settings_for_start(
     rows: bool = False,
     ends_with_data: bool = False,
     offsets_bytes: int = 0,
-    searches: bool = False,
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
 
@@ -243,7 +243,7 @@ def settings_for_start(
     ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python.
     ``ends_with_data`` says that a query whose operators follow the clock ends by itself after the micro-batch with the
     last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports of progress where
-    that is much. ``searches`` says that tasks leave marks for the case that their process ends.
+    that is much.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(partitions),
@@ -260,8 +260,6 @@ def settings_for_start(
         # Spark adds up the size of all columns after every row that it sends, unless it need not look at it at all:
         # that is half of what a row costs on its way to Python. The number of rows in a batch is limited anyway.
         wanted[ARROW_BYTES] = str(2**31 - 1)
-    if searches:
-        wanted[LAST_WORDS] = "true"
     reports = max(_FEWEST_REPORTS, _BYTES_OF_REPORTS // (_COPIES * max(1, offsets_bytes)))
     if offsets_bytes and reports < int(spark.conf.get(REPORTS, "1000") or 0):
         wanted[REPORTS] = str(reports)
