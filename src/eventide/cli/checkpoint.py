@@ -20,7 +20,7 @@ from eventide.common.words import count, length, moment, size
 if TYPE_CHECKING:
     from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, Part, SourceState
-    from eventide.spark.checkpoint.search import Lethal
+    from eventide.spark.checkpoint.search import LethalElements
     from eventide.spark.checkpoint.state_reader import StateSize
 
 _MOST_PARTS = 10
@@ -74,7 +74,7 @@ def checkpoint(
         from eventide.runtime.search import Mark
         from eventide.spark.checkpoint import search
 
-        lethal = where_it_lies(search.set_aside, location, [search.Lethal, Mark])
+        lethal = where_it_lies(search.set_aside, location, [search.LethalElements, Mark])
         answer(dataclasses.asdict(lethal), _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at
 
@@ -109,7 +109,7 @@ def _of_deferred(done: Deferred) -> str:
     )
 
 
-def _of_lethal(lethal: Lethal) -> str:
+def _of_lethal(lethal: LethalElements) -> str:
     elements = "\n".join(f"  {mark.operator}, {mark.during}: {mark.element}" for mark in lethal.elements)
     return (
         f"Micro-batch {lethal.number} leaves out, and counts in numDeadLetters:\n{elements}\nStart the job: it goes on "

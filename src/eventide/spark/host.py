@@ -48,9 +48,10 @@ from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_en
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import SourceNames
+from eventide.spark.query.fault_log import FaultLog
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import Runs, begun
-from eventide.spark.query.worker import LastWords, archives_are_here
+from eventide.spark.query.worker import archives_are_here
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
     ROCKSDB,
@@ -299,7 +300,7 @@ def _sought(spark: SparkSession, location: str) -> Search:
         found = None
     if found is None:
         return Search()
-    return Search(frozenset(found.clocks_ms), LastWords, frozenset(found.found), frozenset(found.set_aside))
+    return Search(frozenset(found.clocks_ms), FaultLog, frozenset(found.found), frozenset(found.set_aside))
 
 
 def _note(spark: SparkSession, location: str, failure: BaseException) -> None:

@@ -1,6 +1,6 @@
-"""What is known of a micro-batch that has ended Python processes, below its checkpoint.
+"""Elements that have ended Python processes in the unfinished micro-batch: a small file below the checkpoint.
 
-It is written when a run fails so, and looked at when the next one begins. It counts until the micro-batch is committed.
+A run that fails so writes it, and the next run reads it when it begins. It counts until the micro-batch is committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FILE = "search"
 
 
 @dataclass(frozen=True, slots=True)
-class Lethal:
+class LethalElements:
     """The number of a micro-batch that has ended processes, and the elements at which it did, as far as they are known.
 
     The job goes on without the first ``set_aside`` of them.
@@ -51,7 +51,7 @@ def note_end(location: str, said: str) -> None:
     number = _unfinished(location)
     if number is not None:
         known = _known(location)
-        known = known if known is not None and known.number == number else Lethal(number)
+        known = known if known is not None and known.number == number else LethalElements(number)
         mark = Mark.found_in(said)
         _write(location, known if mark is None else replace(known, elements=(*known.elements, mark)))
 
@@ -70,7 +70,7 @@ def searched(location: str) -> Searched | None:
     return Searched(tuple(_clocks(location, known.number)), found, found[: known.set_aside])
 
 
-def set_aside(location: str) -> Lethal:
+def set_aside(location: str) -> LethalElements:
     """Have the job go on without the elements at which the unfinished micro-batch has ended processes.
 
     Raises:
@@ -106,17 +106,17 @@ def _clocks(location: str, number: int) -> Iterator[int]:
             yield clock_ms
 
 
-def _known(location: str) -> Lethal | None:
+def _known(location: str) -> LethalElements | None:
     folder = _folder(location)
     return folder.read(_FILE, _lethal) if _FILE in folder.names() else None
 
 
-def _lethal(content: bytes) -> Lethal:
+def _lethal(content: bytes) -> LethalElements:
     stored = json.loads(content)
-    return Lethal(stored["number"], tuple(Mark(**mark) for mark in stored["elements"]), stored["set_aside"])
+    return LethalElements(stored["number"], tuple(Mark(**mark) for mark in stored["elements"]), stored["set_aside"])
 
 
-def _write(location: str, known: Lethal) -> None:
+def _write(location: str, known: LethalElements) -> None:
     _folder(location).write(_FILE, json.dumps(asdict(known)).encode())
 
 

@@ -5,13 +5,12 @@ It is kept quick from one task to the next, too.
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from pyspark import SparkFiles, TaskContext
 
@@ -67,27 +66,6 @@ def settled(output: Iterable[T]) -> Iterator[T]:
         _Worker.tasks_to_warm_up -= 1
         gc.collect()
         gc.freeze()
-
-
-class LastWords:
-    """Keeps a text where Spark looks for it when this process has ended by itself, in place of the text before.
-
-    Spark adds the content of a file to the error, the one that Python's ``faulthandler`` writes where a native crash
-    happened. That comes after the text, because both append. Without such a file, nothing is kept.
-    """
-
-    def __init__(self) -> None:
-        folder = os.environ.get("PYTHON_FAULTHANDLER_DIR")
-        self._file: IO[bytes] | None = None
-        if folder is not None:
-            self._file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115 - for the task
-            faulthandler.enable(file=self._file)
-
-    def __call__(self, text: str) -> None:
-        """Keep a text."""
-        if self._file is not None:
-            self._file.truncate(0)
-            self._file.write(text.encode())
 
 
 _UNUSED_S = 600.0
