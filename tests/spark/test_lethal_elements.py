@@ -103,7 +103,7 @@ def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spar
         job.run()
     refused = set_aside(job.location)
     assert (refused.exit_code, "no element is known" in refused.stderr) == (2, True)
-    for _ in range(2):  # the second of these attempts ends no process
+    for _ in range(3):  # the last of these attempts ends no process
         with pytest.raises(DataError, match=r"'parse', while it handled an element \(element Row\(n=23\)\)") as error:
             job.run()
     assert "--set-aside" in str(error.value)
@@ -120,9 +120,9 @@ def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spar
 
 def test_with_dead_letters_and_a_restart_strategy_the_job_gets_past_it_by_itself(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
-    client, result = job.run(restarts=4, with_letters=True)
+    client, result = job.run(restarts=6, with_letters=True)
     job.check()
     letters = [letter for of_batch in job.letters.values() for letter in of_batch]
     assert letters == [("parse", "DataError", "Row(n=23)"), ("sum", "DataError", "Row(n=41)")]
-    assert len(client.get_restarts()) == 4
+    assert len(client.get_restarts()) == 6
     assert [result.metrics[name]["numDeadLetters"] for name in ("parse", "sum")] == [1, 1]

@@ -75,7 +75,8 @@ def checkpoint(
         from eventide.spark.checkpoint import search
 
         lethal = where_it_lies(search.set_aside, location, [search.LethalElements, Mark])
-        answer(dataclasses.asdict(lethal), _of_lethal(lethal), as_json=as_json)
+        document = {"number": lethal.number, "elements": [dataclasses.asdict(mark) for mark in lethal.elements]}
+        answer(document, _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at
 
     saved = where_it_lies(outlined_at, location, OUTLINED)

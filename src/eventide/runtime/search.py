@@ -2,8 +2,8 @@
 
 A native crash, ``os._exit`` or a system without memory end a worker without a word. After a micro-batch has ended one,
 its next attempt leaves a mark before each call of a function with an element, where it is read when the process is
-gone. So that attempt tells the element. In the attempts after it, the element is an error in place of the call: a dead
-letter where the operator has them; else the job ends with an error that names it, until it is set aside.
+gone. So that attempt tells the element. When two attempts have told the same one, an error comes in place of the call:
+a dead letter where the operator has them; else the job ends with an error that names it, until it is set aside.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Search:
     Args:
         clocks_ms: the times by the clock of the micro-batch: each source has its own, and operators have Spark's.
         open: gives, in a task, what keeps its marks.
-        found: the ids of the elements that have ended a process.
+        found: the ids of the elements that end a process for certain.
         set_aside: those that are left out where the operator has no dead letters.
     """
 

@@ -64,9 +64,18 @@ def test_what_is_set_aside_is_what_was_known_then(checkpoint: Checkpoint) -> Non
     note_end(checkpoint.location, ENDED)
     for number in (1, 2):
         note_end(checkpoint.location, f"{ENDED}{mark(number).line()}Fatal Python error: Segmentation fault")
-    assert set_aside(checkpoint.location).elements == (mark(1), mark(2))
+    assert set_aside(checkpoint.location).elements == [mark(1), mark(2)]
     note_end(checkpoint.location, f"{ENDED}{mark(3).line()}")
-    assert searched(checkpoint.location) == Searched((20, 21), ("id-1", "id-2", "id-3"), ("id-1", "id-2"))
+    assert searched(checkpoint.location) == Searched((20, 21), ("id-1", "id-2"), ("id-1", "id-2"))
+
+
+def test_an_element_is_found_when_two_processes_have_ended_at_it(checkpoint: Checkpoint) -> None:
+    """A system without memory ends a process at any element."""
+    for number in (1, 2):
+        note_end(checkpoint.location, f"{ENDED}{mark(number).line()}")
+    assert searched(checkpoint.location) == Searched((20, 21), (), ())
+    note_end(checkpoint.location, f"{ENDED}{mark(1).line()}")
+    assert searched(checkpoint.location) == Searched((20, 21), ("id-1",), ())
 
 
 def test_it_counts_until_the_micro_batch_is_committed(checkpoint: Checkpoint) -> None:

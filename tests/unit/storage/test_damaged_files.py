@@ -74,7 +74,7 @@ def elements_that_end_a_process(place):
 
     Folder(f"{place}/offsets", has_checksums=False).write("0", b'v1\n{"batchTimestampMs":7}\n-')
     note_end(place, Mark("parse", "while it handled an element", "'a'", "id").line())
-    return lambda: set_aside(place).elements
+    return lambda: set_aside(place).ends
 
 
 KINDS = [alignment, runs, gone, finished, log_of_a_function, results, elements_that_end_a_process]

@@ -6,6 +6,7 @@ A run that fails so writes it, and the next run reads it when it begins. It coun
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,18 +19,28 @@ from eventide.storage import Folder
 
 _FOLDER = "eventide-search"
 _FILE = "search"
+_CERTAIN = 2
+"""So many ends at one element are no accident: a system without memory ends a process at any element."""
 
 
 @dataclass(frozen=True, slots=True)
 class LethalElements:
-    """The number of a micro-batch that has ended processes, and the elements at which it did, as far as they are known.
+    """A micro-batch that has ended processes.
 
-    The job goes on without the first ``set_aside`` of them.
+    Attributes:
+        number: its number.
+        ends: the element of each end, as far as it is known, in their order.
+        set_aside: how many of these ends are of elements without which the job goes on.
     """
 
     number: int
-    elements: tuple[Mark, ...] = ()
+    ends: tuple[Mark, ...] = ()
     set_aside: int = 0
+
+    @property
+    def elements(self) -> list[Mark]:
+        """The elements, each once."""
+        return [*dict.fromkeys(self.ends)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ def note_end(location: str, said: str) -> None:
         known = _known(location)
         known = known if known is not None and known.number == number else LethalElements(number)
         mark = Mark.found_in(said)
-        _write(location, known if mark is None else replace(known, elements=(*known.elements, mark)))
+        _write(location, known if mark is None else replace(known, ends=(*known.ends, mark)))
 
 
 def searched(location: str) -> Searched | None:
@@ -66,8 +77,10 @@ def searched(location: str) -> Searched | None:
     known = _known(location)
     if known is None or known.number != _unfinished(location):
         return None
-    found = tuple(mark.id for mark in known.elements)
-    return Searched(tuple(_clocks(location, known.number)), found, found[: known.set_aside])
+    ends = Counter(mark.id for mark in known.ends)
+    aside = dict.fromkeys(mark.id for mark in known.ends[: known.set_aside])
+    found = tuple(mark for mark, times in ends.items() if times >= _CERTAIN or mark in aside)
+    return Searched(tuple(_clocks(location, known.number)), found, tuple(aside))
 
 
 def set_aside(location: str) -> LethalElements:
@@ -78,12 +91,12 @@ def set_aside(location: str) -> LethalElements:
         StateError: if there are none, or a file is damaged.
     """
     known = _known(location)
-    if known is None or not known.elements or known.number != _unfinished(location):
+    if known is None or not known.ends or known.number != _unfinished(location):
         raise StateError(
             f"no element is known in {location} that has ended a Python process. When a micro-batch has ended one, "
             "start the job again: the next attempt finds the element, if there is one"
         )
-    known = replace(known, set_aside=len(known.elements))
+    known = replace(known, set_aside=len(known.ends))
     _write(location, known)
     return known
 
@@ -113,7 +126,7 @@ def _known(location: str) -> LethalElements | None:
 
 def _lethal(content: bytes) -> LethalElements:
     stored = json.loads(content)
-    return LethalElements(stored["number"], tuple(Mark(**mark) for mark in stored["elements"]), stored["set_aside"])
+    return LethalElements(stored["number"], tuple(Mark(**mark) for mark in stored["ends"]), stored["set_aside"])
 
 
 def _write(location: str, known: LethalElements) -> None:
