@@ -36,7 +36,7 @@ class Mark:
 
     ``id`` tells the element apart from all others of its micro-batch, equal ones as well.
 
-    >>> mark = Mark("parse", "while it handled an element", "'a'", "17")
+    >>> mark = Mark("parse", "while it handled an element", "'eventide was at home'", "17")
     >>> Mark.found_in(f"Python worker exited unexpectedly (crashed): {mark.line()}") == mark
     True
     """
@@ -52,8 +52,8 @@ class Mark:
 
     @staticmethod
     def found_in(text: str) -> Mark | None:
-        """The last mark in a report of a process that has ended; None if there is none."""
-        _, begin, after = text.rpartition(_BEGIN)
+        """The mark in a report of a process that has ended; None if there is none."""
+        _, begin, after = text.partition(_BEGIN)
         try:
             return Mark(**json.JSONDecoder().raw_decode(after)[0]) if begin else None
         except ValueError:  # a report that was cut
