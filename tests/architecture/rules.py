@@ -109,6 +109,7 @@ ON_THIS_MACHINE = (
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.spark.demo",
+    "eventide.spark.query.fault_log",
     "eventide.spark.query.held_frames",
     "eventide.spark.session.java",
     "eventide.spark.session.locations",

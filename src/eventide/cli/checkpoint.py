@@ -20,6 +20,7 @@ from eventide.common.words import count, length, moment, size
 if TYPE_CHECKING:
     from eventide.spark.checkpoint.deferring import Deferred
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, SourcePart, SourceState
+    from eventide.spark.checkpoint.search import LethalElements
     from eventide.spark.checkpoint.state_reader import StateSize
 
 _MOST_PARTS = 10
@@ -38,12 +39,21 @@ def checkpoint(
             "have ended.",
         ),
     ] = False,
+    aside: Annotated[
+        bool,
+        typer.Option(
+            "--set-aside",
+            help="Have the unfinished micro-batch do without the elements at which it has ended Python processes. The "
+            "job must have ended.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what is in a checkpoint, or a savepoint: the program, its sources, the last micro-batches, and sizes.
 
-    The job may be running or not; nothing is written, but with `--defer`: that is for a job whose next micro-batch is
-    too large for its memory at each start, and whose program gets a lower `set_max_rows_per_batch(...)`. The files are
+    The job may be running or not; nothing is written, but with `--defer` and `--set-aside`. The first is for a job
+    whose next micro-batch is too large for its memory at each start, and whose program gets a lower
+    `set_max_rows_per_batch(...)`; the other for an element that ends the worker's process at each start. The files are
     enough, so neither the program nor Spark is needed: Spark is started for `--state` alone. On other stores than local
     disks, the location is a URI that Arrow can open, such as `s3://bucket/jobs/orders`.
 
@@ -53,12 +63,20 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --state
         eventide checkpoint /data/jobs/orders --json | jq .unfinished
         eventide checkpoint /data/jobs/orders --defer
+        eventide checkpoint /data/jobs/orders --set-aside
     """
     if defer:
         from eventide.spark.checkpoint import deferring
 
         done = where_it_lies(deferring.defer, location, [deferring.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
+    if aside:
+        from eventide.runtime.search import Mark
+        from eventide.spark.checkpoint import search
+
+        lethal = where_it_lies(search.set_aside, location, [search.LethalElements, Mark])
+        document = {"number": lethal.number, "elements": [dataclasses.asdict(mark) for mark in lethal.elements]}
+        answer(document, _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at
 
     saved = where_it_lies(outlined_at, location, OUTLINED)
@@ -89,6 +107,14 @@ def _of_deferred(done: Deferred) -> str:
     return (
         f"Micro-batch {done.number} reads nothing now; it would have read from {count(done.parts, 'part')} of sources. "
         "Lower env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read it"
+    )
+
+
+def _of_lethal(lethal: LethalElements) -> str:
+    elements = "\n".join(f"  {mark.operator}, {mark.during}: {mark.element}" for mark in lethal.elements)
+    return (
+        f"Micro-batch {lethal.number} leaves out, and counts in numDeadLetters:\n{elements}\nStart the job: it goes on "
+        "without"
     )
 
 

@@ -17,6 +17,7 @@ from eventide.errors import ProgramError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
+from eventide.runtime.search import Search
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
@@ -41,6 +42,7 @@ class DataFrameSourceSpec:
     max_parallelism: int = field(default=1, kw_only=True)
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits(), kw_only=True)
+    search: Search = field(default=Search(), kw_only=True)
 
     def pruned(self) -> DataFrameSourceSpec:
         """Return a copy with a reader that leaves out unused columns."""
@@ -177,6 +179,10 @@ class JobPlan:
     def with_dead_letter_limits(self, limits: DeadLetterLimits) -> JobPlan:
         """Return a copy of the job whose operators have these limits of dead letters."""
         return self._with(dead_letter_limits=limits)
+
+    def with_search(self, search: Search) -> JobPlan:
+        """Return a copy of the job that looks, in one micro-batch, for an element that ends the process."""
+        return self._with(search=search)
 
     def _with(self, **changed: Any) -> JobPlan:
         """Return a copy with attributes changed that sources and tasks have in common."""

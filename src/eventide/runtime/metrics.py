@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from sys import intern
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from eventide.metrics.readings import Reading, merged, value_of
 from eventide.runtime.compact import as_compact_text, from_compact_text
 from eventide.runtime.invoke import calling
 from eventide.runtime.observation.event_time_log import Lateness
+from eventide.runtime.search import TaskSearch
 
 RECORDS_IN = "numRecordsIn"
 RECORDS_OUT = "numRecordsOut"
@@ -60,7 +62,7 @@ def warning_of_timers(job_name: str, counters: Mapping[str, Mapping[str, Any]]) 
 
 
 class Metrics:
-    """Counters of one task during one micro-batch.
+    """Counters of one task during one micro-batch. A ``search`` for an element that ends the process is told of calls.
 
     >>> metrics = Metrics()
     >>> metrics.count("window", LATE_DROPPED)
@@ -68,10 +70,13 @@ class Metrics:
     {'window': {'numLateRecordsDropped': 1}}
     """
 
-    def __init__(self, clock_ms: int = 0, limits: DeadLetterLimits | None = None) -> None:
+    def __init__(
+        self, clock_ms: int = 0, limits: DeadLetterLimits | None = None, search: TaskSearch | None = None
+    ) -> None:
         self._counters: Counter[tuple[str, str]] = Counter()
         self._clock_ms = clock_ms
         self._limits = limits or DeadLetterLimits()
+        self._search = search
         self._last_letters: dict[str, Any] = {}
         self.lateness = Lateness()
         """How late the late elements were."""
@@ -91,6 +96,28 @@ class Metrics:
         if allowed < len(letters):
             self.count(operator, DEAD_LETTERS_LEFT_OUT, len(letters) - allowed)
         return allowed
+
+    def watched(
+        self, operator: str, during: str, call: Callable[..., Any], *, element: int = 0, may_leave_out: bool
+    ) -> Callable[..., Any]:
+        """A function of an operator as the search wants it, which may leave elements out and counts them then.
+
+        The ``element`` is the place of the element among the arguments. Without a search, it is the function itself.
+        """
+        if self._search is None:
+            return call
+        left_out = partial(self.count, operator, DEAD_LETTERS) if may_leave_out else None
+        return self._search.watched(operator, during, call, element, left_out)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a search."""
+        return self._search is not None
+
+    def rest(self) -> None:
+        """Say that the functions that were called have returned."""
+        if self._search is not None:
+            self._search.rest()
 
     def check_dead_letters(self) -> None:
         """Stop the job where an operator has more dead letters than it may have.

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pyspark.sql import is_remote
 
 from eventide import errors
+from eventide.api.dead_letters import ADVICE
+from eventide.runtime.search import LETHAL, Mark
 from eventide.spark.session.python_files import is_local, session_that_is_there, why_it_takes_none
 
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
@@ -49,9 +51,10 @@ _GONE = (
     "a new checkpoint, or from a savepoint"
 )
 
+_ENDED = "Python worker exited unexpectedly"
 _MEMORY = {
-    r"Python worker exited unexpectedly": "a Python worker of Spark's has ended without a word, most often because the "
-    "system had no memory left for it",
+    _ENDED: "a Python worker of Spark's has ended without a word, most often because the "
+    "system had no memory left for it; when the job is started again, it finds out at which element, if it is one",
     r"java\.lang\.OutOfMemoryError|OversizedAllocationException": "the memory of Spark's JVM was not enough",
 }
 _LESS_AT_ONCE = (
@@ -97,6 +100,9 @@ def _translated(error: BaseException) -> BaseException | None:
         return errors.StateError(of_state)
     if (missing := what_is_missing(said)) is not None:
         return errors.ProgramError(missing)
+    if is_of_an_ended_process(error) and (mark := Mark.found_in(said)) is not None:
+        at = f"in operator {mark.operator!r}, {mark.during} (element {mark.element})"
+        return errors.DataError(f"{at}: {LETHAL}; {ADVICE}")
     if (memory := _short_of_memory(said)) is not None:
         return errors.EventideError(memory)
     if _NO_SESSION.search(said):
@@ -153,6 +159,11 @@ def is_for_good(error: BaseException) -> bool:
 def is_of_a_gone_server(error: BaseException) -> bool:
     """Whether the server of Spark Connect is not there any more, or has begun anew: it has no answers for the job."""
     return _NO_SESSION.search(str(error)) is not None or _is_without_answer(error)
+
+
+def is_of_an_ended_process(error: BaseException) -> bool:
+    """Whether a Python process of Spark's has ended by itself in a task, with no exception."""
+    return _ENDED in str(error)
 
 
 def is_of_a_late_process(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -19,10 +20,11 @@ from eventide.common.job import FinishedJob, JobClient, JobExecutionResult, JobI
 from eventide.common.restart_strategy import RestartStrategies
 from eventide.common.watermark_strategy import WatermarkSpec
 from eventide.connectors.kafka.sink_writer import temporary
-from eventide.errors import TemporaryCheckpointWarning
+from eventide.errors import ProgramError, TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, SinkSpec, refuse_savepoint
 from eventide.runtime.metrics import JobMetrics, gathered
+from eventide.runtime.search import Search
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import (
@@ -36,15 +38,17 @@ from eventide.spark.checkpoint.record import (
     savepoint_of,
 )
 from eventide.spark.checkpoint.savepoint import take_savepoint
+from eventide.spark.checkpoint.search import Searched, note_end, searched
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.connect.results import ResultConsumer, ResultSpool
 from eventide.spark.connect.server import check_server, over_connect, refuse_over_connect, there
-from eventide.spark.failures import in_our_words
+from eventide.spark.failures import in_our_words, is_of_an_ended_process
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import SourceNames
+from eventide.spark.query.fault_log import FaultLog
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import Runs, begun
 from eventide.spark.query.worker import archives_are_here
@@ -181,6 +185,7 @@ class SparkHost(Host):
 
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
+            plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
             owner = Ownership(location, run) if Ownership.needed_at(location) else None
@@ -225,15 +230,16 @@ class SparkHost(Host):
             close()
             raise
         check = None if owner is None or is_elsewhere else owner.check
+        failed = partial(_note, self.spark, location)
         if is_finishing:
-            return QueryRun(query, close, lambda _: True, taking, check=check)
+            return QueryRun(query, close, lambda _: True, taking, check=check, failed=failed)
         again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
         goes_on = plan.needs_clock and settings.checkpoint_location is not None
 
         def finish(is_saved: bool) -> QueryRun | None:
             return again() if (is_saved or goes_on) and has_begun_more(self.spark, location) else None
 
-        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish, check)
+        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish, check, failed)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
@@ -284,6 +290,24 @@ class SparkHost(Host):
         stored = plan.with_storage(None if location is None else resolved(self.spark, location))
         frames = frames_of(stored, settings, self.spark, observation=observation, to=RowsOfSink.of(plan.sinks[0]))
         return typed_rows(frames, plan.sinks[0])
+
+
+def _sought(spark: SparkSession, location: str) -> Search:
+    """The search for an element that ends the process, in a micro-batch that has ended one."""
+    try:
+        found = there(spark, partial(searched, location), [Searched])
+    except (ProgramError, OSError):  # a store that Arrow does not reach; Spark does
+        found = None
+    if found is None:
+        return Search()
+    return Search(frozenset(found.clocks_ms), FaultLog, frozenset(found.found), frozenset(found.set_aside))
+
+
+def _note(spark: SparkSession, location: str, failure: BaseException) -> None:
+    """Have the next run search, if a process has ended; where that cannot be written, it does not."""
+    if is_of_an_ended_process(failure):
+        with suppress(Exception):
+            there(spark, partial(note_end, location, str(failure)))
 
 
 def _save(spark: SparkSession, location: str, target: str) -> None:

@@ -282,6 +282,8 @@ class StreamingJob(JobClient):
                 of_taking = None if self._run.taking is None else self._run.taking.finish(failure)
                 with suppress(Exception):
                     self._run.close()
+                if failure is not None:
+                    self._run.failed(failure)
                 return of_ours or of_taking if failure is None else original(failure)
 
     def _look(self) -> None:
@@ -402,6 +404,7 @@ class QueryRun:
             had begun by then; None if it had begun none, or the checkpoint is deleted anyway. It is told whether a
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
         check: raises an error if another run has taken over; None where the store, or Spark, sees to that.
+        failed: takes note, for the next run, of what made the query fail.
     """
 
     query: StreamingQuery
@@ -410,6 +413,7 @@ class QueryRun:
     taking: ResultConsumer | None = None
     finish: Callable[[bool], QueryRun | None] | None = None
     check: Callable[[], None] | None = None
+    failed: Callable[[BaseException], None] = lambda _: None
 
 
 class Savepoints:

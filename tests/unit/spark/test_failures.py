@@ -60,7 +60,7 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             "Job aborted: Lost task 0.0: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
             EventideError,
             "a Python worker of Spark's has ended without a word, most often because the system had no memory left for "
-            f"it; {MEMORY}",
+            f"it; when the job is started again, it finds out at which element, if it is one; {MEMORY}",
         ),
         (
             "Job aborted due to stage failure: java.lang.OutOfMemoryError: Java heap space",

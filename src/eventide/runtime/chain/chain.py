@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process, Step
+from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process, Step, watched
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
@@ -151,8 +151,11 @@ class ChannelOutput:
         elif (results := self._on_columns(node.step, batch)) is not None:
             self._push(node, results if isinstance(results, Mapping) else {None: results})
         else:
+            step = watched(node.step, self._metrics)
             for part in batch.pieces():
-                self._push(node, node.step.outputs(part, self._moment, self._metrics))
+                outputs = step.outputs(part, self._moment, self._metrics)
+                self._metrics.rest()
+                self._push(node, outputs)
 
     def _on_columns(self, step: Step, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""

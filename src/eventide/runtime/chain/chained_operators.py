@@ -460,6 +460,30 @@ class DeadLetterStep:
         return out.take()
 
 
+def watched(step: ChainedOperator, metrics: Metrics) -> ChainedOperator:
+    """A step whose function a search sees, if there is one. Without dead letters, its elements may be left out."""
+    if not metrics.is_watched:
+        return step
+    if isinstance(step, DeadLetterStep):
+        return replace(step, step=_watched(step.step, metrics, may_leave_out=False))
+    found: ChainedOperator = _watched(step, metrics, may_leave_out=True)
+    return found
+
+
+def _watched(step: Step, metrics: Metrics, *, may_leave_out: bool) -> Any:
+    if not isinstance(step, _CalledFunction):
+        return step
+    call = step.call
+    if isinstance(step, Map) and may_leave_out:  # one that is left out has no result, where a map has always one
+        step = FlatMap(step.name, call, step.user_function, step.type_info)
+        call = _listed(call)
+    return replace(step, call=metrics.watched(step.name, step.during, call, may_leave_out=may_leave_out))
+
+
+def _listed(call: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    return lambda value: [call(value)]
+
+
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
     """Hands on the elements that have a key; the key is found once more where they are dealt out."""

@@ -70,8 +70,9 @@ class _ProcessOperator(Operator):
         self._letters: DeadLetterOutput | None = None
         if spec.dead_letters is not None:
             self._letters = DeadLetterOutput(spec.name, spec.dead_letters, self._out, context.metrics, keyed)
+        watched = partial(context.metrics.watched, spec.name, HANDLING, may_leave_out=self._letters is None)
         self.inputs = tuple(
-            partial(self._receive, self._guarded(on_element)) for on_element in spec.processing.on_element
+            partial(self._receive, self._guarded(watched(on_element))) for on_element in spec.processing.on_element
         )
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
@@ -147,7 +148,8 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
         self._at.begin(keyed, context.clock_ms)
         self._context = KeyedElementContext(self._moment, self._at, keyed, in_batch=context.in_batch)
         on_timer = spec.processing.on_timer
-        self._on_timer = None if on_timer is None else self._guarded_timer(on_timer)
+        watched = partial(context.metrics.watched, spec.name, ON_TIMER, may_leave_out=self._letters is None)
+        self._on_timer = None if on_timer is None else self._guarded_timer(watched(on_timer))
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire the timers that it passes."""

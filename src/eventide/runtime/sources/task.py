@@ -18,6 +18,7 @@ from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
+from eventide.runtime.search import Search
 from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
 from eventide.runtime.sources.offsets import SplitRange
 from eventide.runtime.sources.splits import WAITING_BYTES, ReaderOutput, SourceOutput, SplitReader
@@ -32,6 +33,7 @@ class ChainSpec:
 
     ``parallelism``, ``max_parallelism`` and ``job_parameters`` are what the functions may ask for: a source has as many
     tasks at most, a DataFrame as many as Spark says. ``function_metrics`` is what they count with, where they are open.
+    ``search`` looks for an element that ends the process.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ChainSpec:
     job_parameters: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False, kw_only=True)
     dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits(), kw_only=True)
+    search: Search = field(default=Search(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class SourceTask:
     def __init__(self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS) -> None:
         self._name = spec.name
         self._type_info = spec.type_info
-        self._metrics = Metrics(limits=spec.dead_letter_limits)
+        self._metrics = Metrics(limits=spec.dead_letter_limits, search=spec.search.begin(task, clock_ms))
         self._function_metrics = spec.function_metrics
         self._counted: list[dict[str, Any]] = []
         self._task = task

@@ -102,7 +102,7 @@ class OperatorTask(Task):
         if not spec.in_batch:
             self._begin(self._gate.content or {})
             self._valve.begin_run(run)
-        self._metrics = Metrics(clock_ms, spec.dead_letter_limits)
+        self._metrics = Metrics(clock_ms, spec.dead_letter_limits, spec.search.begin(subtask, clock_ms))
         self._operator = spec.open(
             spec.operator,
             backend,
@@ -258,6 +258,7 @@ class OperatorTask(Task):
 
     def _send_outputs(self, point: int) -> Iterator[Frame]:
         outputs = self._operator.take_outputs()
+        self._metrics.rest()
         count = sum(map(len, outputs.values()))
         if count:
             self._metrics.count(self._spec.name, RECORDS_OUT, count)

@@ -100,7 +100,7 @@ class SplitTask(Task):
         self._name_of = {edge.edge: edge.name for edge in spec.edges}
         self._unheard = {edge.name for edge in spec.edges if edge.active_by_elements and not spec.of_source}
         self._generators = Generators(backend, clock_ms, in_batch=spec.in_batch)
-        self._metrics = Metrics(limits=spec.dead_letter_limits)
+        self._metrics = Metrics(limits=spec.dead_letter_limits, search=spec.search.begin(subtask, clock_ms))
         self._output = ReaderOutput(spec.name, spec.root, subtask, self._metrics, clock_ms)
         self._expected = {(edge.name, split) for edge in spec.edges for split in edge.channels if self._is_mine(split)}
         stored = backend.get(_STATE)

@@ -14,6 +14,7 @@ from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import FunctionMetrics
+from eventide.runtime.search import Search
 from eventide.runtime.state.backend import Backend
 
 
@@ -64,6 +65,7 @@ class TaskSpec(ABC):
         job_parameters: the parameters that its functions may ask for.
         dead_letter_limits: how many dead letters its operators may have.
         function_metrics: the metrics of its functions, where they are open.
+        search: looks for an element that ends the process.
     """
 
     number: int
@@ -80,6 +82,7 @@ class TaskSpec(ABC):
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     dead_letter_limits: DeadLetterLimits = field(default=DeadLetterLimits())
     function_metrics: FunctionMetrics = field(default_factory=FunctionMetrics, compare=False, repr=False)
+    search: Search = field(default=Search())
 
     @property
     def has_generators(self) -> bool:

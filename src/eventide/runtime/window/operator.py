@@ -77,7 +77,9 @@ class WindowOperator(KeyedOperator):
         self._at.begin(keyed, context.clock_ms)
         self._is_rich = is_rich(spec.function.user_function)
         self._out = Collector(spec.name, spec.output_type)
-        self._handle: Callable[[Any, Any, int | None], object] = self._process_one
+        self._handle: Callable[[Any, Any, int | None], None] = context.metrics.watched(
+            spec.name, HANDLING, self._process_one, element=1, may_leave_out=spec.dead_letters is None
+        )
         self._fire_within: Fire = self._fire
         self._fire_timer: Callable[[OnTime, int, bool], object] = self._ask
         self._clean_up: Callable[[Window], None] = self._drop
@@ -143,7 +145,7 @@ class WindowOperator(KeyedOperator):
         has no result, and does not make the element bad that set it off. It goes when its time is over, as any other
         window, though its function may not have cleared its state.
         """
-        moment, process_one, fire, ask, drop = self._moment, self._process_one, self._fire, self._ask, self._drop
+        moment, process_one, fire, ask, drop = self._moment, self._handle, self._fire, self._ask, self._drop
 
         def handle(key: Any, value: Any, timestamp: int | None) -> None:
             letters.attempt(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))

@@ -128,6 +128,7 @@ def _shipped_of_source(source: SourceSpec | DataFrameSourceSpec) -> tuple[Any, s
             max_parallelism=source.max_parallelism,
             job_parameters=source.job_parameters,
             dead_letter_limits=source.dead_letter_limits,
+            search=source.search,
         )
         return chain, f"the functions after {source.name!r}"
     return source, f"the source {source.name!r} or a function after it"
@@ -159,7 +160,8 @@ def _source_frames(
                 f"the source {source.name!r} is a batch DataFrame, but other sources of the program are streams; read "
                 "it as a stream, or set_runtime_mode(RuntimeExecutionMode.BATCH) if all input is bounded"
             )
-        frames: DataFrame = source.reader.frames(payload, ids, to, shows_time=source.root.shows_time())
+        shows_time = source.root.shows_time() or bool(source.search.clocks_ms)
+        frames: DataFrame = source.reader.frames(payload, ids, to, shows_time=shows_time)
         return frames.union(_end_of_input(source, spark, ids)) if batch and to is None else frames
     if source.alignment is not None and not batch:
         _check_alignment(source.name, source.alignment)

@@ -71,6 +71,8 @@ _LOCAL = {
     # Spark keeps apart the workers that shorten tracebacks, as those of sources do, and those that don't, as those with
     # state: with one kind of both, there are half as many, and the second need not start.
     SHORT_TRACEBACKS: "false",
+    # A worker that ends without a word leaves a file, which Spark adds to the error: see `FaultLog`.
+    "spark.python.worker.faulthandler.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": "false",
     REPORTS: "1000",
