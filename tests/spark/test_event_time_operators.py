@@ -38,7 +38,11 @@ def elements(first: int, end: int) -> list[tuple[str, Row]]:
 
 
 HISTORY = [elements(0, 30), elements(30, 60)]
-LIVE = [elements(60, 80), elements(80, 100), [(split, Row(key="k0", at=BEGIN_MS + 200 * HOUR_MS, n=0)) for split in "ab"]]
+LIVE = [
+    elements(60, 80),
+    elements(80, 100),
+    [(split, Row(key="k0", at=BEGIN_MS + 200 * HOUR_MS, n=0)) for split in "ab"],
+]
 
 
 class Days(TumblingCalendarWindows):

@@ -226,8 +226,6 @@ def expiring():
          "the key must be given by fields of plain types"),
         (lambda: local_environment().from_collection(READINGS).key_by(lambda r: r.name).process(function(), RESULT)
          .execute_and_collect(), "the type of the elements must be declared"),
-        (lambda: readings().key_by("name").process(function(), RESULT).side_output_dead_letters(OutputTag("bad"))
-         .execute_and_collect(), "dead letters|side_output_dead_letters"),
         (lambda: readings().key_by("name").process(object(), RESULT), "needs a KeyedProcessFunction"),
     ],
 )  # fmt: skip
@@ -297,3 +295,35 @@ def test_state_that_had_a_time_to_live_is_found_without_one():
     for _ in runner(after, max_rows=3, checkpoint=one.checkpoint).batches():
         pass
     assert seen == [[12, 0], [None, None]]
+
+
+def test_a_bad_row_is_found_in_few_calls():
+    """The function has changed state and set a timer when it raises: nothing of that is left."""
+    sizes = []
+
+    def add(self, batch, ctx):
+        sizes.append(len(batch))
+        totals = pc.add(self.total.get(ctx.keys).fill_null(0), batch.column("value"))
+        self.total.put(ctx.keys, totals)
+        ctx.timer_service().register_event_time_timers(ctx.keys, 2_000)
+        ctx.collect(pa.record_batch({"name": ctx.keys, "value": totals}))
+        if 700 in batch.column("value").to_pylist():
+            raise ValueError("no")
+
+    def tell(self, timestamps, ctx):
+        ctx.collect(pa.record_batch({"name": ctx.keys, "value": self.total.get(ctx.keys)}))
+
+    bad = OutputTag("bad")
+    elements = [Row(name=f"n{n}", at=n, value=n) for n in range(1_000)]
+    found = readings(elements).key_by("name").process(function(add, tell), RESULT).side_output_dead_letters(bad)
+    plan = plan_of(found, found.get_side_output(bad), parallelism=1)
+    results, letters = zip(*(by_sink(plan, batch) for batch in runner(plan).batches()), strict=True)
+    values = [row.value for batch in results for row, _ in batch]
+    good = [n for n in range(1_000) if n != 700]
+    assert (values[:999], sorted(values[999:])) == (good, good)
+    [(letter, timestamp)] = [letter for batch in letters for letter in batch]
+    assert (letter.error_type, letter.error, letter.element, letter.key, timestamp) == (
+        "ValueError", "no", elements[700], "n700", 700,
+    )  # fmt: skip
+    assert sum(sizes) < 4_000
+    assert len(sizes) < 25
