@@ -8,7 +8,7 @@ import pytest
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag, TimeDomain
 from eventide.datastream.functions import VectorizedKeyedProcessFunction
-from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.errors import DataError, EventideError, ProgramError
 from eventide.runtime.elements.keys import key_group
 from eventide.testing import local_environment
@@ -19,6 +19,7 @@ RESULT = Types.ROW_NAMED(["name", "value"], [Types.STRING(), Types.LONG()])
 READINGS = [Row(name=name, at=at, value=value) for name, at, value in [("a", 1, 5), ("b", 2, 0), ("a", 3, 7)]]
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
 TOTAL = ValueStateDescriptor("total", Types.LONG())
+COUNTS = MapStateDescriptor("counts", Types.STRING(), Types.LONG())
 SIDE = OutputTag("side", Types.STRING())
 
 
@@ -241,16 +242,49 @@ def test_a_key_that_does_not_equal_itself_is_refused_with_its_element():
         results(function(), stream=readings(rows, kind=kind))
 
 
-def test_a_function_of_single_keys_is_told_to_use_state_of_its_own_kind():
+def with_map(act, descriptor=COUNTS):
+    """A function that does something with its maps."""
+
+    def opened(self, runtime_context):
+        self.counts = runtime_context.get_vectorized_map_state(descriptor)
+
+    def process_batch(self, batch, ctx):
+        act(self.counts, ctx.keys)
+
+    return type("WithMap", (VectorizedKeyedProcessFunction,), {"open": opened, "process_batch": process_batch})()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (with_map(lambda counts, keys: counts.put(keys, pa.array(["x", None, "y"]), np.arange(3))), "1 of the keys in"),
+        (with_map(lambda counts, keys: counts.get(keys, pa.array(["x"]))), "there are 1 values for 3 keys"),
+        (with_map(lambda counts, keys: counts.put(keys, keys, np.arange(2))), "there are 2 values for 3 keys"),
+        (with_map(lambda counts, keys: counts.clear(pa.array(["z"]))), "'z' is no key of this call"),
+        (with_map(print, MapStateDescriptor("m", Types.LIST(Types.LONG()), Types.LONG())), "which are no columns"),
+        (with_map(print, MapStateDescriptor("m", Types.LONG(), Types.PICKLED_BYTE_ARRAY())), "which are no columns"),
+        (with_map(print, TOTAL), "use get_vectorized_state with a ValueStateDescriptor"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_maps_is_refused(given, message):
+    with pytest.raises(EventideError, match=message):
+        results(given)
+
+
+@pytest.mark.parametrize(("ask", "instead"), [("state", "get_state"), ("map_state", "get_map_state")])
+def test_a_function_of_single_keys_is_told_to_use_state_of_its_own_kind(ask, instead):
     class Each(KeyedProcessFunction):
         def open(self, runtime_context):
-            runtime_context.get_vectorized_state(TOTAL)
+            getattr(runtime_context, f"get_vectorized_{ask}")(TOTAL if ask == "state" else COUNTS)
 
         def process_element(self, value, ctx):
             yield value
 
-    with pytest.raises(ProgramError, match="one key at a time; use get_state"):
+    with pytest.raises(ProgramError, match=f"one key at a time; use {instead}"):
         list(readings().key_by("name").process(Each()).execute_and_collect())
+
+
+def test_a_function_of_many_keys_is_told_to_use_state_of_its_own_kind():
     with pytest.raises(ProgramError, match="many at once; use get_vectorized_state"):
         results(
             type(

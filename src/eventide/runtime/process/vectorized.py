@@ -20,7 +20,7 @@ from eventide.runtime.chain.chained_operators import HANDLING, Moment
 from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Columns, Elements, Numbers, interleaved_columns
-from eventide.runtime.elements.keys import numbers_of_columns
+from eventide.runtime.elements.keys import are_comparable
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.invoke import is_of_the_data, user_function_error
 from eventide.runtime.process.operation import identity_of
@@ -30,7 +30,6 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.tasks.operator import (
-    Key,
     Operator,
     OperatorContext,
     OperatorInput,
@@ -247,7 +246,7 @@ class VectorizedOperation:
                 "they come from an output_type"
             )
         key = source.key.by_field(kind)
-        if not key.is_columnar or not _is_comparable(key, kind):
+        if not key.is_columnar or not are_comparable(kind.arrow_type().field(name).type for name in key.columns):
             raise ProgramError(
                 f"{name}: {function} is called with columns, so the key must be given by fields of plain types, as in "
                 'key_by("user", "country")'
@@ -262,13 +261,3 @@ class VectorizedOperation:
             identity_of([OperatorInput(kind, key)], max_parallelism),
             (None,),
         )
-
-
-def _is_comparable(key: Key, value_type: TypeInformation) -> bool:
-    """Whether Arrow can tell the keys apart."""
-    kinds = {part.name: part.type for part in value_type.arrow_type()}
-    try:
-        numbers_of_columns([pa.nulls(0, kinds[name]) for name in key.columns])
-    except pa.ArrowNotImplementedError:
-        return False
-    return True

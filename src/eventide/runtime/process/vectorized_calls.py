@@ -13,14 +13,27 @@ import pyarrow as pa
 from eventide.api.functions import KeyedStateStore, VectorizedKeyedProcessFunction
 from eventide.api.functions.output_tag import OutputTag
 from eventide.api.functions.timers import TimeDomain, VectorizedTimerService
-from eventide.api.state import StateDescriptor, ValueStateDescriptor, VectorizedValueState
+from eventide.api.state import (
+    MapStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+    VectorizedMapState,
+    VectorizedValueState,
+)
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.batch_operators import values_of
 from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import Numbers, columns_in_time_order
-from eventide.runtime.elements.keys import first_rows, hashes_of_columns, key_column, numbers_of_columns
+from eventide.runtime.elements.keys import (
+    are_comparable,
+    first_rows,
+    hashes_of_columns,
+    key_column,
+    numbers_of_columns,
+)
+from eventide.runtime.process.map_entries import Entries, entry_numbers, places_of_last
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.tasks.operator import (
@@ -70,13 +83,34 @@ class StateOfKeys(KeyedStateStore):
             keyed.declare(name, type_info)
 
     def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
-        """The state of many keys.
+        """The values of many keys.
 
         Raises:
             ProgramError: if it has a time to live, or no declared type, or was declared with another one.
         """
+        return _State(self, *self._declare(state_descriptor, ValueStateDescriptor))
+
+    def get_vectorized_map_state(self, state_descriptor: MapStateDescriptor) -> VectorizedMapState:
+        """The maps of many keys.
+
+        Raises:
+            ProgramError: as for their values; also if Arrow cannot tell the keys of a map apart.
+        """
+        name, kind = self._declare(state_descriptor, MapStateDescriptor)
+        keys = state_descriptor.key_type
+        if keys.is_pickled or state_descriptor.value_type.is_pickled or not are_comparable([keys.arrow_type()]):
+            raise ProgramError(
+                f"the state {state_descriptor.name!r} has maps of type {kind}, which are no columns; declare plain "
+                "types, such as Types.STRING() and Types.LONG()"
+            )
+        return _MapState(self, name, kind, state_descriptor)
+
+    def _declare(
+        self, state_descriptor: StateDescriptor, expected: type[StateDescriptor]
+    ) -> tuple[str, TypeInformation]:
+        """Take down the type of a state; return the name that it is stored under, and the type."""
         name, kind = state_descriptor.name, state_descriptor.type_info
-        if not isinstance(state_descriptor, ValueStateDescriptor):
+        if not isinstance(state_descriptor, expected):
             raise self._refused(state_descriptor)
         if state_descriptor.ttl_config is not None:
             raise ProgramError(
@@ -92,12 +126,13 @@ class StateOfKeys(KeyedStateStore):
             raise ProgramError(f"the state {name!r} is declared as {known} and as {kind}; give each a name of its own")
         if self.keyed is not None:
             self.keyed.declare(FUNCTION_STATE + name, kind)
-        return _State(self, FUNCTION_STATE + name, kind)
+        return FUNCTION_STATE + name, kind
 
     def _refused(self, state_descriptor: StateDescriptor) -> ProgramError:
         return ProgramError(
             f"the state {state_descriptor.name!r} is asked for as one of a single key, by a function that is called "
-            "for many at once; use get_vectorized_state with a ValueStateDescriptor"
+            "for many at once; use get_vectorized_state with a ValueStateDescriptor, or get_vectorized_map_state with "
+            "a MapStateDescriptor"
         )
 
     def get_state(self, state_descriptor: Any) -> NoReturn:
@@ -130,6 +165,58 @@ class _State(VectorizedValueState):
     def clear(self, keys: pa.Array) -> None:
         call = self._at.call
         call.state.clear(self._name, call.places_of(keys, "clear"))
+
+
+class _MapState(VectorizedMapState):
+    """The map of each key is a value of a column; entries are numbered together to be found."""
+
+    def __init__(self, at: StateOfKeys, name: str, type_info: TypeInformation, descriptor: MapStateDescriptor) -> None:
+        self._at = at
+        self._name = name
+        self._type = type_info
+        self._key_type = descriptor.key_type
+        self._value_type = descriptor.value_type
+
+    def get(self, keys: pa.Array, map_keys: Any) -> pa.Array:
+        _, owners, kept = self._kept(keys, "get")
+        numbers = entry_numbers(kept, owners, self._map_keys(map_keys, owners, "get"))
+        return kept.values.take(places_of_last(numbers, len(kept)))
+
+    def put(self, keys: pa.Array, map_keys: Any, values: Any) -> None:
+        places, owners, kept = self._kept(keys, "put")
+        given = Entries(owners, self._map_keys(map_keys, owners, "put"), values_of(values, self._value_type))
+        _check_length("put", len(owners), len(given.values))
+        self._put(places, kept.updated(given))
+
+    def remove(self, keys: pa.Array, map_keys: Any) -> None:
+        places, owners, kept = self._kept(keys, "remove")
+        self._put(places, kept.without(owners, self._map_keys(map_keys, owners, "remove")))
+
+    def entries(self, keys: pa.Array) -> tuple[Numbers, pa.Array, pa.Array]:
+        call = self._at.call
+        maps = call.state.get(self._name, call.places_of(keys, "entries"), self._type)
+        found = Entries.of(maps)
+        return found.owners, found.keys, found.values
+
+    def clear(self, keys: pa.Array) -> None:
+        call = self._at.call
+        call.state.clear(self._name, call.places_of(keys, "clear"))
+
+    def _kept(self, keys: pa.Array, what: str) -> tuple[Numbers, Numbers, Entries]:
+        """The places of some keys, each once; which of them each of these keys is; and the entries of all."""
+        call = self._at.call
+        places, owners = np.unique(call.places_of(keys, what), return_inverse=True)
+        return places, owners, Entries.of(call.state.get(self._name, places, self._type))
+
+    def _map_keys(self, map_keys: Any, owners: Numbers, what: str) -> pa.Array:
+        found = values_of(map_keys, self._key_type)
+        _check_length(what, len(owners), len(found))
+        if found.null_count:
+            raise DataError(f"{what}: {found.null_count} of the keys in maps are null; leave these entries out")
+        return found
+
+    def _put(self, places: Numbers, entries: Entries) -> None:
+        self._at.call.state.put(self._name, places, entries.maps(len(places), self._type), self._type)
 
 
 class Call(VectorizedKeyedProcessFunction.OnTimersContext):
