@@ -14,7 +14,15 @@ from eventide.api.functions.output_tag import OutputTag
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import VALUE, OnColumns, TablePayload, joined_rows, key_names, numbers_in
+from eventide.runtime.columnar.layout import (
+    VALUE,
+    OnColumns,
+    TablePayload,
+    joined_rows,
+    key_names,
+    numbers_in,
+    obstacle_of_watermarks,
+)
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
@@ -102,7 +110,7 @@ def _obstacle(source: OperatorInput) -> str | None:
         return "the key is a Python function that does not return fields; name columns instead: key_by('…')"
     if not key.is_columnar:
         return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
-    return None
+    return obstacle_of_watermarks([source])
 
 
 @dataclass(frozen=True, slots=True)
