@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Row, Types, WatermarkStrategy
+from eventide.common.watermark_generators import PunctuatedWatermarks
 from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.errors import DataError, ProgramError
+from eventide.joins import left
 from eventide.testing import ScriptedSource, local_environment
 from support.twin import by_sink, plan_of, run, run_with_restarts, runner
 
@@ -91,6 +93,16 @@ def test_late_elements_are_counted_where_they_are_dropped():
         one = runner(plan)
         assert [value.at for batch in one.batches() for value, _ in by_sink(plan, batch)[0]] == [9, 9]
         assert one.metrics()["sort by event time"]["numLateRecordsDropped"] == 1
+
+
+def test_where_a_watermark_may_follow_each_element_they_are_taken_one_by_one():
+    by_time = WatermarkStrategy.for_generator(lambda: PunctuatedWatermarks(lambda element, _: element.at))
+    source = ScriptedSource(["s"], [], EVENT)
+    stream = local_environment().from_source(source, by_time.with_timestamp_assigner("at"), "events", EVENT)
+    keyed = stream.key_by("key")
+    for sorted_or_joined in (keyed.sorted_by_event_time(), keyed.as_of_join(keyed).select(left("n"))):
+        (operator,) = plan_of(sorted_or_joined).operators
+        assert operator.speed.startswith("element by element, because a watermark may come between any two elements")
 
 
 def test_what_has_no_time_cannot_be_sorted():

@@ -28,6 +28,8 @@ _KEY_TYPES = {
 }
 _SPLITS = ["s", "t"]
 _SIDE = OutputTag("side", Types.LONG())
+_LETTERS = OutputTag("letters")
+_BAD = 2
 _OUT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 
 
@@ -50,7 +52,13 @@ def _streams(keys):
 
 
 class _Each(KeyedProcessFunction):
-    """Adds up; a total of zero is forgotten. Sets or deletes timers, which set others, or forget."""
+    """Adds up; a total of zero is forgotten. Sets or deletes timers, which set others, or forget.
+
+    When it has done so for a bad element, or a timer of a bad time, it raises, if it ``fails``.
+    """
+
+    def __init__(self, *, fails=False):
+        self.fails = fails
 
     def open(self, runtime_context):
         self.total = runtime_context.get_state(ValueStateDescriptor("total", Types.LONG()))
@@ -67,6 +75,8 @@ class _Each(KeyedProcessFunction):
         yield _text(ctx.get_current_key()), total, timers.current_watermark()
         if value.n % 2:
             yield _SIDE, total
+        if self.fails and value.n == _BAD:
+            raise ValueError("bad")
 
     def on_timer(self, timestamp, ctx):
         last = self.last.value()
@@ -83,10 +93,15 @@ class _Each(KeyedProcessFunction):
         if timestamp % 5 == 0:
             ctx.timer_service().delete_event_time_timer(timestamp + 3)
             self.last.clear()
+        if self.fails and timestamp % 4 == 0:
+            raise ValueError("bad")
 
 
 class _Many(VectorizedKeyedProcessFunction):
     """`_Each` for many keys at once."""
+
+    def __init__(self, *, fails=False):
+        self.fails = fails
 
     def open(self, runtime_context):
         get = runtime_context.get_vectorized_state
@@ -115,6 +130,8 @@ class _Many(VectorizedKeyedProcessFunction):
         backwards = list(range(len(rows)))[::-1]
         ctx.collect(_OUT.to_arrow(results).take(pa.array(backwards)), backwards)
         ctx.output(_SIDE, np.array([total for total, _ in side], np.int64), np.array([i for _, i in side], np.int64))
+        if self.fails and _BAD in batch.column("n").to_pylist():
+            raise ValueError("bad")
 
     def on_timers(self, timestamps, ctx):
         times = timestamps.to_numpy()
@@ -129,6 +146,8 @@ class _Many(VectorizedKeyedProcessFunction):
         ctx.output(_SIDE, timestamps.filter(threes), times % 3 == 0)
         timers.delete_event_time_timers(ctx.keys.filter(fives), times[times % 5 == 0] + 3)
         self.last.clear(ctx.keys.filter(fives))
+        if self.fails and (times % 4 == 0).any():
+            raise ValueError("bad")
 
 
 def _text(key):
@@ -138,6 +157,17 @@ def _text(key):
     return str(key.normalize() if isinstance(key, Decimal) else key)
 
 
+def _told(results):
+    """Results as text; of a dead letter, all but the numbers in it that columns have in another scale."""
+    return repr([[[*map(_letter_told, sink)] if i == 2 else sink for i, sink in enumerate(batch)] for batch in results])
+
+
+def _letter_told(letter):
+    value, time_ms = letter
+    element = value.element and (value.element.at, value.element.n)
+    return value.operator, value.during, value.error, element, _text(value.key), value.timestamp, time_ms
+
+
 def _stream(function, batches, kind, names, *, punctuated):
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     if punctuated:
@@ -145,16 +175,18 @@ def _stream(function, batches, kind, names, *, punctuated):
     source = ScriptedSource(_SPLITS, batches, _row_type(kind))
     stream = local_environment().from_source(source, strategy.with_timestamp_assigner("at"), "s")
     out = stream.key_by(*names).process(function, _OUT).uid("process")
-    return out, out.get_side_output(_SIDE)
+    if not function.fails:
+        return out, out.get_side_output(_SIDE)
+    return out, out.get_side_output(_SIDE), out.side_output_dead_letters(_LETTERS).get_side_output(_LETTERS)
 
 
 _NAMES = st.sampled_from([("key",), ("key", "other")])
 
 
 @pytest.mark.parametrize("key", _KEY_TYPES)
-@given(data=st.data(), names=_NAMES, punctuated=st.booleans(), parallelism=st.sampled_from([1, 3]))
-@settings(max_examples=20)
-def test_columns_give_what_single_elements_give(key, data, names, punctuated, parallelism):
+@given(data=st.data(), names=_NAMES, punctuated=st.booleans(), parallelism=st.sampled_from([1, 3]), fails=st.booleans())
+@settings(max_examples=30)
+def test_columns_give_what_single_elements_give(key, data, names, punctuated, parallelism, fails):
     kind, keys = _KEY_TYPES[key]
     batches, every = data.draw(_streams(keys)), data.draw(st.integers(1, 3))
     found, expected = (
@@ -166,9 +198,9 @@ def test_columns_give_what_single_elements_give(key, data, names, punctuated, pa
             ),
             every,
         )
-        for function in (_Many(), _Each())
+        for function in (_Many(fails=fails), _Each(fails=fails))
     )
-    assert repr(found) == repr(expected)
+    assert _told(found) == _told(expected)
 
 
 @given(_streams(st.sampled_from("abc")), st.integers(1, 4), st.booleans())

@@ -176,6 +176,59 @@ class VectorizedValueState(ABC):
         """Delete the values of some keys."""
 
 
+class VectorizedMapState(ABC):
+    """State that holds a map for each key, for many keys at once. Flink: ``MapState``.
+
+    ``keys`` are some of the keys of the call, as for a `VectorizedValueState`. An entry is named by a key and, beside
+    it in ``map_keys``, its key in the map, which is never null. A key that is touched is written with its whole map.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> from eventide.common import Row, Types
+    >>> from eventide.datastream.functions import VectorizedKeyedProcessFunction
+    >>> from eventide.datastream.state import MapStateDescriptor
+    >>> from eventide.testing import local_environment
+    >>> class LastPrices(VectorizedKeyedProcessFunction):
+    ...     def open(self, runtime_context):
+    ...         prices = MapStateDescriptor("prices", Types.STRING(), Types.LONG())
+    ...         self.prices = runtime_context.get_vectorized_map_state(prices)
+    ...
+    ...     def process_batch(self, batch, ctx):
+    ...         self.prices.put(ctx.keys, batch.column("item"), batch.column("price"))
+    ...         rows, items, prices = self.prices.entries(ctx.distinct_keys)
+    ...         shops, (_, first) = ctx.distinct_keys.take(rows), np.unique(ctx.key_numbers, return_index=True)
+    ...         ctx.collect(pa.record_batch({"shop": shops, "item": items, "price": prices}), first[rows])
+    >>> offer = Types.ROW_NAMED(["shop", "item", "price"], [Types.STRING(), Types.STRING(), Types.LONG()])
+    >>> offers = [Row(shop="north", item=item, price=price) for item, price in [("tea", 3), ("milk", 2), ("tea", 4)]]
+    >>> stream = local_environment().set_parallelism(1).from_collection(offers, offer)
+    >>> [*stream.key_by("shop").process(LastPrices(), offer).execute_and_collect()]
+    [Row(shop='north', item='tea', price=4), Row(shop='north', item='milk', price=2)]
+    """
+
+    @abstractmethod
+    def get(self, keys: pa.Array, map_keys: pa.Array | np.ndarray) -> pa.Array:
+        """Return the values of some entries, in an array of the declared type; null where there is no such entry."""
+
+    @abstractmethod
+    def put(self, keys: pa.Array, map_keys: pa.Array | np.ndarray, values: pa.Array | np.ndarray) -> None:
+        """Store the values of some entries, null too. Of several values of an entry, the last one stays."""
+
+    @abstractmethod
+    def remove(self, keys: pa.Array, map_keys: pa.Array | np.ndarray) -> None:
+        """Delete some entries; nothing happens where there is no such entry."""
+
+    @abstractmethod
+    def entries(self, keys: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
+        """Return all entries of some keys, those of a key in the order in which they were first put.
+
+        Returns:
+            For each entry the index of its key in ``keys``, in ascending order; its key in the map; and its value.
+        """
+
+    @abstractmethod
+    def clear(self, keys: pa.Array) -> None:
+        """Delete the maps of some keys."""
+
+
 class StateDescriptor(ABC, Generic[S_co]):
     """The name of a state within its operator, and the type of its values. Not to be changed once made.
 
@@ -287,6 +340,17 @@ class KeyedStateStore(ABC):
         raise ProgramError(
             f"the state {state_descriptor.name!r} is asked for with get_vectorized_state by a function that is called "
             "for one key at a time; use get_state"
+        )
+
+    def get_vectorized_map_state(self, state_descriptor: MapStateDescriptor) -> VectorizedMapState:
+        """Return the state that holds a map for each key, for a `VectorizedKeyedProcessFunction`. Not in Flink.
+
+        Raises:
+            ProgramError: The function is of another kind.
+        """
+        raise ProgramError(
+            f"the state {state_descriptor.name!r} is asked for with get_vectorized_map_state by a function that is "
+            "called for one key at a time; use get_map_state"
         )
 
 

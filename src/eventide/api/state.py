@@ -22,6 +22,7 @@ from eventide.api.keyed_state import (
     StateDescriptor,
     ValueState,
     ValueStateDescriptor,
+    VectorizedMapState,
     VectorizedValueState,
 )
 from eventide.api.time_to_live import StateTtlConfig
@@ -32,6 +33,7 @@ from eventide.errors import ProgramError
 __all__ = [
     "State",
     "ValueState",
+    "VectorizedMapState",
     "VectorizedValueState",
     "AppendingState",
     "MergingState",

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.api.source import Source
 from eventide.common import Types, WatermarkStrategy
+from eventide.datastream import RuntimeExecutionMode
 from eventide.datastream.connectors import FileSource, NumberSequenceSource
 from eventide.datastream.connectors.hybrid_source import HybridSource
 from eventide.datastream.window import TumblingEventTimeWindows
@@ -17,7 +18,7 @@ from eventide.local.host import begun_from, take_savepoint
 from eventide.local.runner import LocalRunner
 from eventide.runtime.sources.offsets import next_offsets
 from eventide.testing import ScriptedSource, local_environment
-from support.twin import Contents, by_sink, plan_of
+from support.twin import Contents, by_sink, plan_of, run
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
 KIND = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -86,6 +87,16 @@ def test_three_sources_follow_each_other_also_where_one_is_empty():
         builder.add_source(source)
     stream = local_environment().from_source(builder.build(), WatermarkStrategy.no_watermarks(), "numbers")
     assert [*stream.execute_and_collect()] == [1, 2, 3, 4, 5]
+
+
+def test_in_batch_mode_all_sources_are_read():
+    """All at once, so that what the first source has said is still to be read when the third one is planned."""
+    builder = HybridSource.builder(script(["a", "b"], HISTORY)).add_source(script(["p", "q"], LIVE))
+    builder.add_source(script(["a"], [[("a", ("last", 50))]]))
+    plan = plan_of(
+        local_environment().from_source(builder.build(), BY_TIME, "all of it", KIND), mode=RuntimeExecutionMode.BATCH
+    )
+    assert elements(run(plan)) == ALL + Counter([("last", 50)])
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.sampled_from([1, 2, None]))

@@ -8,7 +8,7 @@ import pytest
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag, TimeDomain
 from eventide.datastream.functions import VectorizedKeyedProcessFunction
-from eventide.datastream.state import ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
+from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.errors import DataError, EventideError, ProgramError
 from eventide.runtime.elements.keys import key_group
 from eventide.testing import local_environment
@@ -19,6 +19,7 @@ RESULT = Types.ROW_NAMED(["name", "value"], [Types.STRING(), Types.LONG()])
 READINGS = [Row(name=name, at=at, value=value) for name, at, value in [("a", 1, 5), ("b", 2, 0), ("a", 3, 7)]]
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
 TOTAL = ValueStateDescriptor("total", Types.LONG())
+COUNTS = MapStateDescriptor("counts", Types.STRING(), Types.LONG())
 SIDE = OutputTag("side", Types.STRING())
 
 
@@ -226,8 +227,6 @@ def expiring():
          "the key must be given by fields of plain types"),
         (lambda: local_environment().from_collection(READINGS).key_by(lambda r: r.name).process(function(), RESULT)
          .execute_and_collect(), "the type of the elements must be declared"),
-        (lambda: readings().key_by("name").process(function(), RESULT).side_output_dead_letters(OutputTag("bad"))
-         .execute_and_collect(), "dead letters|side_output_dead_letters"),
         (lambda: readings().key_by("name").process(object(), RESULT), "needs a KeyedProcessFunction"),
     ],
 )  # fmt: skip
@@ -243,16 +242,49 @@ def test_a_key_that_does_not_equal_itself_is_refused_with_its_element():
         results(function(), stream=readings(rows, kind=kind))
 
 
-def test_a_function_of_single_keys_is_told_to_use_state_of_its_own_kind():
+def with_map(act, descriptor=COUNTS):
+    """A function that does something with its maps."""
+
+    def opened(self, runtime_context):
+        self.counts = runtime_context.get_vectorized_map_state(descriptor)
+
+    def process_batch(self, batch, ctx):
+        act(self.counts, ctx.keys)
+
+    return type("WithMap", (VectorizedKeyedProcessFunction,), {"open": opened, "process_batch": process_batch})()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (with_map(lambda counts, keys: counts.put(keys, pa.array(["x", None, "y"]), np.arange(3))), "1 of the keys in"),
+        (with_map(lambda counts, keys: counts.get(keys, pa.array(["x"]))), "there are 1 values for 3 keys"),
+        (with_map(lambda counts, keys: counts.put(keys, keys, np.arange(2))), "there are 2 values for 3 keys"),
+        (with_map(lambda counts, keys: counts.clear(pa.array(["z"]))), "'z' is no key of this call"),
+        (with_map(print, MapStateDescriptor("m", Types.LIST(Types.LONG()), Types.LONG())), "which are no columns"),
+        (with_map(print, MapStateDescriptor("m", Types.LONG(), Types.PICKLED_BYTE_ARRAY())), "which are no columns"),
+        (with_map(print, TOTAL), "use get_vectorized_state with a ValueStateDescriptor"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_of_maps_is_refused(given, message):
+    with pytest.raises(EventideError, match=message):
+        results(given)
+
+
+@pytest.mark.parametrize(("ask", "instead"), [("state", "get_state"), ("map_state", "get_map_state")])
+def test_a_function_of_single_keys_is_told_to_use_state_of_its_own_kind(ask, instead):
     class Each(KeyedProcessFunction):
         def open(self, runtime_context):
-            runtime_context.get_vectorized_state(TOTAL)
+            getattr(runtime_context, f"get_vectorized_{ask}")(TOTAL if ask == "state" else COUNTS)
 
         def process_element(self, value, ctx):
             yield value
 
-    with pytest.raises(ProgramError, match="one key at a time; use get_state"):
+    with pytest.raises(ProgramError, match=f"one key at a time; use {instead}"):
         list(readings().key_by("name").process(Each()).execute_and_collect())
+
+
+def test_a_function_of_many_keys_is_told_to_use_state_of_its_own_kind():
     with pytest.raises(ProgramError, match="many at once; use get_vectorized_state"):
         results(
             type(
@@ -297,3 +329,35 @@ def test_state_that_had_a_time_to_live_is_found_without_one():
     for _ in runner(after, max_rows=3, checkpoint=one.checkpoint).batches():
         pass
     assert seen == [[12, 0], [None, None]]
+
+
+def test_a_bad_row_is_found_in_few_calls():
+    """The function has changed state and set a timer when it raises: nothing of that is left."""
+    sizes = []
+
+    def add(self, batch, ctx):
+        sizes.append(len(batch))
+        totals = pc.add(self.total.get(ctx.keys).fill_null(0), batch.column("value"))
+        self.total.put(ctx.keys, totals)
+        ctx.timer_service().register_event_time_timers(ctx.keys, 2_000)
+        ctx.collect(pa.record_batch({"name": ctx.keys, "value": totals}))
+        if 700 in batch.column("value").to_pylist():
+            raise ValueError("no")
+
+    def tell(self, timestamps, ctx):
+        ctx.collect(pa.record_batch({"name": ctx.keys, "value": self.total.get(ctx.keys)}))
+
+    bad = OutputTag("bad")
+    elements = [Row(name=f"n{n}", at=n, value=n) for n in range(1_000)]
+    found = readings(elements).key_by("name").process(function(add, tell), RESULT).side_output_dead_letters(bad)
+    plan = plan_of(found, found.get_side_output(bad), parallelism=1)
+    results, letters = zip(*(by_sink(plan, batch) for batch in runner(plan).batches()), strict=True)
+    values = [row.value for batch in results for row, _ in batch]
+    good = [n for n in range(1_000) if n != 700]
+    assert (values[:999], sorted(values[999:])) == (good, good)
+    [(letter, timestamp)] = [letter for batch in letters for letter in batch]
+    assert (letter.error_type, letter.error, letter.element, letter.key, timestamp) == (
+        "ValueError", "no", elements[700], "n700", 700,
+    )  # fmt: skip
+    assert sum(sizes) < 4_000
+    assert len(sizes) < 25

@@ -24,6 +24,7 @@ from eventide.api.keyed_state import (
     StateDescriptor,
     ValueState,
     ValueStateDescriptor,
+    VectorizedMapState,
     VectorizedValueState,
 )
 from eventide.common.type_variables import (
@@ -544,6 +545,9 @@ class RuntimeContext(KeyedStateStore):
 
     def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
         return self._states(state_descriptor).get_vectorized_state(state_descriptor)
+
+    def get_vectorized_map_state(self, state_descriptor: MapStateDescriptor) -> VectorizedMapState:
+        return self._states(state_descriptor).get_vectorized_map_state(state_descriptor)
 
     def _states(self, descriptor: StateDescriptor) -> KeyedStateStore:
         if self.state is None:

@@ -35,9 +35,9 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
     State is stored as that of a `KeyedProcessFunction`. A program may change from one to the other, and keep its state
     and its timers, if the names and types of the state stay, and the operator has its ``uid``.
 
-    The key has to be given by fields (``key_by("user")``), and elements and results need declared types. A function on
-    columns cannot set single elements aside, so there are no dead letters. State with a time to live is refused: clear
-    it by a timer.
+    The key has to be given by fields (``key_by("user")``), and elements and results need declared types. State with a
+    time to live is refused: clear it by a timer. Where dead letters are wanted, a call that raises counts as not made,
+    and is made again with either half of its rows, down to single ones: a row for which it still raises is a letter.
 
     >>> import numpy as np, pyarrow as pa, pyarrow.compute as pc
     >>> from eventide.common import Row, Types, WatermarkStrategy

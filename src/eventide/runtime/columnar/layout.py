@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.keys import numbers_of_columns
-from eventide.runtime.tasks.operator import SortInputs
+from eventide.runtime.tasks.operator import OperatorInput, SortInputs
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -155,6 +155,16 @@ class OnColumns(ABC):
     def user_functions(self) -> list[Any]:
         """None: nothing here is the user's own code."""
         return []
+
+
+def obstacle_of_watermarks(inputs: Iterable[OperatorInput]) -> str | None:
+    """Why an operator that looks through tables had better take single elements, and what to change; None if not."""
+    if not any(source.is_punctuated for source in inputs):
+        return None
+    return (
+        "a watermark may come between any two elements, each of which would look through a table; with built-in "
+        "watermarks, or a generator class that is_periodic, it runs on columns"
+    )
 
 
 def constant(value: int, rows: int) -> pa.Array:

@@ -11,17 +11,24 @@ import pyarrow as pa
 
 from eventide.api.functions import KeyedProcessFunction, RuntimeContext
 from eventide.api.functions.output_tag import OutputTag
-from eventide.api.state import MapStateDescriptor
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.runtime.columnar.aggregation import TIMESTAMP
-from eventide.runtime.columnar.layout import VALUE, OnColumns, TablePayload, joined_rows, key_names, numbers_in
+from eventide.runtime.columnar.layout import (
+    VALUE,
+    OnColumns,
+    TablePayload,
+    joined_rows,
+    key_names,
+    numbers_in,
+    obstacle_of_watermarks,
+)
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
-from eventide.runtime.process.functions import InEventTime, LateElements, ProcessEach
+from eventide.runtime.process.functions import InEventTime, LateElements, ProcessEach, WaitingElements
 from eventide.runtime.process.operation import ProcessOperation
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
@@ -39,25 +46,23 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Find the state."""
-        kinds = Types.LONG(), Types.LIST(Types.PICKLED_BYTE_ARRAY())
-        self._waiting = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
+        self._waiting = WaitingElements(runtime_context)
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, if it is not late."""
         at = ctx.timestamp()
         if at is None or at == MIN_MS:
             raise no_timestamp()
-        watermark = ctx.timer_service().current_watermark()
+        timers = ctx.timer_service()
+        watermark = timers.current_watermark()
         if at <= watermark:
             yield from self.late.give(value, at, watermark)
-            return
-        self._waiting.put(at, [*(self._waiting.get(at) or ()), value])
-        ctx.timer_service().register_event_time_timer(at)
+        else:
+            self._waiting.add(value, at, timers)
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[Any]) -> Iterator[Any]:
         """Give out the elements of a time, in the order of their arrival."""
-        yield from self._waiting.get(timestamp) or ()
-        self._waiting.remove(timestamp)
+        yield from self._waiting.take(timestamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def _obstacle(source: OperatorInput) -> str | None:
         return "the key is a Python function that does not return fields; name columns instead: key_by('…')"
     if not key.is_columnar:
         return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
-    return None
+    return obstacle_of_watermarks([source])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import decimal
 import enum
 import fractions
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
@@ -265,6 +265,19 @@ def numbers_of_columns(columns: Sequence[pa.Array]) -> np.ndarray[Any, np.dtype[
             codes = together.indices.to_numpy().astype(np.int64)
         numbers = codes
     return numbers
+
+
+def are_comparable(kinds: Iterable[pa.DataType]) -> bool:
+    """Whether Arrow can tell values of some types apart.
+
+    >>> are_comparable([pa.string(), pa.int64()]), are_comparable([pa.list_(pa.int64())])
+    (True, False)
+    """
+    try:
+        numbers_of_columns([pa.nulls(0, kind) for kind in kinds])
+    except pa.ArrowNotImplementedError:
+        return False
+    return True
 
 
 def first_rows(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -6,6 +6,7 @@ of a key, those that a later one has replaced go when no element can ask for the
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from eventide.api.functions import JoinFunction, KeyedCoProcessFunction, RuntimeContext
 from eventide.api.functions.output_tag import OutputTag
-from eventide.api.state import MapStateDescriptor
+from eventide.api.state import ValueStateDescriptor
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import Types
 from eventide.common.types import Row
@@ -24,12 +25,13 @@ from eventide.runtime.columnar.layout import Array, OnColumns, key_numbers, numb
 from eventide.runtime.columnar.panes import later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import firsts
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
 from eventide.runtime.joins.pairs import InInterval
 from eventide.runtime.joins.windowed import Selection
 from eventide.runtime.metrics import ELEMENTS
-from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth
+from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth, WaitingElements
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.rules import latest_late_time
@@ -67,8 +69,39 @@ class SelectsOfTwo(JoinFunction[Any, Any, Row]):
         return self._selection.row((first, second))
 
 
+class _Versions:
+    """Rows of the key at hand, in the order of the times from which they are valid; they change in place."""
+
+    def __init__(self, runtime_context: RuntimeContext) -> None:
+        self._kept = runtime_context.get_state(ValueStateDescriptor("versions", Types.PICKLED_BYTE_ARRAY()))
+
+    def put(self, row: Any, at: int) -> None:
+        """Keep a row from its time on, in place of one of the same time."""
+        kept = self._kept.value()
+        if kept is None:
+            self._kept.update(([at], [row]))
+            return
+        times, rows = kept
+        place = bisect_left(times, at)
+        is_known = times[place : place + 1] == [at]
+        times[place : place + is_known] = [at]
+        rows[place : place + is_known] = [own(row)]
+
+    def valid(self, at: int) -> list[Any]:
+        """The row that is valid at a time, in a list; an empty one if there is none."""
+        times, rows = self._kept.value() or ([], [])
+        place = bisect_right(times, at)
+        return rows[max(0, place - 1) : place]
+
+    def forget(self, until_ms: int) -> None:
+        """Forget all rows up to a time but the last one."""
+        times, rows = self._kept.value() or ([], [])
+        gone = max(0, bisect_right(times, until_ms) - 1)
+        del times[:gone], rows[:gone]
+
+
 class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
-    """Joins element by element: elements that wait, and the rows that are valid from a time on, are maps by time.
+    """Joins element by element.
 
     Args:
         function: makes a result of an element and a row, or None where there is none.
@@ -85,10 +118,8 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""
         self._function.open(runtime_context)
-        any_type = Types.PICKLED_BYTE_ARRAY()
-        waiting = MapStateDescriptor("waiting", Types.LONG(), Types.LIST(any_type))
-        self._waiting = runtime_context.get_map_state(waiting)
-        self._versions = runtime_context.get_map_state(MapStateDescriptor("versions", Types.LONG(), any_type))
+        self._waiting = WaitingElements(runtime_context)
+        self._versions = _Versions(runtime_context)
 
     def close(self) -> None:
         """Close the user's function."""
@@ -96,10 +127,10 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
 
     def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, or join it at once where it is late and within the lateness."""
-        at, watermark = _time_of(ctx.timestamp()), ctx.timer_service().current_watermark()
+        at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
+        watermark = timers.current_watermark()
         if at > watermark:
-            self._waiting.put(at, [*(self._waiting.get(at) or ()), value])
-            ctx.timer_service().register_event_time_timer(at)
+            self._waiting.add(value, at, timers)
         elif at > latest_late_time(self._how.lateness_ms, watermark):
             yield from self._joined(value, at)
         else:
@@ -108,27 +139,19 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
     def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
         """Keep a row from its time on; it takes the place of one that came before, of the same time."""
         at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
-        self._versions.put(at, value)
-        self._forget(latest_late_time(self._how.lateness_ms, timers.current_watermark()))
+        self._versions.put(value, at)
+        self._versions.forget(latest_late_time(self._how.lateness_ms, timers.current_watermark()))
         timers.register_event_time_timer(add_ms(at, self._how.lateness_ms))
 
     def on_timer(self, timestamp: int, ctx: KeyedCoProcessFunction.OnTimerContext[Any]) -> Iterator[Any]:
         """Join the elements of a time, and forget the rows that none will ask for any more."""
-        for value in self._waiting.get(timestamp) or ():
+        for value in self._waiting.take(timestamp):
             yield from self._joined(value, timestamp)
-        self._waiting.remove(timestamp)
-        self._forget(latest_late_time(self._how.lateness_ms, timestamp))
+        self._versions.forget(latest_late_time(self._how.lateness_ms, timestamp))
 
     def _joined(self, value: Any, at: int) -> Iterator[Any]:
-        valid = max((time for time in self._versions if time <= at), default=None)
-        if valid is not None or self._how.keeps_left:
-            yield self._function.join(value, None if valid is None else self._versions.get(valid))
-
-    def _forget(self, until_ms: int) -> None:
-        """Forget all rows up to a time but the last one."""
-        passed = sorted(time for time in self._versions if time <= until_ms)
-        for time in passed[:-1]:
-            self._versions.remove(time)
+        for row in self._versions.valid(at) or ([None] if self._how.keeps_left else []):
+            yield self._function.join(value, own(row))
 
 
 def _time_of(timestamp: int | None) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from eventide.api.functions import ProcessJoinFunction
 from eventide.api.windows import WindowAssigner
 from eventide.common.typeinfo import TypeInformation
+from eventide.runtime.columnar.layout import obstacle_of_watermarks
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.joins.as_of import AsOf, AsOfColumns, AsOfColumnsOperator
 from eventide.runtime.joins.columns import (
@@ -115,10 +116,11 @@ class AsOfOperation(ProcessOperation):
             for source in inputs
         ]
         depends = {"join": f"as of, {self.how}"}
-        obstacle = "its function is called with each element; select(...) runs on columns"
+        obstacle: str | None = "its function is called with each element; select(...) runs on columns"
         if self.gives is not None:
-            obstacle = obstacle_of_keys([source.key for source in by_fields]) or obstacle_of_fields(self.gives) or ""
-            if not obstacle:
+            keys = [source.key for source in by_fields]
+            obstacle = obstacle_of_keys(keys) or obstacle_of_fields(self.gives) or obstacle_of_watermarks(inputs)
+            if obstacle is None:
                 sides = sides_of(by_fields, self.gives, (self.late_tag, None))
                 spec = AsOfColumns(name, self.how, sides, self.gives)
                 return _on_columns(spec, AsOfColumnsOperator, by_fields, max_parallelism, depends)
@@ -146,12 +148,7 @@ def _obstacle(gives: ProcessJoinFunction | Selection, inputs: Sequence[OperatorI
             return (
                 "batch mode calls a function in the order of time across both streams, and columns take one at a time"
             )
-    if obstacle is None and any(source.is_punctuated for source in inputs):
-        return (
-            "a watermark may come between any two elements, each of which would look through a table; with built-in "
-            "watermarks, or a generator class that is_periodic, it runs on columns"
-        )
-    return obstacle
+    return obstacle or obstacle_of_watermarks(inputs)
 
 
 def _on_columns(

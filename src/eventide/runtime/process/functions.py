@@ -15,15 +15,18 @@ from eventide.api.functions import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     KeyedStateStore,
+    RuntimeContext,
 )
 from eventide.api.functions.output_tag import OutputTag
-from eventide.api.functions.timers import TimeDomain
+from eventide.api.functions.timers import TimeDomain, TimerService
+from eventide.api.state import MapStateDescriptor
 from eventide.common.ms import whole_ms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ElementContext, Moment, Times
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.elements.elements import in_time_order
+from eventide.runtime.elements.ownership import own
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
@@ -52,6 +55,32 @@ class LateElements:
         self.count(LATE_DROPPED if self._tag is None else LATE_TO_SIDE_OUTPUT, [at], watermark_ms)
         if self._tag is not None:
             yield self._tag, value
+
+
+class WaitingElements:
+    """Elements of the key at hand that wait for a timer of their time.
+
+    Those of one time are a list that grows in place: to have one more wait costs the same however many there are.
+    """
+
+    def __init__(self, runtime_context: RuntimeContext) -> None:
+        kinds = Types.LONG(), Types.LIST(Types.PICKLED_BYTE_ARRAY())
+        self._by_time = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
+
+    def add(self, value: Any, at: int, timers: TimerService) -> None:
+        """Have an element wait until a time."""
+        of_time = self._by_time.get(at)
+        if of_time is None:
+            self._by_time.put(at, [value])
+            timers.register_event_time_timer(at)
+        else:
+            of_time.append(own(value))
+
+    def take(self, at: int) -> list[Any]:
+        """Take out the elements of a time, in the order of their arrival."""
+        of_time = self._by_time.get(at) or []
+        self._by_time.remove(at)
+        return of_time
 
 
 @dataclass(frozen=True, slots=True)

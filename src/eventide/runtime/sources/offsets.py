@@ -149,11 +149,14 @@ def deferred(start: Offsets, end: Offsets) -> Offsets:
 
 
 def everything(source: Source, audience: str = "") -> Offsets:
-    """Return the offsets of a source after all that it has now."""
+    """Return the offsets of a source after all that it has now.
+
+    A part that the source no longer names after it has been read stays: all is read in one micro-batch.
+    """
     end: Offsets = {}
     # What never ends, and never rests, would give ever more.
     now = None if source.is_bounded() else source.latest_positions()
-    while (further := next_offsets(source, end, None, now, audience)) != end:
+    while (further := end | next_offsets(source, end, None, now, audience)) != end:
         end = further
     return end
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,15 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         self.touch(places)
         for _, values in self._of_name(name):
             values.where.array[places] = NO_PLACE
+
+    def remembered(self, places: Numbers) -> dict[Name, Numbers]:
+        """Where the values of the keys at some places are, for :meth:`restore`: no value is changed in place."""
+        return {name: values.where.array[places] for name, values in self._values.items()}
+
+    def restore(self, places: Numbers, before: Mapping[Name, Numbers]) -> None:
+        """Have the keys at some places have the values that they had before."""
+        for name, values in self._values.items():
+            values.where.array[places] = before.get(name, NO_PLACE)
 
     def touch(self, places: Numbers) -> None:
         """Take note that what the keys at some places have may have changed."""
