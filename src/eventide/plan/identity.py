@@ -14,11 +14,19 @@ from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
 from eventide.plan.graph import AssignTransformation, KeyTransformation, OperationTransformation, Transformation, heads
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.state.operators import FORMAT, ID_LENGTH, check_format, check_program, differences, numbered
+from eventide.runtime.state.operators import (
+    FORMAT,
+    ID_LENGTH,
+    WHERE_KNOWN,
+    check_format,
+    check_program,
+    differences,
+    numbered,
+)
 from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 
-_MAY_CHANGE = ("max parallelism", "stored form")
+_MAY_CHANGE = ("max parallelism", "stored form", *WHERE_KNOWN)
 """Parts of an operator's identity beside what the program says of it: they make it no other one."""
 
 
