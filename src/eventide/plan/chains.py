@@ -312,7 +312,7 @@ def inputs_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
     for arrival in arrivals:
         is_source = isinstance(arrival.head, InputTransformation)
         origins[arrival.input].add(repr(arrival.head.name if is_source else arrival.origin))
-    if len(origins) < 2:  # noqa: PLR2004 - the order of one is none
+    if len(origins) < 2:
         return {}
     return {INPUTS: in_words(", ".join(sorted(origins[number])) for number in sorted(origins))}
 

@@ -18,7 +18,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
-from eventide.runtime.state.operators import ELEMENTS, MAY_GO, SOURCES, changes_of, follows_from_the_program
+from eventide.runtime.state.operators import MAY_GO, SOURCES, WHOLE_ELEMENTS, changes_of, follows_from_the_program
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.runtime.window.operator import CONTENTS
@@ -96,6 +96,8 @@ def check_fit(
                 "it to the reader, such as by the option startingOffsets for Kafka; where the reader has no such "
                 "option, as for files, read them with an eventide source"
             )
+        elif (other := _other_kind(source.name, found, program)) is not None:
+            changes.append(other)
         elif types[source.name] != source.element_type:
             why = _why_not(source, types[source.name])
             changes += [] if why is None else [f"the source {source.name!r} had elements {source.element_type}, {why}"]
@@ -211,6 +213,18 @@ def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _other_kind(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Why a source cannot go on where one of that name stood; None if it is of the same kind, or that is not known."""
+    kinds = ({source["name"]: source.get("kind") for source in program["sources"]} for program in (before, now))
+    was, becomes = (of_program.get(name) for of_program in kinds)
+    if was is None or becomes is None or was == becomes:
+        return None
+    return (
+        f"the source {name!r} was a {was} and is a {becomes}, which does not know its positions: give the new one "
+        "another name, and leave the old one behind with allow_non_restored_state"
+    )
+
+
 def _comparable(identity: Mapping[str, str]) -> dict[str, str]:
     return {what: text for what, text in identity.items() if what not in _DEALT_OUT}
 
@@ -254,7 +268,7 @@ def _obstacles_in_tables(savepoint: Outline, tasks: Iterable[TaskSpec]) -> list[
 
 def _fields_of_side(before: Identity, part: str) -> Collection[str] | None:
     """The fields that the elements of one side of a join had, of which it kept some; None where that is not known."""
-    sides = _types(before.get(ELEMENTS, ""))
+    sides = _types(before.get(WHOLE_ELEMENTS, ""))
     if len(sides) < len(_SIDES):
         return None
     kind = type_of_text(next(text for names, text in zip(_SIDES, sides, strict=True) if part in names))

@@ -90,9 +90,7 @@ def keep(table: pa.Table, backend: Backend) -> None:
     store.flush()
 
 
-def obstacle(
-    before: pa.Schema, now: pa.Schema, *, may_change: bool, had: Collection[str] | None = None
-) -> str | None:
+def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool, had: Collection[str] | None = None) -> str | None:
     """Why what lies in columns does not fit those of an operator, in words; None if it does.
 
     ``may_change`` says that the operator keeps fields of its elements, which may come and go. A field that comes is

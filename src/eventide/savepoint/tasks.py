@@ -33,14 +33,16 @@ Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
 """The small values of an operator, by name and subtask."""
 
 
-def of_subtask(
-    task: TaskSpec, saved: Saved, subtask: int, ids: Mapping[str, str] | None = None
-) -> Iterator[tuple[str, bytes]]:
-    """Give the first values of a subtask of an operator, by name; ``ids`` are new ones of sources, by those they had."""
-    for name, by_subtask in saved.items():
+def of_subtask(task: TaskSpec, saved: Saved, subtask: int, ids: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Give the first values of a subtask of an operator, by name.
+
+    ``ids`` are the ids of sources that have another one than in the savepoint, by that.
+    """
+    for name, contents in saved.items():
+        by_subtask = contents
         if ids and name in (GATE, SPLITS):
-            by_subtask = {of: renamed(content, ids) for of, content in by_subtask.items()}
-        content = _content(task, saved, name, by_subtask, subtask, ids or {})
+            by_subtask = {of: renamed(content, ids) for of, content in contents.items()}
+        content = _content(task, saved, name, by_subtask, subtask, ids)
         if content is not None:
             yield name, content
 

@@ -24,7 +24,7 @@ from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_o
 from eventide.runtime.process.operation import ProcessOperation, identity_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.operators import ELEMENTS, in_words
+from eventide.runtime.state.operators import WHOLE_ELEMENTS, in_words
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, PlannedOperator
 
@@ -172,7 +172,7 @@ def _on_columns(
         "stored form": type(spec).__name__,
         "key columns": " = ".join(", ".join(side.keys) for side in sides),
         "kept fields": in_words(str(side.schema.remove_metadata()).replace("\n", ", ") for side in sides),
-        ELEMENTS: in_words(str(source.value_type) for source in inputs),
+        WHOLE_ELEMENTS: in_words(str(source.value_type) for source in inputs),
     }
     return PlannedOperator(
         spec,

@@ -52,7 +52,6 @@ class ProcessOperation:
         )
 
 
-
 @dataclass(frozen=True, slots=True)
 class RollingOperation(ProcessOperation):
     """Description of a rolling aggregation, which runs on columns where they give the same."""

@@ -24,7 +24,7 @@ MAY_GO = "may go"
 """The part of an operator's identity that a later program may leave out: its stored state is forgotten then."""
 
 KEY_FIELDS, KEEPS, AGGREGATES, INPUTS = "key fields", "keeps", "aggregates", "inputs"
-ELEMENTS, SOURCES = "whole elements", "ids of sources"
+WHOLE_ELEMENTS, SOURCES = "whole elements", "ids of sources"
 """Parts of an operator's identity that version 0.1.0 did not store, and that not every program knows.
 
 They are the fields that a key consists of; what is kept of a key; what a rolling aggregation makes of its elements;
@@ -32,7 +32,7 @@ where the elements of two inputs come from; the types of elements of which an op
 ids of the sources whose splits it hears of, under which their watermarks lie, in JSON by the names of the sources.
 """
 
-WHERE_KNOWN = (KEY_FIELDS, KEEPS, AGGREGATES, INPUTS, ELEMENTS, SOURCES)
+WHERE_KNOWN = (KEY_FIELDS, KEEPS, AGGREGATES, INPUTS, WHOLE_ELEMENTS, SOURCES)
 """Parts that are compared only where both programs know them, and that are not in the id of an operator."""
 
 _AND = " and "
