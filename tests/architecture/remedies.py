@@ -1,4 +1,4 @@
-"""The messages of the package's errors, as far as they are known without running it, and whether they say what to do."""
+"""The messages of the package's errors, as far as the source has them, and whether they say what to do."""
 
 import ast
 import re
@@ -18,110 +18,32 @@ _WORDS = 2
 UNKNOWN = "…"
 """Stands for what a message has of values."""
 
-_VERBS = [
-    "add",
-    "allow",
-    "ask",
-    "assign",
-    "attach",
-    "begin",
-    "bind",
-    "build",
-    "call",
-    "cancel",
-    "cast",
-    "check",
-    "choose",
-    "close",
-    "collect",
-    "compare",
-    "compute",
-    "connect",
-    "convert",
-    "copy",
-    "correct",
-    "create",
-    "declare",
-    "define",
-    "delete",
-    "derive",
-    "describe",
-    "do",
-    "drop",
-    "encode",
-    "end",
-    "filter",
-    "find",
-    "free",
-    "get",
-    "give",
-    "go",
-    "group",
-    "hand",
-    "have",
-    "implement",
-    "import",
-    "increase",
-    "inherit",
-    "install",
-    "keep",
-    "key",
-    "leave",
-    "let",
-    "look",
-    "lower",
-    "make",
-    "move",
-    "name",
-    "open",
-    "order",
-    "override",
-    "pass",
-    "put",
-    "raise",
-    "read",
-    "register",
-    "remove",
-    "rename",
-    "replace",
-    "restart",
-    "return",
-    "run",
-    "say",
-    "see",
-    "send",
-    "set",
-    "sort",
-    "spell",
-    "start",
-    "stop",
-    "store",
-    "subclass",
-    "take",
-    "try",
-    "turn",
-    "undo",
-    "upgrade",
-    "use",
-    "wait",
-    "write",
-    "yield",
-]
+_VERBS = r"""
+add|allow|ask|assign|attach|begin|bind|build|call|cancel|cast|check|choose|close|collect|compare|compute|connect|convert
+|copy|correct|create|declare|define|delete|derive|describe|do|drop|encode|end|filter|find|free|get|give|go|group|hand|have
+|implement|import|increase|inherit|install|keep|key|leave|let|look|lower|make|move|name|open|order|override|pass|put|raise
+|read|register|remove|rename|replace|restart|return|run|say|see|send|set|sort|spell|start|stop|store|subclass|take|try
+|turn|undo|upgrade|use|wait|write|yield
+"""
 
 _ADVICE = re.compile(
-    rf"(?:^|[;:.,!(|]|\band|\bor|\bso|\bthen)\s*(?:either |there,? |here,? |then |always |also |first |else |instead,? )*"
-    rf"(?:{'|'.join(_VERBS)})\b",
-    re.IGNORECASE,
+    rf"""(?: ^ | [;:.,!(|] | \band | \bor | \bso | \bthen )\s*
+    (?: (?: either | there,? | here,? | then | always | also | first | else | instead,? )\s )*
+    (?: {_VERBS} )\b""",
+    re.IGNORECASE | re.VERBOSE,
 )
 """A clause that begins with what to do."""
 
 _WANTED = re.compile(
-    r"\b(?:is|are|has|have|takes?|needs?|gives?|returns?|goes|reads?|looks|shows|expect(?:s|ed)?|must|cannot be|wants?)\b"
-    r".*(?:\bnot\b|\bgot\b|\bonly\b)"  # "the index is 0 or more, not -1"
-    r"|\b(?:it|its|there|their|the|they|those|the others) ?(?:\w+ )?(?:has|have|is that of|is|are)\b[^;]*…$"  # what there is
-    r"|\b(?:must|needs?|has to|have to|lets|would do|can be had|instead|without it)\b"
-    r"|\bonly\b.*\b(?:can|may|has|know)\b|\bbelongs? to\b",
-    re.DOTALL,
+    r"""
+    \b(?: is | are | has | have | takes? | needs? | gives? | returns? | goes | reads? | looks | shows | expect(?:s|ed)?
+    | must | wants? )\b .* (?: ,\s(?:and\s)?not\b | ;\snot\b | \bgot\b | \bonly\b )
+    | \b(?: its? | there | their | the | they | those | the\sothers )\s (?:\w+\s)?
+      (?: has | have | is\sthat\sof | is | are )\b [^;]* …$
+    | \b(?: must | needs? | has\sto | have\sto | lets | would\sdo | can\sbe\shad | instead | without\sit )\b
+    | \bonly\b .* \b(?: can | may | has | know )\b | \bbelongs?\sto\b
+    """,
+    re.DOTALL | re.VERBOSE,
 )
 """What would be right: "the index is 0 or more, not -1", "it has the columns a, b"."""
 

@@ -103,7 +103,10 @@ class CheckpointFiles:
         version, _, content = self._text(f"{_PLANNED}/{number}").partition("\n")
         lines = content.splitlines()
         if not lines:
-            raise StateError(f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole")
+            raise StateError(
+                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole: restore a backup of "
+                "the checkpoint, or begin with a savepoint"
+            )
         if version != _KNOWN_LOG:
             raise StateError(
                 f"Spark's log in {self.location}/{_PLANNED}/{number} has the form {version!r}, and {_KNOWN_LOG!r} is "
