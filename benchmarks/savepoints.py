@@ -1,7 +1,7 @@
 """What a savepoint of a running job costs: how long it takes, and what micro-batches take meanwhile.
 
 `python -m benchmarks.savepoints --keys 1000000` runs a job that reads as fast as it can, and has a number for each of
-that many keys. It takes one savepoint after some micro-batches, and prints the times of those before, during, and after.
+that many keys. It takes one savepoint after some micro-batches, and prints the times of those before, during and after.
 """
 
 from __future__ import annotations
