@@ -5,7 +5,6 @@ Flink: the State Processor API, in a small form.
 
 from __future__ import annotations
 
-import json
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -27,7 +26,7 @@ from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
 from eventide.plan.identity import program_identity
-from eventide.runtime.state.declared import DECLARED, declared_together
+from eventide.runtime.state.declared import DECLARED, declared_together, types_of
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.savepoint import Header, Savepoint, StateWriter
@@ -150,7 +149,7 @@ class SavepointReader:
     def _declared(self, uid: str) -> dict[str, TypeInformation | None]:
         """The types that the program declared for the states of functions, by their names."""
         stored = [row[3] for row in self._savepoint.small_rows() if row[0] == uid and row[2] == DECLARED]
-        texts = json.loads(declared_together(stored))
+        texts = types_of(declared_together(stored))
         return {name.removeprefix(FUNCTION_STATE): _type(text) for name, text in texts.items()}
 
 

@@ -52,6 +52,13 @@ class Counting(WindowFunction):
         return [f"{key} in {window.start // WINDOW_MS}: {len(list(inputs))}"]
 
 
+class CountingLoudly(WindowFunction):
+    """A new version of `Counting`."""
+
+    def apply(self, key: str, window: TimeWindow, inputs: Iterable[str]) -> list[str]:
+        return [line.upper() for line in Counting().apply(key, window, inputs)]
+
+
 def write_input(folder: Path) -> None:
     """Some files of lines, of which the last closes all windows before."""
     folder.mkdir()
@@ -70,7 +77,9 @@ def expected() -> Counter[str]:
     return Counter([*numbered, *(f"{key} in {window}: {count}" for (key, window), count in windows.items())])
 
 
-def program(folder: Path, checkpoint: Path, output: Path) -> StreamExecutionEnvironment:
+def program(
+    folder: Path, checkpoint: Path, output: Path, counting: WindowFunction | None = None
+) -> StreamExecutionEnvironment:
     """A job that reads the files, some lines in each micro-batch, and waits for more."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_max_rows_per_batch(7)
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))
@@ -79,9 +88,10 @@ def program(folder: Path, checkpoint: Path, output: Path) -> StreamExecutionEnvi
         lambda line, _: int(line.split(",")[1])
     )
     keyed = env.from_source(source, strategy, "lines").key_by(lambda line: line.split(",")[0], Types.STRING())
-    numbered = keyed.process(Numbering(), Types.STRING())
-    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS))).apply(Counting(), Types.STRING())
-    numbered.union(windows).sink_to(FormatSink("text", {"path": str(output)}))
+    numbered = keyed.process(Numbering(), Types.STRING()).uid("numbered")
+    windows = keyed.window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
+    counted = windows.apply(counting or Counting(), Types.STRING()).uid("counted")
+    numbered.union(counted).sink_to(FormatSink("text", {"path": str(output)}))
     return env
 
 
@@ -151,3 +161,27 @@ def test_a_job_that_is_stopped_with_a_savepoint_goes_on_elsewhere(spark: SparkSe
     assert begun == committed
     before = lines(tmp_path / "out")
     assert before + goes_on_from(saved, tmp_path, "again") == expected()
+
+
+@in_steps
+def test_a_new_version_is_tried_beside_the_old_one(spark: SparkSession, tmp_path: Path) -> None:
+    """It gives after the savepoint what the old one gives, but for what was changed; and then takes its place."""
+    write_input(tmp_path / "in")
+    old = program(tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out").execute_async()
+    wait_until(lambda: len(old.get_progress()) > 1, old)
+    saved = old.trigger_savepoint(str(tmp_path)).result()
+
+    env = program(tmp_path / "in", tmp_path / "trial", tmp_path / "tried", CountingLoudly()).set_available_now()
+    env.from_savepoint(saved).execute()
+    wait_until(lambda: lines(tmp_path / "out") == expected(), old)
+    batch = Savepoint(saved).header.batch
+    later = expected() - lines(tmp_path / "out", until=batch)
+    assert lines(tmp_path / "tried") == Counter(line.upper() if " in " in line else line for line in later.elements())
+
+    last = old.stop_with_savepoint(False, str(tmp_path)).result()
+    (tmp_path / "in" / "more.txt").write_text(f"b,{LAST_MS}\nb,{2 * LAST_MS}\n")
+    env = program(tmp_path / "in", tmp_path / "new", tmp_path / "from then on", CountingLoudly()).set_available_now()
+    env.from_savepoint(last).execute()
+    numbers = [KEYS[(file + n) % len(KEYS)] for file in range(FILES) for n in range(LINES)].count("b")
+    windows = [f"{key} in {LAST_MS // WINDOW_MS}: 1".upper() for key in "ab"]
+    assert lines(tmp_path / "from then on") == Counter([f"b {numbers + 1}", f"b {numbers + 2}", *windows])

@@ -20,6 +20,7 @@ from eventide.cli.compact import compact
 from eventide.cli.dashboard import dashboard
 from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
+from eventide.cli.rescale import rescale
 from eventide.cli.savepoint import savepoint
 from eventide.cli.why import why
 from eventide.errors import EventideError
@@ -52,6 +53,7 @@ app.command()(compact)
 app.command()(dashboard)
 app.command()(demo)
 app.command()(doctor)
+app.command()(rescale)
 app.command()(savepoint)
 app.command()(why)
 

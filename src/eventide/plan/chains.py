@@ -31,6 +31,7 @@ from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
 from eventide.runtime.exchange.selected_keys import selector_of
+from eventide.runtime.state.operators import INPUTS, in_words
 from eventide.runtime.tracing.column_functions import UNTIL_OPENED
 
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
@@ -303,6 +304,17 @@ def _named(arrivals: Sequence[IncomingEdge]) -> list[IncomingEdge]:
         name = f"{arrival.input}:{arrival.origin}" + (f":{ways[way]}" if ways[way] > 1 else "")
         named[arrival.edge.number] = replace(arrival, name=name)
     return [named[arrival.edge.number] for arrival in arrivals]
+
+
+def inputs_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
+    """Where the elements of an operator of two inputs come from, in the order of these."""
+    origins: dict[int, set[str]] = defaultdict(set)
+    for arrival in arrivals:
+        is_source = isinstance(arrival.head, InputTransformation)
+        origins[arrival.input].add(repr(arrival.head.name if is_source else arrival.origin))
+    if len(origins) < 2:
+        return {}
+    return {INPUTS: in_words(", ".join(sorted(origins[number])) for number in sorted(origins))}
 
 
 def strategies_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.watermark_generators import BoundedOutOfOrderness, SuppliedGenerator
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkAlignment
 from eventide.errors import ProgramError
-from eventide.plan.chains import Chains, IncomingEdge, Target, strategies_identity
+from eventide.plan.chains import Chains, IncomingEdge, Target, inputs_identity, strategies_identity
 from eventide.plan.graph import (
     AlignmentTransformation,
     AssignTransformation,
@@ -42,7 +43,7 @@ from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, ReportsAlone
 from eventide.runtime.sources.alignment import ByTime, SourceAlignment
 from eventide.runtime.sources.task import SourceSpec
-from eventide.runtime.state.operators import MAY_GO
+from eventide.runtime.state.operators import MAY_GO, SOURCES
 from eventide.runtime.tasks.alignment_task import AlignedSource, AlignmentTaskSpec
 from eventide.runtime.tasks.operator import Operation, PlannedOperator
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
@@ -206,7 +207,19 @@ class _Compiler:
             raise TypeError(f"{node.name!r} has no tasks of its own")
         stage = {"level": str(self._stage[node.number]), "parallelism": str(spec.parallelism)}
         watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
-        return replace(spec, identity=spec.identity | stage | watermarks)
+        sources = json.dumps(self._sources_heard(arrivals), sort_keys=True)
+        inputs = inputs_identity(arrivals) | {SOURCES: sources}
+        return replace(spec, identity=spec.identity | stage | inputs | watermarks)
+
+    def _sources_heard(self, arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
+        """The ids of the sources whose splits come on edges, from them or through tasks for splits, by their names."""
+        found: dict[str, str] = {}
+        for arrival in arrivals:
+            if isinstance(arrival.head, InputTransformation):
+                found[self._names[arrival.head.number]] = self._ids[arrival.head.number]
+            elif arrival.head.number in self._split_tasks:
+                found |= self._sources_heard(self._chains.arrivals(arrival.head))
+        return found
 
     def _operator_task(
         self, node: OperationTransformation, edges: tuple[ValveEdge, ...], arrivals: list[IncomingEdge]

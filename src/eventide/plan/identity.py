@@ -14,11 +14,19 @@ from eventide.common.watermark_generators import SuppliedGenerator
 from eventide.errors import ProgramError, StateError
 from eventide.plan.graph import AssignTransformation, KeyTransformation, OperationTransformation, Transformation, heads
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.state.operators import FORMAT, ID_LENGTH, check_format, check_program, differences, numbered
+from eventide.runtime.state.operators import (
+    FORMAT,
+    ID_LENGTH,
+    WHERE_KNOWN,
+    check_format,
+    check_program,
+    differences,
+    numbered,
+)
 from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 
-_MAY_CHANGE = ("max parallelism", "stored form")
+_MAY_CHANGE = ("max parallelism", "stored form", *WHERE_KNOWN)
 """Parts of an operator's identity beside what the program says of it: they make it no other one."""
 
 
@@ -114,10 +122,33 @@ def program_identity(
         "format": FORMAT,
         "parallelism": parallelism,
         "max parallelism": max_parallelism,
-        "sources": [{"name": source.name, "element type": str(source.type_info)} for source in sources],
+        "sources": [
+            {"name": source.name, "element type": str(source.type_info), **_kind_of(source)} for source in sources
+        ],
         "operators": {operator: dict(identity) for operator, identity in operators.items()},
         "sinks": [{"name": sink.name, "uid": sink.uid} for sink in sinks],
     }
+
+
+def _kind_of(source: Any) -> dict[str, str]:
+    """The kind of a source, whose positions another kind would not know; none for a class of the program's own.
+
+    That may be renamed. Version 0.1.0 did not store it.
+    """
+    kind = type(getattr(source, "source", source))
+    return {"kind": kind.__name__} if kind.__module__.startswith("eventide.") else {}
+
+
+def changes_of_source(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Each property in which a source differs from what it was, in words; its kind counts where both are known.
+
+    >>> changes_of_source({"name": "a", "kind": "FileSource"}, {"name": "a", "kind": "KafkaSource"})
+    ["kind was 'FileSource' and is now 'KafkaSource'"]
+    >>> changes_of_source({"name": "a"}, {"name": "a", "kind": "KafkaSource"})
+    []
+    """
+    both = before.keys() & now.keys() | {"name", "element type"}
+    return differences(*({what: text for what, text in one.items() if what in both} for one in (before, now)))
 
 
 def dealt_out_into(key_groups: int, program: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,13 +182,14 @@ def check_identity(checkpoint: str, found: Mapping[str, Any], program: Mapping[s
     if len(before) != len(now):
         changes.append(f"it had {len(before)} source(s) and has {len(now)}")
     for number, (was, is_now) in enumerate(zip(before, now, strict=False), start=1):
-        changes += [f"source {number}: {change}" for change in differences(was, is_now)]
+        changes += [f"source {number}: {change}" for change in changes_of_source(was, is_now)]
     depths = [max((int(o["level"]) for o in one["operators"].values()), default=0) for one in (found, program)]
     if depths[0] != depths[1]:
         changes.append(f"it had {depths[0]} stage(s) of operators and has {depths[1]}")
     if changes:
         raise StateError(
-            f"the program does not fit the checkpoint {checkpoint}: {'; '.join(changes)}. "
-            "Start it with a new checkpoint location, or undo these changes"
+            f"the program does not fit the checkpoint {checkpoint}: {'; '.join(changes)}. Undo these changes; or take "
+            "a savepoint of the checkpoint (eventide savepoint CHECKPOINT TARGET), which lets more change, and begin "
+            "with it by env.from_savepoint(TARGET), with a new checkpoint location"
         )
     check_program(found["operators"], program["operators"])

@@ -18,7 +18,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
-from eventide.runtime.state.operators import changes_of, follows_from_the_program
+from eventide.runtime.state.operators import MAY_GO, SOURCES, WHOLE_ELEMENTS, changes_of, follows_from_the_program
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.runtime.window.operator import CONTENTS
@@ -29,7 +29,7 @@ from eventide.savepoint.tables import form_of, obstacle
 KEPT_FIELDS = "kept fields"
 """Parts that follow from the types of elements, and are seen in the tables themselves."""
 
-_DEALT_OUT = ("level", "parallelism", KEPT_FIELDS)
+_DEALT_OUT = ("level", "parallelism", KEPT_FIELDS, SOURCES)
 """Parts of an operator's identity that may change: its state is dealt out anew, and tables show the kept fields."""
 
 _MOST_SHOWN = 200
@@ -47,6 +47,9 @@ BOOTSTRAPPED = "bootstrapped"
 
 _KEY_TYPE, _BROADCAST = "key type", "broadcast state"
 _CONTENTS = "window contents"
+
+_SIDES = (("left/", "first/"), ("right/", "second/"))
+"""The parts of a join's state, by its input."""
 
 _NAME = r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 
@@ -93,6 +96,8 @@ def check_fit(
                 "it to the reader, such as by the option startingOffsets for Kafka; where the reader has no such "
                 "option, as for files, read them with an eventide source"
             )
+        elif (other := _other_kind(source.name, found, program)) is not None:
+            changes.append(other)
         elif types[source.name] != source.element_type:
             why = _why_not(source, types[source.name])
             changes += [] if why is None else [f"the source {source.name!r} had elements {source.element_type}, {why}"]
@@ -189,16 +194,35 @@ class Widening:
 def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Why the state of operators without a uid may be that of others: their ids follow from the order of sources."""
     was, becomes = ([source["name"] for source in program["sources"]] for program in (before, now))
+    if all(name == other for name, other in zip(was, becomes, strict=False)):
+        return []
+    if not all({SOURCES, MAY_GO, BOOTSTRAPPED} & one.keys() for one in before["operators"].values()):
+        return [
+            f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, and the version that took the savepoint "
+            "did not say which watermarks are whose; have them come in the order in which they came, new ones last"
+        ]
     names = {
         one["name"]: operator for operator, one in before["operators"].items() if follows_from_the_program(operator)
     }
-    if not names or all(name == other for name, other in zip(was, becomes, strict=False)):
+    if not names:
         return []
     given = ", ".join(f"{name!r} has that of uid({operator!r})" for name, operator in names.items())
     return [
         f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, so ids that follow from the program may be "
         f"those of other operators; have new sources come last, or give operators whose state they keep a uid: {given}"
     ]
+
+
+def _other_kind(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Why a source cannot go on where one of that name stood; None if it is of the same kind, or that is not known."""
+    kinds = ({source["name"]: source.get("kind") for source in program["sources"]} for program in (before, now))
+    was, becomes = (of_program.get(name) for of_program in kinds)
+    if was is None or becomes is None or was == becomes:
+        return None
+    return (
+        f"the source {name!r} was a {was} and is a {becomes}, which does not know its positions: give the new one "
+        "another name, and leave the old one behind with allow_non_restored_state"
+    )
 
 
 def _comparable(identity: Mapping[str, str]) -> dict[str, str]:
@@ -235,10 +259,20 @@ def _obstacles_in_tables(savepoint: Outline, tasks: Iterable[TaskSpec]) -> list[
         form = form_of(task)
         if form is not None:
             for part, schema in savepoint.schemas(task.id).items():
-                may_change = KEPT_FIELDS in task.identity
-                why = obstacle(schema, form.stored_schema(part), may_change=may_change)
+                keeps_some = KEPT_FIELDS in task.identity
+                had = _fields_of_side(operators.get(task.id, {}), part) if keeps_some else None
+                why = obstacle(schema, form.stored_schema(part), may_change=keeps_some, had=had)
                 changes += [] if why is None else [f"operator {task.name!r}: {why}"]
     return changes
+
+
+def _fields_of_side(before: Identity, part: str) -> Collection[str] | None:
+    """The fields that the elements of one side of a join had, of which it kept some; None where that is not known."""
+    sides = _types(before.get(WHOLE_ELEMENTS, ""))
+    if len(sides) < len(_SIDES):
+        return None
+    kind = type_of_text(next(text for names, text in zip(_SIDES, sides, strict=True) if part in names))
+    return kind.field_names if isinstance(kind, CompositeTypeInfo) else None
 
 
 def _other_form(spec: ColumnarWindow, before: str) -> str | None:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from eventide.errors import StateError, as_state_error
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
-from eventide.runtime.state.operators import HEAD, OperatorStates
+from eventide.runtime.state.operators import HEAD, OperatorStates, renumbered
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
@@ -75,7 +75,8 @@ class Savepoint(Outline):
         for task in stage.tasks:
             if task.id in self.header.program["operators"] and subtask < task.parallelism:
                 state = states.of(task.id)
-                for name, content in of_subtask(task, self._small.get(task.id, {}), subtask):
+                ids = {old: new for _, old, new in renumbered(self._identity_of(task), task.identity)}
+                for name, content in of_subtask(task, self._small.get(task.id, {}), subtask, ids):
                     state.put(name, content)
                 groups = groups_of(subtask, task.max_parallelism, task.parallelism)
                 self._restore_keyed(task, groups, state)
@@ -124,10 +125,15 @@ class Savepoint(Outline):
             found.setdefault(operator, {}).setdefault(name, {})[subtask] = content
         return found
 
+    def _identity_of(self, task: TaskSpec) -> Mapping[str, str]:
+        """What the state of an operator depends on in the program that was saved."""
+        found: Mapping[str, str] = self.header.program["operators"].get(task.id, {})
+        return found
+
     def _restore_keyed(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field("key_group") >= groups.start) & (pc.field("key_group") < groups.stop)
         may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
-        widening = Widening(self.header.program["operators"].get(task.id, {}), task.identity)
+        widening = Widening(self._identity_of(task), task.identity)
 
         def own(table: pa.Table) -> list[Row]:
             return [widening.of_row(row) for row in mine(table.to_pylist(), groups, task.max_parallelism)]

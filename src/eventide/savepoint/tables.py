@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -90,15 +90,23 @@ def keep(table: pa.Table, backend: Backend) -> None:
     store.flush()
 
 
-def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool) -> str | None:
+def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool, had: Collection[str] | None = None) -> str | None:
     """Why what lies in columns does not fit those of an operator, in words; None if it does.
 
-    ``may_change`` says that the operator keeps fields of its elements, which may come and go.
+    ``may_change`` says that the operator keeps fields of its elements, which may come and go. A field that comes is
+    null in the rows that there are, so their elements must not have ``had`` it; None where it is not known what they
+    had.
     """
     was = {field.name: field.type for field in before if field.name not in _BESIDE}
     becomes = {field.name: field.type for field in now}
     if was.keys() != becomes.keys() and not may_change:
         return f"it keeps {', '.join(was)}, and would keep {', '.join(becomes)}"
+    lost = [name for name in becomes if name not in was and (had is None or name in had)]
+    if may_change and lost:
+        return (
+            f"it has not kept {', '.join(map(repr, lost))} of the elements that it has, and would give None for that; "
+            "have it give these fields from its next start on a new checkpoint, or leave them out"
+        )
     for name in was.keys() & becomes.keys():
         if not _holds(becomes[name], was[name]):
             return f"the column {name!r} has {was[name]}, and would have {becomes[name]}"

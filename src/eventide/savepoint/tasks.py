@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
@@ -25,19 +26,50 @@ GATE, GENERATORS, SPLITS = "gate", "generators", "splits"
 SAVED = (GATE, GENERATORS, SPLITS, DECLARED, *REMEMBERED, "alignment", "window state")
 """The small values that a savepoint has; the others say how the rest lies in a subtask."""
 
+_EDGE = re.compile(r"(\d+:)([^:/]+)((?:[:/].*)?)", re.DOTALL)
+"""The name of an edge, or what begins with it: the input, the id of what it comes from, and the rest."""
+
 Saved: TypeAlias = Mapping[str, Mapping[int, bytes]]
 """The small values of an operator, by name and subtask."""
 
 
-def of_subtask(task: TaskSpec, saved: Saved, subtask: int) -> Iterator[tuple[str, bytes]]:
-    """Give the first values of a subtask of an operator, by name."""
-    for name, by_subtask in saved.items():
-        content = _content(task, saved, name, by_subtask, subtask)
+def of_subtask(task: TaskSpec, saved: Saved, subtask: int, ids: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
+    """Give the first values of a subtask of an operator, by name.
+
+    ``ids`` are the ids of sources that have another one than in the savepoint, by that.
+    """
+    for name, contents in saved.items():
+        by_subtask = contents
+        if ids and name in (GATE, SPLITS):
+            by_subtask = {of: renamed(content, ids) for of, content in contents.items()}
+        content = _content(task, saved, name, by_subtask, subtask, ids)
         if content is not None:
             yield name, content
 
 
-def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, bytes], subtask: int) -> bytes | None:
+def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
+    """A value in JSON in which sources have other ids, in the names of the edges that come from them.
+
+    >>> renamed(b'{"0:1a": [4, {"1:2b/s": 5}], "s": "0:1abc"}', {"1a": "2b", "2b": "1a"})
+    b'{"0:2b": [4, {"1:1a/s": 5}], "s": "0:1abc"}'
+    """
+    return json.dumps(_renamed(json.loads(content), ids)).encode()
+
+
+def _renamed(value: Any, ids: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {_renamed(name, ids): _renamed(of_it, ids) for name, of_it in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part, ids) for part in value]
+    if not isinstance(value, str):
+        return value
+    edge = _EDGE.fullmatch(value)
+    return value if edge is None else f"{edge[1]}{ids.get(edge[2], edge[2])}{edge[3]}"
+
+
+def _content(
+    task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, bytes], subtask: int, ids: Mapping[str, str]
+) -> bytes | None:
     if name in REMEMBERED and subtask > 0:
         return None  # the first subtask has that of all
     # All subtasks hear the same, so what they know of watermarks is equal.
@@ -47,7 +79,7 @@ def _content(task: TaskSpec, saved: Saved, name: str, by_subtask: Mapping[int, b
     if name == SPLITS:
         return json.dumps(_splits([json.loads(one) for one in by_subtask.values()], task, subtask)).encode()
     if name == GENERATORS:
-        return _generators(task, by_subtask, subtask, of_splits=SPLITS in saved)
+        return _generators(task, by_subtask, subtask, ids, of_splits=SPLITS in saved)
     if name == DECLARED:
         return declared_together(by_subtask.values())
     if name == LATE:
@@ -117,10 +149,15 @@ def _splits(states: list[dict[str, Any]], task: TaskSpec, subtask: int) -> dict[
     return found | {"ended sources": sorted({edge for state in states for edge in state["ended sources"]})}
 
 
-def _generators(task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, *, of_splits: bool) -> bytes | None:
+def _generators(
+    task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, ids: Mapping[str, str], *, of_splits: bool
+) -> bytes | None:
     """The generators of a subtask's splits, or of its own channel."""
     if not of_splits and {*by_subtask} == {*range(task.parallelism)}:
         return by_subtask[subtask]
+
+    def name_of(name: str) -> str:
+        return json.dumps(_renamed(json.loads(name), ids)) if of_splits and ids else name
 
     def choose(name: str, found: list[Kept]) -> Kept | None:
         if not of_splits:
@@ -128,7 +165,7 @@ def _generators(task: TaskSpec, by_subtask: Mapping[int, bytes], subtask: int, *
         _, split, _ = json.loads(name)
         return found[0] if subtask_of_split(split, task.parallelism) == subtask else None
 
-    return gathered((content for _, content in sorted(by_subtask.items())), choose)
+    return gathered((content for _, content in sorted(by_subtask.items())), choose, name_of)
 
 
 def _all_remembered(by_subtask: Mapping[int, bytes]) -> list[Any]:

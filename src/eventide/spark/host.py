@@ -33,7 +33,7 @@ from eventide.spark.checkpoint.record import (
     has_begun_more,
     last_committed,
     outline,
-    recorded_program,
+    recorded_parallelism,
     restore_sources,
     savepoint_of,
 )
@@ -118,8 +118,7 @@ class SparkHost(Host):
 
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
         with in_our_words():
-            found = recorded_program(self.spark, resolved(self.spark, checkpoint_location))
-        return None if found is None else int(found["parallelism"])
+            return recorded_parallelism(self.spark, resolved(self.spark, checkpoint_location))
 
     def savepoint(self, location: str) -> Outline:
         with in_our_words():
@@ -194,7 +193,8 @@ class SparkHost(Host):
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files, owner)
             began = None if savepoint is None else savepoint.location
-            checkpoint, repeated = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
+            checkpoint, repeated, counted = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
+            delivery.count_on(counted)
             if savepoint is not None:
                 restore_sources(self.spark, savepoint, plan, location)
             if settings.checkpoint_location is None:

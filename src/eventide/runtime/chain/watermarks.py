@@ -281,12 +281,17 @@ class Generators:
         return generator if isinstance(generator, TimestampAssigner) else None, generator, Learnt(generator)
 
 
-def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept | None]) -> bytes | None:
+def gathered(
+    stored: Iterable[bytes],
+    choose: Callable[[str, list[Kept]], Kept | None],
+    name_of: Callable[[str], str] = str,
+) -> bytes | None:
     """Merge the stored generators of several tasks into those of one task.
 
     Args:
         stored: the stored generators of each task.
         choose: of what is kept under a name, that which counts; None if nothing does.
+        name_of: the name under which it is kept from now on, given that under which it was stored.
 
     Returns:
         The content to store; None if nothing is left.
@@ -296,7 +301,7 @@ def gathered(stored: Iterable[bytes], choose: Callable[[str, list[Kept]], Kept |
     for content in stored:
         own, kept = _load(content)
         for name, one in copy.deepcopy(kept, {id(own): context}).items():  # all hold on to one context then
-            by_name.setdefault(name, []).append(one)
+            by_name.setdefault(name_of(name), []).append(one)
     chosen = {name: best for name, found in by_name.items() if (best := choose(name, found)) is not None}
     return dumps((context, chosen)) if chosen else None
 

@@ -25,10 +25,12 @@ from eventide.runtime.joins.windowed import Selection, SelectsOfPair, obstacle_o
 from eventide.runtime.process.operation import ProcessOperation, identity_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.operators import WHOLE_ELEMENTS, in_words
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, PlannedOperator
 
 _COLUMNAR = "columns, rows go through the shuffle"
+_KEEPS = "elements that may still meet others"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class IntervalJoinOperation:
             open_interval_join,
             tuple(partitioner_of(source, max_parallelism) for source in inputs),
             f"element by element, because {obstacle}",
-            identity_of(inputs, max_parallelism) | bounds | element_types,
+            identity_of(inputs, max_parallelism, keeps=_KEEPS) | bounds | element_types,
             (None, None),
         )
 
@@ -127,7 +129,9 @@ class AsOfOperation(ProcessOperation):
         planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
         types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return replace(
-            planned, speed=f"element by element, because {obstacle}", identity=planned.identity | depends | types
+            planned,
+            speed=f"element by element, because {obstacle}",
+            identity=identity_of(inputs, max_parallelism, keeps=_KEEPS) | depends | types,
         )
 
 
@@ -164,14 +168,15 @@ def _on_columns(
     fields = {
         "stored form": type(spec).__name__,
         "key columns": " = ".join(", ".join(side.keys) for side in sides),
-        "kept fields": " and ".join(str(side.schema.remove_metadata()).replace("\n", ", ") for side in sides),
+        "kept fields": in_words(str(side.schema.remove_metadata()).replace("\n", ", ") for side in sides),
+        WHOLE_ELEMENTS: in_words(str(source.value_type) for source in inputs),
     }
     return PlannedOperator(
         spec,
         open,
         tuple(side.partitioner(max_parallelism) for side in sides),
         _COLUMNAR if isinstance(gives, Selection) else f"{_COLUMNAR}; {gives.speed()}",
-        identity_of(inputs, max_parallelism) | depends | fields,
+        identity_of(inputs, max_parallelism, keeps=_KEEPS) | depends | fields,
         tuple(side.used_fields for side in sides),
         is_union=is_union,
     )

@@ -19,10 +19,13 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
 from eventide.runtime.process.rolling_columns import RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.operators import AGGREGATES, KEEPS, KEY_FIELDS, in_words
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce, why_python
+
+_OF_ROLLING = "the aggregate of its elements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +67,21 @@ class RollingOperation(ProcessOperation):
         obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
         if key is None or obstacle is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
-            return replace(planned, speed=f"element by element, because {obstacle}")
+            identity = self._identity(source, max_parallelism)
+            return replace(planned, speed=f"element by element, because {obstacle}", identity=identity)
         spec = RollingSpec(name, rolling, True, value_type, self.dead_letters, function=rolling.function, key=key)
         partitioner = KeyGroupPartitioner(
             ElementCodec(value_type), key.select, max_parallelism, key_columns=key.columns
         )
         return PlannedOperator(
-            spec, RollingOperator, (partitioner,), spec.speed, identity_of(inputs, max_parallelism), (None,)
+            spec, RollingOperator, (partitioner,), spec.speed, self._identity(source, max_parallelism), (None,)
         )
+
+    def _identity(self, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
+        """Identity of its state; a reduce function of the user's may come to do what a built-in one did."""
+        is_built_in = isinstance(self.processing.function, Accumulates | Chooses)
+        made = {AGGREGATES: self.kind} if is_built_in else {}
+        return identity_of([source], max_parallelism, keeps=_OF_ROLLING) | made
 
 
 def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInformation) -> str | None:
@@ -117,16 +127,28 @@ def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) 
     return KeyedProcessOperator(spec, state(backend, context.max_parallelism, in_batch=context.in_batch), context)
 
 
-def identity_of(inputs: Sequence[OperatorInput], max_parallelism: int) -> dict[str, str]:
-    """Identity of a function's state: where inputs have keys, it depends on these."""
+def identity_of(
+    inputs: Sequence[OperatorInput], max_parallelism: int, *, keeps: str = "the states of its function"
+) -> dict[str, str]:
+    """Identity of state by key: where inputs have keys, it depends on these, and on what is kept of each."""
     keys = [source.key for source in inputs if source.key is not None]
     if len(keys) < len(inputs):
         return {}
     return {
         "stored form": "keyed state",
-        "key type": " and ".join(dict.fromkeys(str(key.type_info) for key in keys)),
+        "key type": in_words(dict.fromkeys(str(key.type_info) for key in keys)),
         "max parallelism": str(max_parallelism),
+        KEEPS: keeps,
+        **key_fields_of(inputs),
     }
+
+
+def key_fields_of(inputs: Sequence[OperatorInput]) -> dict[str, str]:
+    """The fields that keys consist of, as a part of the identity of state; none where a function may do anything."""
+    keys = [source.key.by_field(source.value_type, several=True) for source in inputs if source.key is not None]
+    if not keys or not all(key.columns for key in keys):
+        return {}
+    return {KEY_FIELDS: in_words(", ".join(key.columns) for key in keys)}
 
 
 def partitioner_of(source: OperatorInput, max_parallelism: int) -> StreamPartitioner:

@@ -29,6 +29,7 @@ from eventide.runtime.process.operator import KeyedProcessOperator
 from eventide.runtime.process.rolling import REDUCED, Accumulates, Chooses
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import NoColumns
+from eventide.runtime.state.declared import REDUCING
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
 from eventide.runtime.state.transaction import TransactionalState
@@ -75,7 +76,7 @@ class RollingOperator(WithoutClock, Operator):
         self._backend = backend
         self._context = context
         self._columns = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, is_exact=True)
-        self._columns.declare(REDUCED, spec.output_type)
+        self._columns.declare(REDUCED, spec.output_type, REDUCING)
         self._python: KeyedProcessOperator | None = None
         self._results: list[Columns] = []
 

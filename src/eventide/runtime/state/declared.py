@@ -1,4 +1,4 @@
-"""The declared types of named states, beside those of what is stored: another one widens, or is refused."""
+"""The declared kinds and types of named states, beside those of what is stored: another type widens, or is refused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,12 @@ from eventide.runtime.state.backend import Backend
 DECLARED = "declared types"
 """Under this name lies the text of the type of each named state of an operator."""
 
+_KIND = "kind of "
+"""Beginning of the names under which kinds lie beside types; version 0.1.0 stored no kinds."""
+
+VALUE, LIST, MAP, REDUCING, AGGREGATING = "value", "list", "map", "reducing", "aggregating"
+"""The kinds of state, each of which is stored in a form of its own."""
+
 _ANYTHING = str(Types.PICKLED_BYTE_ARRAY())
 """The type of a state that may hold any object."""
 
@@ -27,14 +33,24 @@ class DeclaredTypes:
         self._types: dict[str, str] | None = None
         self._has_changed = False
 
-    def declare(self, name: str, type_info: TypeInformation) -> Conversion | None:
-        """Say the type of a state; return the conversion of values stored with another one, None if they stay.
+    def declare(self, name: str, type_info: TypeInformation, kind: str = VALUE) -> Conversion | None:
+        """Say the type and the kind of a state; return the conversion of its stored values, None if they stay.
 
         Raises:
-            StateError: if the type that they were stored with does not widen to it, with both types.
+            StateError: if they were stored as another kind of state, or with a type that does not widen to this one.
         """
         if self._types is None:
             self._types = json.loads(self._backend.get(DECLARED) or b"{}")
+        shown = name.partition(":")[2]
+        was = self._types.get(_KIND + name)
+        if was is None:
+            self._types[_KIND + name] = kind
+            self._has_changed = True
+        elif was != kind:
+            raise StateError(
+                f"the state {shown!r} was stored as {was} state and is now {kind} state, which is stored otherwise. "
+                "Declare the kind that it had, or give the state another name, under which it begins empty"
+            )
         before, text = self._types.get(name), str(type_info)
         if before == text:
             return None
@@ -42,7 +58,7 @@ class DeclaredTypes:
         self._has_changed = True
         if before is None or text == _ANYTHING:
             return None
-        return conversion_of_texts(before, text, f"the state {name.partition(':')[2]!r}")
+        return conversion_of_texts(before, text, f"the state {shown!r}")
 
     def flush(self) -> None:
         """Store what the program has declared, if that is another than before."""
@@ -78,12 +94,18 @@ def obstacle_between(before: str, now: str, *, is_key: bool = False) -> str | No
 
 
 def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
-    """Merge the declared types of several subtasks: where one has not yet widened a type, the narrower one counts."""
+    """Merge the declarations of several subtasks: where one has not yet widened a type, the narrower one counts."""
     found: dict[str, list[str]] = {}
     for stored in of_subtasks:
         for name, text in json.loads(stored).items():
             found.setdefault(name, []).append(text)
     return json.dumps({name: reduce(_narrower, texts) for name, texts in found.items()}, sort_keys=True).encode()
+
+
+def types_of(stored: bytes) -> dict[str, str]:
+    """The texts of the types of states, by name, given the declarations as they are stored."""
+    declared: dict[str, str] = json.loads(stored)
+    return {name: text for name, text in declared.items() if not name.startswith(_KIND)}
 
 
 def _narrower(one: str, other: str) -> str:

@@ -26,6 +26,7 @@ from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError
 from eventide.runtime.elements.ownership import FIXED, own, own_beside, own_unless
+from eventide.runtime.state import declared
 from eventide.runtime.state.bucket import Pickled, live, unpickled
 from eventide.runtime.state.expiring import (
     LIST,
@@ -48,8 +49,8 @@ FUNCTION_STATE = "global:"
 Scope: TypeAlias = Callable[[], tuple[Any, Hashable]]
 Cells: TypeAlias = Callable[[str], Cell]
 """Makes the cell of a name."""
-Declares: TypeAlias = Callable[[str, TypeInformation], None]
-"""Is told the type of each name."""
+Declares: TypeAlias = Callable[[str, TypeInformation, str], None]
+"""Is told the type of each name, and the kind of its state."""
 Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Cell, TimeToLive]]
 """Makes the cell of a name for a state of some form that expires."""
 
@@ -81,27 +82,28 @@ class KeyContext:
         self.expires = False
         self.store = StateHandles(self._cell, self._declare, self._slot)
         self._keyed: KeyedState | None = None
-        self._declared: dict[str, TypeInformation] = {}
+        self._declared: dict[str, tuple[TypeInformation, str]] = {}
 
     def begin(self, keyed: KeyedState, clock_ms: int) -> None:
         """Begin a micro-batch of a time by the clock, on the state that an operator has in it.
 
         Raises:
-            StateError: if a state was stored with a type that does not widen to the one that the program declares.
+            StateError: if a state was stored as another kind, or with a type that does not widen to the one that the
+                program declares.
         """
         self._keyed, self.clock_ms = keyed, clock_ms
-        for name, type_info in self._declared.items():
-            keyed.declare(name, type_info)
+        for name, (type_info, kind) in self._declared.items():
+            keyed.declare(name, type_info, kind)
 
     def leave(self) -> None:
         """Have no key at hand: a function that uses state now makes a mistake."""
         self.key, self.values = None, _NO_VALUES
 
-    def _declare(self, name: str, type_info: TypeInformation) -> None:
-        """Take down the type of a state; values stored with another one are converted before they are used."""
-        self._declared[FUNCTION_STATE + name] = type_info
+    def _declare(self, name: str, type_info: TypeInformation, kind: str) -> None:
+        """Take down the type and the kind of a state; values of another type are converted before they are used."""
+        self._declared[FUNCTION_STATE + name] = type_info, kind
         if self._keyed is not None:
-            self._keyed.declare(FUNCTION_STATE + name, type_info)
+            self._keyed.declare(FUNCTION_STATE + name, type_info, kind)
 
     def _cell(self, name: str) -> _CellOfKey:
         """The cell of a state without a time to live; if it had one before, what it kept then stays."""
@@ -159,7 +161,7 @@ class StateHandles(KeyedStateStore):
         self._handles: dict[str, Any] = {}
         self._kinds: dict[str, type[StateDescriptor]] = {}
 
-    def _once(self, descriptor: StateDescriptor, make: Callable[[Cell], _State], form: int = ONE) -> _State:
+    def _once(self, descriptor: StateDescriptor, make: Callable[[Cell], _State], named: str, form: int = ONE) -> _State:
         kind = self._kinds.setdefault(descriptor.name, type(descriptor))
         if kind is not type(descriptor):
             raise ProgramError(
@@ -167,7 +169,7 @@ class StateHandles(KeyedStateStore):
                 f"{type(descriptor).__name__}; give each state a name of its own"
             )
         if descriptor.name not in self._handles:
-            self._declares(descriptor.name, descriptor.type_info)
+            self._declares(descriptor.name, descriptor.type_info, named)
             self._handles[descriptor.name] = self._made(descriptor, make, form)
         handle: _State = self._handles[descriptor.name]
         return handle
@@ -185,23 +187,23 @@ class StateHandles(KeyedStateStore):
         return make(ExpiringCell(*expiring)) if form == ONE else _EXPIRING[form](*expiring)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._once(state_descriptor, _Value)
+        return self._once(state_descriptor, _Value, declared.VALUE)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._once(state_descriptor, _List, LIST)
+        return self._once(state_descriptor, _List, declared.LIST, LIST)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._once(state_descriptor, _Map, MAP)
+        return self._once(state_descriptor, _Map, declared.MAP, MAP)
 
     def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[Any]]) -> ReducingState[Any]:
         function = _of_kind(ReducingStateDescriptor, state_descriptor).get_reduce_function()
-        return self._once(state_descriptor, lambda cell: _Reducing(cell, function))
+        return self._once(state_descriptor, lambda cell: _Reducing(cell, function), declared.REDUCING)
 
     def get_aggregating_state(
         self, state_descriptor: StateDescriptor[AggregatingState[Any, Any]]
     ) -> AggregatingState[Any, Any]:
         function = _of_kind(AggregatingStateDescriptor, state_descriptor).get_agg_function()
-        return self._once(state_descriptor, lambda cell: _Aggregating(cell, function))
+        return self._once(state_descriptor, lambda cell: _Aggregating(cell, function), declared.AGGREGATING)
 
     def merge(self, descriptor: StateDescriptor, namespaces: Iterable[Hashable]) -> None:
         """Merge the values under other namespaces of the current key into the current one."""
@@ -224,7 +226,7 @@ def handles_under(keyed: KeyedState, prefix: str, scope: Scope) -> StateHandles:
     """State objects on keyed state, whose key and namespace a function tells, with a prefix to names."""
     return StateHandles(
         lambda name: ScopedCell(keyed, f"{prefix}{name}", scope),
-        lambda name, type_info: keyed.declare(f"{prefix}{name}", type_info),
+        lambda name, type_info, kind: keyed.declare(f"{prefix}{name}", type_info, kind),
     )
 
 

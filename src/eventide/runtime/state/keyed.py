@@ -30,7 +30,7 @@ from eventide.runtime.state.bucket import (
     unpickled,
 )
 from eventide.runtime.state.bucket_store import addresses
-from eventide.runtime.state.declared import widened
+from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
@@ -129,13 +129,13 @@ class KeyedState(KeyedRows[GrowingObjects]):
         for name in [name for name in names if name.startswith(prefix)]:
             self.take(key, namespace, name)
 
-    def declare(self, name: str, type_info: TypeInformation) -> None:
-        """Say the type of the values under a name: values that were stored with a narrower one are converted.
+    def declare(self, name: str, type_info: TypeInformation, kind: str = VALUE) -> None:
+        """Say the type and the kind of the values under a name: values of a narrower type are converted.
 
         Raises:
-            StateError: if what is stored has a type that does not widen to this one.
+            StateError: if what is stored is of another kind, or has a type that does not widen to this one.
         """
-        convert = self._declared.declare(name, type_info)
+        convert = self._declared.declare(name, type_info, kind)
         if convert is None:
             return
         self.open_everything()

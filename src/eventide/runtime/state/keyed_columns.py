@@ -16,6 +16,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
+from eventide.runtime.state.declared import VALUE
 from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
@@ -70,16 +71,16 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         numbers = self._store.numbers or [0] * KINDS_OF_TIME
         self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
 
-    def declare(self, name: str, kind: TypeInformation) -> None:
-        """Say the type of what is stored under a name, when nothing is at hand.
+    def declare(self, name: str, type_info: TypeInformation, kind: str = VALUE) -> None:
+        """Say the type and the kind of what is stored under a name, when nothing is at hand.
 
         Raises:
-            StateError: if what is stored has a type that does not widen to this one.
+            StateError: if what is stored is of another kind, or has a type that does not widen to this one.
         """
-        self._reader.declare(name, kind)
-        if self._declared.declare(name, kind) is not None:  # all that is stored is brought to it, as objects
+        self._reader.declare(name, type_info)
+        if self._declared.declare(name, type_info, kind) is not None:  # all that is stored is brought to it, as objects
             objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
-            objects.declare(name, kind)
+            objects.declare(name, type_info, kind)
             objects.flush()
             self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
             self._forget()

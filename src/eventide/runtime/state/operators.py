@@ -23,6 +23,21 @@ _WITHOUT_CHECKSUMS = 3
 MAY_GO = "may go"
 """The part of an operator's identity that a later program may leave out: its stored state is forgotten then."""
 
+KEY_FIELDS, KEEPS, AGGREGATES, INPUTS = "key fields", "keeps", "aggregates", "inputs"
+WHOLE_ELEMENTS, SOURCES = "whole elements", "ids of sources"
+"""Parts of an operator's identity that version 0.1.0 did not store, and that not every program knows.
+
+They are the fields that a key consists of; what is kept of a key; what a rolling aggregation makes of its elements;
+where the elements of two inputs come from; the types of elements of which an operator keeps some fields alone; and the
+ids of the sources whose splits it hears of, under which their watermarks lie, in JSON by the names of the sources.
+"""
+
+WHERE_KNOWN = (KEY_FIELDS, KEEPS, AGGREGATES, INPUTS, WHOLE_ELEMENTS, SOURCES)
+"""Parts that are compared only where both programs know them, and that are not in the id of an operator."""
+
+_AND = " and "
+_STORED_FORM, _KEY_COLUMNS = "stored form", "key columns"
+
 HEAD = "head"
 """The name of the value in which all that is small lies."""
 
@@ -197,9 +212,9 @@ def check_program(found: Mapping[str, Mapping[str, str]], program: Mapping[str, 
     changes = changes_of(found, program)
     if changes:
         raise StateError(
-            f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Start with a new checkpoint "
-            "location, or undo these changes; operators that have a uid(...) may be renamed and moved, and one that "
-            "had none keeps its state with its id in the checkpoint as its uid(...)"
+            f"the program does not fit the state of its checkpoint: {'; '.join(changes)}. Undo these changes, or start "
+            "with a new checkpoint location; operators that have a uid(...) may be renamed and moved, and one that had "
+            "none keeps its state with its id in the checkpoint as its uid(...)"
         )
 
 
@@ -288,16 +303,51 @@ def _instead(was: Mapping[str, str], new: Mapping[str, Mapping[str, str]]) -> st
     if not new:
         return ""
     operator = min(new, key=lambda operator: (len(_changes(was, new[operator], but=("name",))), operator))
-    changes = _changes(was, new[operator], but=("name",)) or ["its inputs are others"]
+    changes = _changes(was, new[operator], but=("name",)) or ["its uid or its inputs are others"]
     return f", which has {new[operator].get('name')!r} (id {operator!r}) instead: {', '.join(changes)}"
 
 
 def _changes(
     before: Mapping[str, str], now: Mapping[str, str], but: tuple[str, ...] = ("name", "functions")
 ) -> list[str]:
-    """Return the differences, except in names: these may change where a uid says that the operator is the same."""
-    lasting = ({what: text for what, text in one.items() if what not in but} for one in (before, now))
-    return differences(*lasting)
+    """Return the differences, except in names: these may change where a uid says that the operator is the same.
+
+    Inputs may be others, too, such as where an operator comes in between; they must not have changed places.
+    """
+    lasting = ({what: text for what, text in one.items() if what not in (*but, *WHERE_KNOWN)} for one in (before, now))
+    changes = differences(*lasting)
+    known = {what: (before[what], now[what]) for what in WHERE_KNOWN if what in before and what in now}
+    if before.get(_KEY_COLUMNS) != now.get(_KEY_COLUMNS):
+        known.pop(KEY_FIELDS, None)  # which is said already
+    for what in {KEY_FIELDS, KEEPS, AGGREGATES} & known.keys():
+        changes += differences({what: known[what][0]}, {what: known[what][1]})
+    for source, old, new in renumbered(before, now):
+        changes.append(f"the watermarks of the source {source!r} lie under {old!r}, and would be sought under {new!r}")
+    was, becomes = known.get(INPUTS, ("", ""))
+    if was != becomes and sorted(was.split(_AND)) == sorted(becomes.split(_AND)):
+        changes.append(f"its inputs have changed places: they were {was}, and are {becomes}")
+    if before.get(_STORED_FORM) != now.get(_STORED_FORM):
+        changes.append("explain() says what it runs on, and why; another function or key can change that")
+    return changes
+
+
+def renumbered(before: Mapping[str, str], now: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """The sources of an operator that had another id: the name of each, that id, and the one that it has.
+
+    >>> renumbered({"ids of sources": '{"a": "1", "b": "2"}'}, {"ids of sources": '{"b": "1", "c": "2"}'})
+    [('b', '2', '1')]
+    """
+    was, becomes = (json.loads(one.get(SOURCES, "{}")) for one in (before, now))
+    return [(name, was[name], becomes[name]) for name in was if was[name] != becomes.get(name, was[name])]
+
+
+def in_words(parts: Iterable[str]) -> str:
+    """Put several parts of an identity together, in their order.
+
+    >>> in_words(["'left'", "'right'"])
+    "'left' and 'right'"
+    """
+    return _AND.join(parts)
 
 
 def _digest(program: Mapping[str, Mapping[str, str]]) -> str:

@@ -261,5 +261,8 @@ def content_of(backend: Backend, name: str) -> bytes:
     """
     stored = backend.get(name)
     if stored is None:
-        raise StateError(f"{name!r} is named by the head of the state, and is not there: the checkpoint is damaged")
+        raise StateError(
+            f"{name!r} is named by the head of the state, and is not there: the checkpoint is damaged; restore a "
+            "backup of it, or begin with a savepoint"
+        )
     return stored

@@ -33,7 +33,7 @@ from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import WITH_PANES, panes_of, windows_in_row
 from eventide.runtime.exchange.partitioners import StreamPartitioner
-from eventide.runtime.process.operation import partitioner_of
+from eventide.runtime.process.operation import key_fields_of, partitioner_of
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
@@ -190,6 +190,7 @@ class WindowOperation:
             "key type": "no key" if key is None else str(key.type_info),
             "key columns": "none" if key is None else ", ".join(key.columns) or "none",
             "max parallelism": str(max_parallelism),
+            **key_fields_of([source]),
         }
 
 

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from eventide.pickling.pickles import dumps, loads
+from eventide.errors import StateError
+from eventide.pickling.pickles import dumps, is_pickle, loads
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.state.backend import Backend
@@ -85,7 +86,16 @@ class _WindowChunks:
         return encode_windows(chunk)
 
     def decode(self, data: bytes) -> Chunk:
-        """The inverse of :meth:`encode`."""
+        """The inverse of :meth:`encode`.
+
+        Raises:
+            StateError: if they are elements on columns.
+        """
+        if not is_pickle(data):
+            raise StateError(
+                "its elements were kept on columns, because their key was one of their fields, and the program no "
+                "longer says so: key_by the field again, and compute what it is to be in a map before that"
+            )
         return decode_windows(data)
 
 

@@ -103,7 +103,10 @@ class CheckpointFiles:
         version, _, content = self._text(f"{_PLANNED}/{number}").partition("\n")
         lines = content.splitlines()
         if not lines:
-            raise StateError(f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole")
+            raise StateError(
+                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole: restore a backup of "
+                "the checkpoint, or begin with a savepoint"
+            )
         if version != _KNOWN_LOG:
             raise StateError(
                 f"Spark's log in {self.location}/{_PLANNED}/{number} has the form {version!r}, and {_KNOWN_LOG!r} is "
@@ -216,8 +219,18 @@ KAFKA_PLACE = "eventide-sinks"
 Record: TypeAlias = dict[str, Any]
 """``start``, the number of the start; ``after``, the last micro-batch committed before; ``program``, its identity;
 ``description`` of its graph; ``job``, its name; ``directories`` of its file sinks; the checkpoint's ``id``; and, where
-the job began with one, the location of its ``savepoint``.
+the job began with one, the location of its ``savepoint``. The constants below are what `eventide rescale` adds.
 """
+
+BEGINS_WITH = "begins with parallelism"
+"""In the first record of a checkpoint that continues another: that of a job whose program says none."""
+
+COUNTED = "counted before"
+"""How many micro-batches sinks have had of the checkpoints that this one continues."""
+
+CONTINUED_IN = "continued in"
+"""In the last record: where the checkpoint goes on."""
+
 _WRITTEN = {"start", "after", "program", "description", "job", "directories", "id"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from eventide.errors import StateError, as_state_error
 from eventide.runtime.state.operators import check_format
 from eventide.spark.checkpoint.files import (
+    COUNTED,
     KAFKA_PLACE,
     PLACE,
     CheckpointFiles,
@@ -94,6 +95,7 @@ class Inspection:
         listing: how large it is.
         has_newer_program: whether another program was started after the last micro-batch that is committed, so that
             what there is of the next one is in its sinks.
+        counted: how many micro-batches sinks have had before the first one of the checkpoint.
     """
 
     location: str
@@ -115,6 +117,7 @@ class Inspection:
     unfinished: MicroBatch | None
     listing: Listing
     has_newer_program: bool = False
+    counted: int = 0
 
 
 INSPECTED = (Inspection, SourceState, SourcePart, InspectedOperator, MicroBatch, Listing)
@@ -170,6 +173,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         unfinished=_micro_batch(last, behind, plans, commits) if behind else None,
         listing=files.listing(),
         has_newer_program=record is not started[-1],
+        counted=started[0].get(COUNTED, 0),
     )
 
 

@@ -11,14 +11,23 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from eventide.common.checksum import json_with_checksum
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
-from eventide.plan.job import JobPlan, JobSettings
+from eventide.plan.job import JobPlan, JobSettings, SavepointRestoreSettings
 from eventide.savepoint import Outline, Savepoint
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import OUTLINED, outlined
-from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, Record, in_force, in_order
+from eventide.spark.checkpoint.files import (
+    BEGINS_WITH,
+    CONTINUED_IN,
+    COUNTED,
+    PLACE,
+    CheckpointFiles,
+    Record,
+    in_force,
+    in_order,
+)
 from eventide.spark.connect.server import there
 from eventide.spark.session.locations import files_at, resolved, texts_at
 from eventide.spark.sinks.routing import directories, refuse_used_directories
@@ -28,7 +37,7 @@ _BYTES_OF_A_SPLIT = 12
 
 def fit_checkpoint(
     spark: SparkSession, location: str, plan: JobPlan, job: str, savepoint: str | None = None
-) -> tuple[str, int | None]:
+) -> tuple[str, int | None, int]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed after it: a program that never got so far
@@ -39,13 +48,19 @@ def fit_checkpoint(
     :func:`savepoint_of`.
 
     Returns:
-        The id of the checkpoint, and the number of the micro-batch that was begun and not finished, which comes next.
+        The id of the checkpoint, the number of the micro-batch that was begun and not finished, which comes next, and
+        how many micro-batches sinks have had of the checkpoints that this one continues.
 
     Raises:
-        StateError: if the program does not fit, saying what differs.
+        StateError: if the program does not fit, saying what differs, or the checkpoint is continued elsewhere.
         ProgramError: if a file sink's directory holds other output than this job's.
     """
-    started, committed = _started(spark, location), last_committed(spark, location)
+    started, committed = records_of(spark, location), last_committed(spark, location)
+    if started and CONTINUED_IN in started[-1]:
+        target = started[-1][CONTINUED_IN]
+        raise StateError(
+            f"the checkpoint {location} was continued in {target} by eventide rescale: start the program with that one"
+        )
     found = in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
@@ -55,11 +70,18 @@ def fit_checkpoint(
     checkpoint = started[0]["id"] if started else uuid.uuid4().hex
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
+    counted = started[0].get(COUNTED, 0) if started else 0
+    this |= {COUNTED: counted} if counted else {}
     if not started or {what: started[-1].get(what) for what in this} != this:
-        text = json_with_checksum({"start": len(started) + 1, "after": committed, **this})
-        spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
+        append_record(spark, location, {"after": committed, **this})
     planned = _last(spark, location, "offsets")
-    return checkpoint, planned if planned > committed else None
+    return checkpoint, planned if planned > committed else None, counted
+
+
+def append_record(spark: SparkSession, location: str, record: Record) -> None:
+    """Write a record after those that a checkpoint has."""
+    text = json_with_checksum({**record, "start": len(records_of(spark, location)) + 1})
+    spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
 
 
 def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Outline | None:
@@ -68,11 +90,14 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
     Raises:
         StateError: if there is no savepoint where it should be, or the program does not fit it.
     """
-    found = in_force(_started(spark, location), _last(spark, location, "commits"))
+    started = records_of(spark, location)
+    found = in_force(started, _last(spark, location, "commits"))
     if found is not None:
         began = found.get("savepoint")
         return None if began is None else outline(spark, began)
     beginning = settings.beginning
+    if started and BEGINS_WITH in started[0]:
+        beginning = SavepointRestoreSettings(started[0]["savepoint"], False, frozenset())
     if beginning is None:
         return None
     savepoint = outline(spark, beginning.savepoint, [task.id for task in plan.operators], verify=True)
@@ -102,8 +127,17 @@ def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, loca
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
     """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
-    found = in_force(_started(spark, location), last_committed(spark, location))
+    found = in_force(records_of(spark, location), last_committed(spark, location))
     return None if found is None else found["program"]
+
+
+def recorded_parallelism(spark: SparkSession, location: str) -> int | None:
+    """That of the state of a checkpoint, or that with which it is to begin; None if it says neither."""
+    started = records_of(spark, location)
+    found = in_force(started, last_committed(spark, location))
+    if found is None:
+        return None if not started else started[0].get(BEGINS_WITH)
+    return int(found["program"]["parallelism"])
 
 
 def last_committed(spark: SparkSession, location: str) -> int:
@@ -128,7 +162,7 @@ def has_begun_more(spark: SparkSession, location: str) -> bool:
     return _last(spark, location, "offsets") > last_committed(spark, location)
 
 
-def _started(spark: SparkSession, location: str) -> list[Record]:
+def records_of(spark: SparkSession, location: str) -> list[Record]:
     """The records of the programs that were started on a checkpoint, in their order."""
     return in_order(texts_at(spark, _path(location)))
 

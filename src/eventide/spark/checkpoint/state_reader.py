@@ -151,7 +151,10 @@ def evidence(
         stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
         heads = _heads(stages)
     if found.operators and not stages:
-        raise StateError(f"the checkpoint {location} has no state, though micro-batches are committed: it is not whole")
+        raise StateError(
+            f"the checkpoint {location} has no state, though micro-batches are committed, so it is not whole: restore "
+            "a backup of it, or begin with a savepoint"
+        )
     subtask_of = {key: subtask for subtask, key in enumerate(subtask_ids(found.parallelism))}
 
     def read(operator: str, prefix: str) -> Iterator[tuple[int, str, bytes]]:

@@ -136,6 +136,8 @@ class FileDirectory(ABC):
         self._parts: PartFiles | None = None
         self.owner: Ownership | None = None
         """Told by the job where two of its runs could write here."""
+        self.counted = 0
+        """How many micro-batches were written here before the first one of the checkpoint."""
 
     @property
     def may_hold_leftovers(self) -> bool:
@@ -163,7 +165,7 @@ class FileDirectory(ABC):
         if self.owner is not None:
             self.owner.check()
         try:
-            count = parts.commit(batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
+            count = parts.commit(self.counted + batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
         except (FileNotFoundError, FileExistsError) as error:
             raise self._another_run(f": {error}") from error
         self._parts = parts

@@ -136,6 +136,7 @@ class Delivery:
         owner: Ownership | None = None,
     ) -> None:
         self.sinks = sinks
+        self._counted = 0
         self._to_program = to_program
         self._of_program = [*of_the_program(sinks)]
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
@@ -155,6 +156,12 @@ class Delivery:
         strange = [s.sink for s in sinks if s.number not in known]
         if strange:
             raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
+
+    def count_on(self, counted: int) -> None:
+        """Tell sinks of micro-batches by numbers that begin after those of a checkpoint that this one continues."""
+        self._counted = counted
+        for directory in self.directories.values():
+            directory.counted = counted
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
@@ -178,9 +185,9 @@ class Delivery:
                 mine = frames.where(frames["target"] == sink.number)
                 if table is not None:
                     if sink.number in with_results:
-                        table.write(typed_rows(mine, sink), batch_id)
+                        table.write(typed_rows(mine, sink), batch_id + self._counted)
                 elif directory is None:
-                    _write(typed_rows(mine, sink), sink, batch_id)
+                    _write(typed_rows(mine, sink), sink, batch_id + self._counted)
                 elif sink.number in with_results or directory.may_hold_leftovers:
                     directory.write(directory.rows(mine, sink), batch_id)
         finally:

@@ -1,0 +1,98 @@
+"""A job goes on under another parallelism, into the directory that it has written to before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from eventide.common import Duration, JobStatus, Types, WatermarkStrategy
+from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
+from eventide.datastream.connectors.file_system import FileSource
+from eventide.datastream.functions import RuntimeContext
+from eventide.datastream.state import ValueStateDescriptor
+from eventide.errors import StateError
+from support.steps import in_steps
+
+pytestmark = pytest.mark.spark
+
+KEYS = "abcdefg"
+
+
+class Numbering(KeyedProcessFunction):
+    """Number the elements of each key."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+
+    def process_element(self, value: str, ctx: KeyedProcessFunction.Context) -> Iterator[str]:
+        number = (self.seen.value() or 0) + 1
+        self.seen.update(number)
+        yield f"{value} {number}"
+
+
+def run(folder: Path, checkpoint: str, output: Path) -> int | None:
+    """Run the job with all that is there, a file in each micro-batch; return its parallelism."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_max_rows_per_batch(len(KEYS)).set_available_now()
+    env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
+    if not Path(checkpoint).exists():
+        env.set_parallelism(2)
+    source = FileSource.text(str(folder)).monitor_continuously(Duration.of_millis(1)).build()
+    numbered = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines").key_by(lambda line: line[:1])
+    numbered.process(Numbering(), Types.STRING()).sink_to(FormatSink("text", {"path": str(output)}))
+    plan = env.get_plan(numbered)
+    job = env.execute_async()
+    job.get_job_execution_result().result()
+    assert job.get_job_status().result() is JobStatus.FINISHED
+    return plan.parallelism
+
+
+def add(folder: Path, number: int) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / f"{number:03}.txt").write_text("".join(f"{key}{number}\n" for key in KEYS))
+
+
+def lines(output: Path) -> list[str]:
+    return sorted(line for file in output.glob("part-*") for line in file.read_text().splitlines())
+
+
+def expected(files: int) -> list[str]:
+    """The elements of some files, each with its number among those of its key."""
+    return sorted(f"{key}{file} {file + 1}" for file in range(files) for key in KEYS)
+
+
+def rescaled(checkpoint: Path, target: Path, parallelism: int) -> dict[str, object]:
+    """What the command says."""
+    command = [sys.executable, "-m", "eventide", "rescale", str(checkpoint), str(target)]
+    said = subprocess.run(
+        [*command, "--parallelism", str(parallelism), "--json"], capture_output=True, text=True, check=False
+    )
+    assert said.returncode == 0, said.stderr
+    found: dict[str, object] = json.loads(said.stdout)
+    return found
+
+
+@in_steps
+def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(spark: SparkSession, tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("two", "three", "one")]
+    for number in range(3):
+        add(tmp_path / "in", number)
+    run(tmp_path / "in", str(places[0]), tmp_path / "out")
+    assert lines(tmp_path / "out") == expected(3)
+
+    for files, (before, now, parallelism) in enumerate([(*places[:2], 3), (*places[1:], 1)], start=4):
+        said = rescaled(before, now, parallelism)
+        assert said["parallelism"] == parallelism
+        with pytest.raises(StateError, match=f"was continued in {now} by eventide rescale"):
+            run(tmp_path / "in", str(before), tmp_path / "out")
+        add(tmp_path / "in", files - 1)
+        assert run(tmp_path / "in", str(now), tmp_path / "out") == parallelism
+        assert lines(tmp_path / "out") == expected(files)
+        assert run(tmp_path / "in", str(now), tmp_path / "out") == parallelism
+        assert lines(tmp_path / "out") == expected(files)
