@@ -102,7 +102,7 @@ def test_each_micro_batch_that_fails_after_the_tables_have_it_is_in_them_once(wa
 def test_killed_at_random_moments_a_job_leaves_the_tables_of_one_that_was_not(
     warehouse: Warehouse, tables: list[str], pytestconfig: pytest.Config
 ) -> None:
-    """`--kills=50` for long, `--seed=` for the same moments."""
+    """`--kills=10` for long, `--seed=` for the same moments."""
     kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
     dice = random.Random(f"{seed} {warehouse.lake.format} {tables}")
     expected = _tables(warehouse, "undisturbed", tables)
