@@ -30,7 +30,7 @@ from eventide.datastream.connectors import FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
 
 DEVICES = ("left", "right")
-COMMITS = 7
+COMMITS = 3
 ROWS = 60
 """The rows of each device in a commit."""
 

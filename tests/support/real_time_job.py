@@ -96,9 +96,9 @@ def answer(writer: DataStreamWriter, checkpoint: Path) -> list[str] | None:
         finally:
             query.stop()
     except PySparkException as error:
-        condition = re.search(r"STREAMING_REAL_TIME_MODE\.\w+", str(error))
-        classes = re.findall(r"org\.apache\.spark\.sql\.execution\.[\w.]+\.(\w+)", str(error).partition("\n")[0])
-        return [condition[0] if condition else str(error), *dict.fromkeys(classes)]
+        said = str(error).partition("\n")[0]
+        conditions = [name for name in re.findall(r"\[([A-Z_]+(?:\.\w+)?)\]", said) if name != "STREAM_FAILED"]
+        return [*conditions, *re.findall(r"org\.apache\.spark\.sql\.execution\.[\w.]+\.(\w+)", said)]
     return None
 
 
