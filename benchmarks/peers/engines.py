@@ -26,6 +26,7 @@ class Engine:
         requirements: the list of what its environment has; eventide runs in the environment of `./run`.
         package: the distribution whose version counts.
         variables: of its processes.
+        reads_kafka: whether it reads and writes topics, not files.
         cannot: why it does not say some of the programs.
     """
 
@@ -34,6 +35,7 @@ class Engine:
     requirements: str | None
     package: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    reads_kafka: bool = False
     cannot: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -106,6 +108,7 @@ ENGINES = (
         "of_quix.py",
         "quix",
         "quixstreams",
+        reads_kafka=True,
         cannot={"process": f"{_NO_TIMERS}: a stateful function is called with elements alone"},
     ),
     Engine(
