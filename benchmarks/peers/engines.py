@@ -100,7 +100,7 @@ ENGINES = (
         "bytewax",
         cannot={
             "process": f"{_NO_TIMERS}: `notify_at` of its stateful logic is a time of the clock",
-            "join": "joins of windows only; its interval join is a module apart, with a licence of its own",
+            "join": "joins of windows only; its interval join is a module apart, with a commercial licence",
         },
     ),
     Engine(
@@ -117,6 +117,6 @@ ENGINES = (
         "pathway",
         "pathway",
         {"PATHWAY_THREADS": "2"},
-        cannot={"process": f"{_NO_TIMERS}, and no function that is called with one element and its state"},
+        cannot={"process": f"{_NO_TIMERS}: its stateful reducers are called with rows alone"},
     ),
 )
