@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help=f"{FEW:,} events: to see that it works, not to quote")
     parser.add_argument("--only", metavar="PROGRAM,…", type=_names, default=[*results.COLUMNS], help="some programs")
     parser.add_argument("--engines", metavar="ENGINE;…", type=lambda text: text.split(";"), help="some engines")
-    parser.add_argument("--limit", type=float, default=240, metavar="S", help="stop a program after it; 240 s")
+    parser.add_argument("--limit", type=float, default=120, metavar="S", help="stop a program after S seconds; 120")
     parser.add_argument("--place", type=Path, help="a folder for events and results; by default, the system's own")
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {PAGE}")
     return parser
