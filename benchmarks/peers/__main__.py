@@ -11,15 +11,14 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.figures import machine
-from benchmarks.peers import race, results, topics
+from benchmarks.peers import results, topics
 from benchmarks.peers.engines import ENGINES, Engine
 from benchmarks.peers.events import Events
 from benchmarks.peers.page import PAGE, RESULTS, Outcome, show, write
-from eventide.testing import KafkaBroker
+from benchmarks.peers.race import Cell, Race
 
 MANY, FEW = 1_000_000, 200_000
 LITTLE = Events(20_000)
-NEEDS_KAFKA = "Quix Streams"
 
 
 def main(arguments: list[str]) -> int:
@@ -33,11 +32,12 @@ def main(arguments: list[str]) -> int:
     for engine in engines:
         console.print(f"[dim]{engine.name} {engine.version}: {engine.python()}[/]", highlight=False)
     with tempfile.TemporaryDirectory(prefix="eventide-peers-", dir=options.place) as place:
-        recipe = Events(FEW if options.quick else options.events)
-        cells, failed = _race(recipe, engines, options.only, Path(place), console)
+        failed = _race(options, engines, Path(place), console)
     show(Outcome.read(), console)
     console.print(f"\nAlso in {RESULTS}", highlight=False)
-    return 1 if failed or not cells else 0
+    if failed:
+        console.print(f"[red]Not measured: {'; '.join(failed)}; see above[/]")
+    return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,6 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help=f"{FEW:,} events: to see that it works, not to quote")
     parser.add_argument("--only", metavar="PROGRAM,…", type=_names, default=[*results.COLUMNS], help="some programs")
     parser.add_argument("--engines", metavar="ENGINE;…", type=lambda text: text.split(";"), help="some engines")
+    parser.add_argument("--limit", type=float, default=120, metavar="S", help="stop a program after S seconds; 120")
     parser.add_argument("--place", type=Path, help="a folder for events and results; by default, the system's own")
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {PAGE}")
     return parser
@@ -55,45 +56,38 @@ def _names(text: str) -> list[str]:
     return text.split(",")
 
 
-def _race(
-    recipe: Events, engines: list[Engine], programs: list[str], place: Path, console: Console
-) -> tuple[list[race.Cell], list[str]]:
-    """Run all programs on all engines; return what they needed, and which of them failed."""
-    tables = recipe.write(place / "data" / "all")
-    LITTLE.write(place / "data" / "little")
-    wanted = results.expected(tables)
-    cells: list[race.Cell] = []
+def _race(options: argparse.Namespace, engines: list[Engine], place: Path, console: Console) -> list[str]:
+    """Run all programs on all engines, and store what they needed; return what failed."""
+    recipe = Events(FEW if options.quick else options.events)
+    tables = recipe.write(place / "all")
+    LITTLE.write(place / "little")
+    versions = {engine.name: engine.version for engine in engines}
+    cells: list[Cell] = []
     failed: list[str] = []
     with ExitStack() as stack:
-        broker: KafkaBroker | None = None
-        if any(engine.name == NEEDS_KAFKA for engine in engines):
+        broker = None
+        if any(engine.reads_kafka for engine in engines):
             broker = stack.enter_context(topics.broker())
-            topics.fill(broker, tables, programs)
-        for program in programs:
+            topics.fill(broker, tables, options.only)
+        race = Race(recipe, results.expected(tables), place, broker, options.limit)
+        for program in options.only:
             for engine in engines:  # one after the other for each program, so that all meet the machine in one mood
-
-                def compare(folder: Path, program: str = program, engine: Engine = engine) -> int:
-                    found = (
-                        topics.read(broker, program)
-                        if broker and engine.name == NEEDS_KAFKA
-                        else results.written(program, folder)
-                    )
-                    return results.check(program, found, wanted[program], recipe)
-
-                out = place / f"{program}-{engine.name.replace(', ', '-')}"
                 try:
-                    cell = race.run(
-                        engine, program, place / "data", out, broker.bootstrap_servers if broker else "", compare
-                    )
+                    cell = race.run(engine, program)
                 except (RuntimeError, ValueError) as error:  # the other cells don't depend on this one
-                    console.print(f"[red]{engine.name}, {program}: {error}[/]", highlight=False, markup=True)
+                    console.print(str(error), style="red", highlight=False, markup=False)
                     failed.append(f"{engine.name}, {program}")
                     continue
                 cells.append(cell)
-                console.print(f"[dim]{cell}[/]", highlight=False)
-                versions = {engine.name: engine.version for engine in engines}
+                console.print(f"[dim]{program}, {engine.name}: {_said(cell)}[/]", highlight=False)
                 Outcome(recipe.count, versions, machine(), cells).store()
-    return cells, failed
+    return failed
+
+
+def _said(cell: Cell) -> str:
+    if cell.seconds is None:
+        return cell.note
+    return f"{cell.seconds:.1f} s, {cell.rows:,} rows are right; start {cell.start_s:.1f} s"
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ class Engine:
         requirements: the list of what its environment has; eventide runs in the environment of `./run`.
         package: the distribution whose version counts.
         variables: of its processes.
+        reads_kafka: whether it reads and writes topics, not files.
         cannot: why it does not say some of the programs.
     """
 
@@ -34,6 +35,7 @@ class Engine:
     requirements: str | None
     package: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    reads_kafka: bool = False
     cannot: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -98,7 +100,7 @@ ENGINES = (
         "bytewax",
         cannot={
             "process": f"{_NO_TIMERS}: `notify_at` of its stateful logic is a time of the clock",
-            "join": "joins of windows only; its interval join is a module apart, with a licence of its own",
+            "join": "joins of windows only; its interval join is a module apart, with a commercial licence",
         },
     ),
     Engine(
@@ -106,6 +108,7 @@ ENGINES = (
         "of_quix.py",
         "quix",
         "quixstreams",
+        reads_kafka=True,
         cannot={"process": f"{_NO_TIMERS}: a stateful function is called with elements alone"},
     ),
     Engine(
@@ -114,6 +117,6 @@ ENGINES = (
         "pathway",
         "pathway",
         {"PATHWAY_THREADS": "2"},
-        cannot={"process": f"{_NO_TIMERS}, and no function that is called with one element and its state"},
+        cannot={"process": f"{_NO_TIMERS}: its stateful reducers are called with rows alone"},
     ),
 )

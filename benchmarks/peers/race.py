@@ -1,4 +1,4 @@
-"""One cell of the table: an engine runs a program in a process of its own, and its results are checked."""
+"""A race: each engine runs each program in a process of its own, and its results are checked."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.peers.engines import HERE, Engine
+import pandas as pd
 
-LIMIT_S = 120.0
-"""After how long a program is stopped, from the start of its process."""
+from benchmarks.peers import results, topics
+from benchmarks.peers.engines import HERE, Engine
+from benchmarks.peers.events import Events
+from eventide.testing import KafkaBroker
 
 
 @dataclass(frozen=True)
@@ -38,42 +39,69 @@ class Cell:
     note: str = ""
 
 
-def run(
-    engine: Engine, program: str, data: Path, out: Path, kafka: str, compare: Callable[[Path], int]
-) -> Cell:  # fmt: skip
-    """Run a program on an engine.
+@dataclass(frozen=True)
+class Race:
+    """What is the same for all engines.
 
-    Args:
-        engine: in its environment.
-        program: the name of the program.
-        data: the folder of the events, and of a few events.
-        out: a folder that is not there yet.
-        kafka: the address of a broker that has the events, if the engine needs one.
-        compare: checks the results in a folder, and says how many there are.
+    Attributes:
+        recipe: of the events.
+        wanted: the results of each program.
+        place: a folder with the events (`all`) and a few events (`little`); results go there too.
+        broker: has the events in topics, if an engine needs that.
+        limit_s: after how long a program is stopped, from the start of its process.
     """
-    if program in engine.cannot:
-        return Cell(program, engine.name, note=engine.cannot[program])
-    python = engine.python()
-    command = [python, HERE / "programs" / engine.file, program, data / "all", data / "little", out]
-    variables = {"PYTHONWARNINGS": "ignore", "PYSPARK_PYTHON": str(python), "PEERS_KAFKA": kafka, **engine.variables}
-    out.mkdir(parents=True)
-    began = time.time()
-    with (out / "log").open("w") as log, subprocess.Popen(
-        list(map(str, command)),
-        env={**os.environ, **variables},
-        stdout=subprocess.PIPE,
-        stderr=log,
-        text=True,
-        start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            said, _ = process.communicate(timeout=LIMIT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            return Cell(program, engine.name, note=f"not done within {LIMIT_S:.0f} s")
-    lines = [line for line in said.splitlines() if line.startswith('{"started"')]
-    if process.returncode or not lines:
-        raise RuntimeError(f"{engine.name} failed at {program}: {(out / 'log').read_text()[-2_000:]}")
-    times = json.loads(lines[-1])
-    rows = compare(out / "results" / "out")
-    return Cell(program, engine.name, times["ended"] - times["started"], times["started"] - began, rows)
+
+    recipe: Events
+    wanted: dict[str, pd.DataFrame]
+    place: Path
+    broker: KafkaBroker | None
+    limit_s: float
+
+    def run(self, engine: Engine, program: str) -> Cell:
+        """Run a program on an engine, and check what comes out.
+
+        Raises:
+            RuntimeError: if the program fails, with what it said last.
+            ValueError: if its results are wrong.
+        """
+        if program in engine.cannot:
+            return Cell(program, engine.name, note=engine.cannot[program])
+        out = self.place / f"{program}-{engine.name.replace(', ', '-')}"
+        out.mkdir()
+        began = time.time()
+        times = self._times(engine, program, out)
+        if times is None:
+            return Cell(program, engine.name, note=f"not done within {self.limit_s:.0f} s")
+        found = self._found(engine, program, out)
+        rows = results.check(program, found, self.wanted[program], self.recipe)
+        return Cell(program, engine.name, times["ended"] - times["started"], times["started"] - began, rows)
+
+    def _times(self, engine: Engine, program: str, out: Path) -> dict[str, float] | None:
+        """When processing started and ended; None if that takes too long."""
+        python, file = engine.python(), HERE / "programs" / engine.file
+        variables = {"PYTHONWARNINGS": "ignore", "PYSPARK_PYTHON": str(python), **engine.variables}
+        if self.broker is not None:
+            variables["PEERS_KAFKA"] = self.broker.bootstrap_servers
+        log = out / "log"
+        with log.open("w") as errors, subprocess.Popen(
+            [str(part) for part in (python, file, program, self.place / "all", self.place / "little", out)],
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                said, _ = process.communicate(timeout=self.limit_s)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return None
+        lines = [line for line in said.splitlines() if line.startswith('{"started"')]
+        if process.returncode or not lines:
+            raise RuntimeError(f"{engine.name} failed at {program}: {log.read_text()[-2_000:]}")
+        return json.loads(lines[-1])
+
+    def _found(self, engine: Engine, program: str, out: Path) -> pd.DataFrame:
+        if engine.reads_kafka and self.broker is not None:
+            return topics.read(self.broker, program)
+        return results.written(program, out / "results" / "out")

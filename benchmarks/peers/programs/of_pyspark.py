@@ -97,7 +97,7 @@ def process(events, out):
 
 def join(events, out):
     one, other = timed(events).alias("one"), timed(events, "answers").alias("other")
-    in_time = f"other.ts BETWEEN one.ts AND one.ts + INTERVAL {WITHIN_MS / 1000} SECONDS"
+    in_time = f"other.ts BETWEEN one.ts AND one.ts + INTERVAL {WITHIN_MS} MILLISECONDS"
     pairs = one.join(other, F.expr(f"one.event = other.event AND {in_time}"))
     return job(pairs.select("one.event", "one.value", F.col("other.value").alias("other")), out)
 

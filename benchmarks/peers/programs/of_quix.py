@@ -18,8 +18,12 @@ QUIET_S = 5.0
 """After how long without an event a process ends: a topic has no end."""
 
 
+def read(app, topic="events"):
+    return app.dataframe(app.topic(topic, key_deserializer="str"))
+
+
 def stateless(app, out):
-    large = app.dataframe(app.topic("events")).filter(lambda event: event["value"] >= LEAST_VALUE)
+    large = read(app).filter(lambda event: event["value"] >= LEAST_VALUE)
     large.apply(lambda event: {"user": event["user"].upper(), "doubled": event["value"] * 2}).to_topic(out)
 
 
@@ -32,23 +36,21 @@ def windowed(windows, out):
 
 
 def tumbling(app, out):
-    windowed(app.dataframe(app.topic("events")).tumbling_window(WINDOW_MS, grace_ms=BOUND_MS), out)
+    windowed(read(app).tumbling_window(WINDOW_MS, grace_ms=BOUND_MS), out)
 
 
 def sessions(app, out):
-    windowed(app.dataframe(app.topic("events")).session_window(GAP_MS, grace_ms=BOUND_MS), out)
+    windowed(read(app).session_window(GAP_MS, grace_ms=BOUND_MS), out)
 
 
 def join(app, out):
-    one, other = (app.dataframe(app.topic(name)) for name in ("events-by-name", "answers-by-name"))
+    one, other = read(app, "events-by-name"), read(app, "answers-by-name")
     pairs = one.join_interval(
         other,
-        on_merge=lambda event, answer: {
-            "event": event["event"], "value": event["value"], "other": answer["value"]
-        },
+        on_merge=lambda one, other: {"event": one["event"], "value": one["value"], "other": other["value"]},
         grace_ms=BOUND_MS + WITHIN_MS,
         forward_ms=WITHIN_MS,
-    )  # fmt: skip
+    )
     pairs.to_topic(out)
 
 
