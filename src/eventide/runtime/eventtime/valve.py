@@ -160,8 +160,9 @@ class WatermarkValve:
         """Take what was reported at the end of a micro-batch, look at the clock, and say what changed.
 
         The sources ``ending``, by their edges, end with this micro-batch: their last watermark, which comes next, takes
-        the place of this one. One that is idle has none: its splits are not asked any more, so what it brings here
-        moves nothing, and it stays idle.
+        the place of this one. So nothing moves here where some end: the watermarks of the others take effect together
+        with theirs, in `end_input`. A source that is idle has no last watermark: its splits are not asked any more, so
+        what it brings here moves nothing, and it stays idle.
 
         A split that ends gives its last watermark first, and then holds nothing back. Those that were expected end
         together. Those that come and go, such as files, end as if they had been read in turn: the one that is furthest
@@ -186,7 +187,7 @@ class WatermarkValve:
                 continue
             self._pass_on(edge, progress)
             self._end_splits(edge, splits, [r.channel for at, r in reports if at == edge and r.ended])
-        return self._combined()
+        return Progress() if ending else self._combined()
 
     def end_input(self, reports: Reports, sources: Iterable[int]) -> Progress:
         """Take the end of whole sources, and what operators before said at the end of theirs, and say what changed.

@@ -140,6 +140,19 @@ def test_an_idle_source_that_gives_a_watermark_before_the_end_of_its_last_micro_
     assert valve.end(2) == Progress(MAX_MS)
 
 
+@pytest.mark.parametrize("input_of_the_other", [0, 1], ids=["a union", "two inputs"])
+def test_when_one_source_ends_the_watermarks_of_all_sources_move_the_operator_once(input_of_the_other):
+    valve = Told([SOURCE, replace(OTHER_SOURCE, input=input_of_the_other)])
+    valve.report(1, "s", 7)
+    valve.report(1, "t", 7)
+    assert valve.end_batch() == NOTHING
+    valve.report(1, "s", ended=True)
+    valve.report(1, "t", ended=True)
+    valve.report(2, "u", 9)
+    assert valve.end_batch(ending=[1]) == NOTHING
+    assert valve.end(1) == Progress(9)
+
+
 def files(valve, *reports):
     """Reports of splits that were not expected, such as files: (split, watermark, ended)."""
     for split, watermark, ended in reports:
