@@ -36,6 +36,8 @@ CHECKED = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
+    "changelog.d",
 )
 
 # Folders and files that are not repaired yet. The list only gets shorter: one without findings must leave it.
