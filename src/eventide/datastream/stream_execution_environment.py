@@ -573,7 +573,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
 
-        An operator runs even if no sink takes what it puts out.
+        An operator runs even if no sink takes its results.
 
         Raises:
             ProgramError: if the program has neither, or collects elements, which it cannot read while this call waits.

@@ -138,7 +138,7 @@ class _State(VectorizedValueState):
 
 
 class _Call(VectorizedKeyedProcessFunction.OnTimersContext):
-    """One call of the function: the keys that it is for, and what it puts out.
+    """One call of the function, with its keys and its results.
 
     Of timers, ``places`` are those of their keys, of which each is there once.
     """
