@@ -36,6 +36,8 @@ CHECKED = (
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
+    "changelog.d",
 )
 
 # Folders and files that are not repaired yet. The list only gets shorter: one without findings must leave it.
@@ -139,7 +141,13 @@ RULES = [
 ]
 
 # Words of our own that have given way to the field's; (the former word, the word instead).
-FORMER_WORDS = (("set forth", "set forward"), ("sets forth", "sets forward"), ("can be had", "is available"))
+FORMER_WORDS = (
+    ("set forth", "set forward"),
+    ("sets forth", "sets forward"),
+    ("can be had", "is available"),
+    ("what (comes|came|is put|was put) out", "the results"),
+    ("what (it|they) puts? out", "the results"),
+)
 
 
 def former_words(words: Iterable[tuple[str, str]]) -> list[Rule]:

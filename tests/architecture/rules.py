@@ -165,6 +165,16 @@ def private_modules_are_private(root: Path) -> list[str]:
     return _imports(root, is_wrong, "is private to its package: import a public name, or rename the module")
 
 
+def private_names_stay_in_their_module(root: Path) -> list[str]:
+    """A name that begins with an underscore is used by its own module alone; one that others import is public."""
+
+    def is_wrong(node: ast.AST) -> bool:
+        imported = node.names if isinstance(node, ast.ImportFrom) and node.module else ()
+        return any(alias.name.startswith("_") and not alias.name.startswith("__") for alias in imported)
+
+    return _nodes(root, is_wrong, "this name is private to another module: give it one without the underscore")
+
+
 def packages_of_the_runtime_go_down(root: Path) -> list[str]:
     """The runtime's packages, from what travels to what a task does: each knows only those before it."""
 
@@ -388,6 +398,7 @@ STATIC_RULES: list[Callable[[Path], list[str]]] = [
     python_3_11_can_parse_it,
     imports_go_down,
     private_modules_are_private,
+    private_names_stay_in_their_module,
     packages_of_the_runtime_go_down,
     modules_import_in_no_circle,
     fluent_api_imports_hosts_late,

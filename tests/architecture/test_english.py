@@ -29,14 +29,14 @@ FOUND = [
 ]
 
 RIGHT = [
-    "It waits until the user who started the job reads the elements.",
-    "It is for somebody who knows Flink, and for people who do not.",
+    "Waits until the user who started the job reads the elements.",
+    "For somebody who knows Flink, and for people who do not.",
     "A window whose end is reached fires.",
     "The frame comes after a position.",
     "The split is 3 s behind the others, and says how far behind it is.",
     "One slow split falls behind.",
     "A copy of the same rows, from the end of the file.",
-    "It takes so many more that the index is read again.",
+    "Takes so many more that the index is read again.",
     "`rows` rows of `size` bytes in total; `who` and `behind` are names here.",
     "Finding.\n\nAttributes:\nremedy: what to do.",
     "The reader says what is read, and where such a file begins.",

@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
 STATUS = re.compile(r"\*\*Status\.\*\* Accepted on \d{4}-\d\d-\d\d\.(?: (.*))?", re.DOTALL)
 COMPARISON = re.compile(r"^\| \| Spark \| eventide \|\n(?:\|.*\n)+", re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)(?:#([^)\s]+))?")
+HEADING = re.compile(r"^#+ (.+)", re.MULTILINE)
 GREETING = ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY", "CODE_OF_CONDUCT", "changelog.d/README")
 
 
@@ -45,8 +46,21 @@ def test_the_readme_and_the_first_page_of_the_docs_compare_alike() -> None:
 
 @pytest.mark.parametrize("name", GREETING)
 def test_links_lead_somewhere(name: str) -> None:
-    page = ROOT / f"{name}.md"
-    assert [link for link in LINK.findall(text_of(f"{name}.md")) if not (page.parent / link).exists()] == []
+    folder = (ROOT / f"{name}.md").parent
+
+    def leads(link: str, section: str) -> bool:
+        page = folder / link
+        return page.exists() and (not section or section in sections_of(page))
+
+    assert [
+        f"{link}#{section}" for link, section in LINK.findall(text_of(f"{name}.md")) if not leads(link, section)
+    ] == []
+
+
+def sections_of(page: Path) -> list[str]:
+    """The anchors of a page's headings, as MkDocs and GitHub name them."""
+    headings = HEADING.findall(page.read_text(encoding="utf-8"))
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
 
 @pytest.mark.parametrize("number", DECISIONS)

@@ -16,7 +16,7 @@ BATCHES = st.lists(st.lists(EVENT, min_size=1, max_size=8), min_size=2, max_size
 
 
 def run(host, checkpoint, events, until, bound=3):
-    """A process with the program as its main file; what came out of it."""
+    """A process with the program as its main file; the lines that it printed."""
     arguments = [host, str(checkpoint), str(events), str(until), str(bound)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(

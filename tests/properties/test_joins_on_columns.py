@@ -150,7 +150,7 @@ def test_late_elements_have_windows_joined_again_on_columns(left_batches, right_
         # Between late elements of two sides there is no order: which of them finds the other side empty is open.
         both = {repr(entry) for entry in found[0] if entry[0].l is not None and entry[0].r is not None}
         assert both <= {repr(entry) for entry in expected[0]}
-        # What came out with an empty side is followed by what came out with both.
+        # Results with an empty side are followed by results with both.
         assert pairs >= {repr(entry) for entry in expected[0] if how == "inner"}
 
 

@@ -3,7 +3,7 @@
 python program_of_classes.py twin|worker|spark CHECKPOINT EVENTS UNTIL [BOUND]
 
 EVENTS is a file of JSON: micro-batches of (number of a customer, number of a colour, amount, second). It handles those
-up to UNTIL, or all, up to the end of the stream, where UNTIL is "end"; and prints what came out, as JSON. As "worker"
+up to UNTIL, or all, up to the end of the stream, where UNTIL is "end"; and prints its results, as JSON. As "worker"
 it runs on the twin, but with a main file that has nothing, like that of a worker of Spark. Orders may be out of order
 by BOUND seconds, which its own generator of watermarks gets.
 """
@@ -175,7 +175,7 @@ def program(env, batches, bounded, bound_ms):
 
 
 def main(host, checkpoint, events, until, bound="3"):
-    """Run it from where the checkpoint stands; return what came out."""
+    """Run it from where the checkpoint stands; return the results."""
     batches = json.loads(Path(events).read_text())
     bounded = until == "end"
     build = partial(program, batches=batches if bounded else batches[: int(until)], bounded=bounded)

@@ -1,6 +1,6 @@
 """Query 12: how many bids of each person come within ten seconds of the clock. Windows of processing time.
 
-What comes out depends on when it is run. Bids of windows that are still open when the input ends do not come out, as in
+The results depend on when it is run. Bids of windows that are still open when the input ends do not come out, as in
 Flink.
 """
 

@@ -2,7 +2,7 @@
 
 With bids that are among the ten highest so far, every rank that changes comes out, and takes the place of what the same
 rank of the auction was before. Of equal prices, the earliest bid ranks first. The bids that a subtask has in a
-micro-batch are ranked together, so what comes out is how the ranks are after all of them.
+micro-batch are ranked together, so the results are the ranks after all of them.
 """
 
 import numpy as np

@@ -111,11 +111,11 @@ class Beginning:
 class Source(ABC, Generic[T_co]):
     """A source made of splits, each a sequence of elements with positions.
 
-    A split is what has an order and a pace of its own: a partition of a topic, a file, a device. Every source written
+    A split has an order and a pace of its own: a partition of a topic, a file, a device. Every source written
     on this class gets a watermark per split, has all of its splits known from the start, is replayed exactly after a
     failure, and takes a limit of rows per micro-batch.
 
-    A position is an integer: how many elements of the split come before it. What lies between two positions must
+    A position is an integer: how many elements of the split come before it. The elements between two positions must
     always be the same. The object travels to the workers, so it must pickle; ``splits`` and ``latest_position`` are
     called on the driver, ``read`` on the workers.
 
@@ -148,8 +148,8 @@ class Source(ABC, Generic[T_co]):
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
         """The names of the parts that have positions: by default, the splits.
 
-        What is not named any more is gone, and forgotten: its split ends when no part of it is left, and what had not
-        been read to its end is counted (``numPartsLost``).
+        A part that is not named any more is gone, and forgotten: its split ends with its last part, and a part that had
+        not been read to its end is counted (``numPartsLost``).
 
         Args:
             known: the splits that the job has heard of, with their positions, or None where they have ended. Empty at
@@ -179,7 +179,7 @@ class Source(ABC, Generic[T_co]):
         :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
         which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
         place in the split on; and :data:`IDLE`. A strategy after the source takes the place of its timestamps and
-        watermarks. What cannot be read comes as an :class:`Unreadable`; an error that is raised stops the job.
+        watermarks. Data that cannot be read come as an :class:`Unreadable`; an error that is raised stops the job.
         """
 
     def sorting_out(self) -> Source[T_co]:
@@ -312,8 +312,8 @@ class Source(ABC, Generic[T_co]):
     ) -> dict[str, int] | None:
         """For each part, the position before its first element with a later timestamp; its end where there is none.
 
-        With watermark alignment, all splits of a micro-batch then are planned to one time. What is left out of the
-        answer is not to be begun yet.
+        With watermark alignment, all splits of a micro-batch then are planned to one time. Parts that the answer leaves
+        out must not be begun yet.
 
         Args:
             timestamp_ms: milliseconds since the epoch (UTC).

@@ -14,7 +14,7 @@ from eventide.common.time import Duration, Time
 class StateTtlConfig:
     """Says that state of a key expires when it was not used for some time, and then goes by itself.
 
-    What expires is one value, one element of a list, or one entry of a map. Time is that of the micro-batch by the
+    One value, one element of a list, or one entry of a map expires by itself. Time is that of the micro-batch by the
     clock. Expired values leave the checkpoint with the next micro-batch, whether its key is touched or not. With
     `disable_cleanup_in_background`, and without another way to clean up, it stays until it is read; a state that was
     stored before that changed follows when it is next written. How Flink would clean up makes no difference.
@@ -150,7 +150,7 @@ class StateTtlConfig:
         return self._update_type
 
     def get_state_visibility(self) -> StateVisibility:
-        """Return whether what has expired may be seen."""
+        """Return whether expired state may be seen."""
         return self._state_visibility
 
     def get_ttl(self) -> Time:
@@ -197,16 +197,16 @@ class StateTtlConfig:
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> Self:
-            """Set whether what has expired may be seen until it is gone."""
+            """Set whether expired state may be seen until it is removed."""
             self._state_visibility = state_visibility
             return self
 
         def return_expired_if_not_cleaned_up(self) -> Self:
-            """Let what has expired be seen until it is gone."""
+            """Let expired state be seen until it is removed."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.ReturnExpiredIfNotCleanedUp)
 
         def never_return_expired(self) -> Self:
-            """Let nothing be seen that has expired: the default."""
+            """Never show expired state: the default."""
             return self.set_state_visibility(StateTtlConfig.StateVisibility.NeverReturnExpired)
 
         def set_ttl_time_characteristic(self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic) -> Self:

@@ -211,7 +211,7 @@ _NO_SAVEPOINT = (
 
 @says_what_is_absent
 class JobClient(ABC):
-    """A running job. What PyFlink gives as a future is one here too: call its ``result()``."""
+    """A running job. Methods that return a future in PyFlink return one here too: call its ``result()``."""
 
     @abstractmethod
     def get_job_id(self) -> JobID:

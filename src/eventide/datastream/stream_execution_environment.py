@@ -88,8 +88,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """An environment on Spark.
 
         Args:
-            configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``; what does
-                not begin with ``spark.`` goes to :meth:`configure`.
+            configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``; other
+                settings go to :meth:`configure`.
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
         """
         from eventide.spark.host import SparkHost
@@ -120,7 +120,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
         """Keep the interval, without effect: every micro-batch is a checkpoint, exactly once, whatever is set.
 
-        What can be chosen is the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
+        The program can choose the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
         between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
         """
         accept(self._checkpoint_config, "checkpoint_interval", interval)
@@ -573,7 +573,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
 
-        An operator runs even if no sink takes what it puts out.
+        An operator runs even if no sink takes its results.
 
         Raises:
             ProgramError: if the program has neither, or collects elements, which it cannot read while this call waits.

@@ -63,7 +63,8 @@ def compile_plan(
     """Compile what a program runs.
 
     Args:
-        ends: its sinks, and the operators that run though no sink takes what they put out; what they need is found.
+        ends: its sinks, and the operators that run though no sink takes their results; the nodes that they need are
+            found.
         parallelism: the number of subtasks of each keyed operator.
         max_parallelism: the number of key groups.
         mode: the mode of the program; one with batch DataFrames alone runs in batch execution in any case.

@@ -422,7 +422,7 @@ def test_what_is_emitted_after_the_end_is_refused():
 def test_a_function_without_a_job_does_not_run():
     with pytest.raises(ProgramError, match="runs in a job alone"):
         FunctionSource(Says(1)).latest_position("function")
-    with pytest.raises(ProgramError, match=r"'numbers' emits is kept below the job's checkpoint.*set_checkpoint_stor"):
+    with pytest.raises(ProgramError, match=r"'numbers' are kept below the job's checkpoint.*set_checkpoint_stor"):
         FunctionSource(Says(1)).for_job("numbers", None)
 
 

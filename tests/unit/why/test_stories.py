@@ -70,7 +70,7 @@ def test_one_partition_a_day_ahead():
     behind = on_time(["p0", "p1"], 3, NOON - 24 * HOUR - 60_000)
     answer = Story(windows([a + b for a, b in zip(ahead, behind, strict=True)])).why()
     assert answer.answer == (
-        "'p2' of 'orders' is 1 d ahead of the other splits: what it brings waits in 'latest' until they come there."
+        "'p2' of 'orders' is 1 d ahead of the other splits: its elements wait in 'latest' until they come there."
     )
     assert "with_watermark_alignment" in answer.advice[0].remedy
 

@@ -308,7 +308,7 @@ class JoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def join(self, first: IN1_contra, second: IN2_contra) -> OUT_co:
-        """Return what an element of the first stream and one of the second make."""
+        """Return the result for an element of the first stream and one of the second."""
 
 
 class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
@@ -340,7 +340,7 @@ class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Makes any number of elements of two that an interval join brings together; it sees their times.
 
-    What is put out has the later time of the two. Flink: ``ProcessJoinFunction``; PyFlink has none.
+    Results have the later time of the two. Flink: ``ProcessJoinFunction``; PyFlink has none.
     """
 
     class Context(ABC):

@@ -46,8 +46,8 @@ class _TimerContext(_KeyedContext[KEY_co]):
 class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
     """Turns each element into any number of others, and may look at its time and at the watermark.
 
-    ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. What
-    comes out has the timestamp of the element that it was made of.
+    ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. Results
+    have the timestamp of their element.
 
     >>> class Positive(ProcessFunction):
     ...     def process_element(self, value, ctx):
@@ -66,8 +66,8 @@ class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
 class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
     """Handles the elements of each key, with state and timers of its own for each.
 
-    State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. What is
-    put out has the timestamp of the element, or of the timer of event time; none after a timer of processing time.
+    State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. Results
+    have the timestamp of the element, or of the timer of event time; none after a timer of processing time.
 
     >>> from eventide.common import Types
     >>> from eventide.api.state import ValueStateDescriptor
@@ -103,11 +103,11 @@ class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
     @abstractmethod
     def map1(self, value: IN1_contra) -> OUT_co | None:
-        """Return what takes the place of an element of the first stream."""
+        """Return the result for an element of the first stream."""
 
     @abstractmethod
     def map2(self, value: IN2_contra) -> OUT_co | None:
-        """Return what takes the place of an element of the second stream."""
+        """Return the result for an element of the second stream."""
 
 
 class CoFlatMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):

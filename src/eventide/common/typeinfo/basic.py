@@ -63,7 +63,7 @@ class BasicTypeInfo(TypeInformation[T_co]):
     def arrow_type(self) -> pa.DataType:
         import pyarrow as pa
 
-        return _KINDS[self.name].arrow(pa)
+        return KINDS[self.name].arrow(pa)
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         """Return the values as an Arrow array; see `TypeInformation.to_arrow`.
@@ -71,7 +71,7 @@ class BasicTypeInfo(TypeInformation[T_co]):
         Arrow would silently take values that do not fit (1.5 as an int, bytes as text), so the Python types are looked
         at first, all at once. Values are looked at one by one only where that is not enough.
         """
-        kind = _KINDS[self.name]
+        kind = KINDS[self.name]
 
         def converted(value: Any) -> Any:
             return kind.convert(_without_numpy(value))
@@ -85,18 +85,18 @@ class BasicTypeInfo(TypeInformation[T_co]):
             raise
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        return _KINDS[self.name].decode(read_as(self, array))
+        return KINDS[self.name].decode(read_as(self, array))
 
     @property
     def has_exponents(self) -> bool:
         return self.name == "BIG_DEC"
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        kind = _KINDS[self.name]
+        kind = KINDS[self.name]
         return self.name in _EXACT and types_of(values) <= kind.direct and kind.are_exact(values)
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        if self.keeps(values) or (self.has_exponents and types_of(values) <= _KINDS[self.name].direct):
+        if self.keeps(values) or (self.has_exponents and types_of(values) <= KINDS[self.name].direct):
             try:
                 self._encode(values)  # refuses what is too large, and text that is none
             except (ValueError, TypeError, OverflowError):
@@ -338,7 +338,7 @@ class _Kind:
     are_exact: Callable[[Sequence[Any]], bool] = _always
 
 
-_KINDS = {
+KINDS = {
     "STRING": _Kind(lambda pa: pa.string(), {str}, instance_of(str)),
     "CHAR": _Kind(lambda pa: pa.string(), set(), _char),
     "BOOLEAN": _Kind(lambda pa: pa.bool_(), {bool}, instance_of(bool)),
@@ -359,7 +359,7 @@ _KINDS = {
     "INSTANT": _Kind(lambda pa: pa.timestamp("us", tz="UTC"), set(), _instant_micros, _instants),
 }
 
-_EXACT = frozenset(_KINDS) - {"FLOAT", "BIG_DEC"}
+_EXACT = frozenset(KINDS) - {"FLOAT", "BIG_DEC"}
 """Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""
 
 BASIC_TYPES_BY_NAME = {type_info.name: type_info for type_info in (DateTypeInfo(), TimeTypeInfo(), TimestampTypeInfo())}

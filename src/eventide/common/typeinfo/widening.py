@@ -17,7 +17,7 @@ from eventide.common.typeinfo._composite import (
 )
 from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo.base import TypeInformation
-from eventide.common.typeinfo.basic import _KINDS, BASIC_TYPES_BY_NAME, BasicTypeInfo, DecimalTypeInfo
+from eventide.common.typeinfo.basic import BASIC_TYPES_BY_NAME, KINDS, BasicTypeInfo, DecimalTypeInfo
 from eventide.common.types import Row
 
 Conversion: TypeAlias = Callable[[Any], Any]
@@ -34,7 +34,7 @@ _WIDER = {
 """Which types hold all values of another one, which are the same to Python then, and have the same hash as a key."""
 
 _SIMPLE: dict[str, TypeInformation] = {
-    **{name: BasicTypeInfo(name) for name in _KINDS},
+    **{name: BasicTypeInfo(name) for name in KINDS},
     **BASIC_TYPES_BY_NAME,
     **{repr(kind): kind for kind in (PickledBytesTypeInfo(), TimeWindowTypeInfo())},
 }

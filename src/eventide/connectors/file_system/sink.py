@@ -39,7 +39,7 @@ _INTERVAL_MS = 60_000
 
 @dataclass(frozen=True)
 class OutputFileConfig:
-    """How part files are to be named. Accepted for compatibility with PyFlink: they are named after their micro-batch.
+    """Names of part files. Accepted for compatibility with PyFlink: they are named after their micro-batch.
 
     >>> OutputFileConfig.builder().with_part_prefix("visits").with_part_suffix(".txt").build()
     OutputFileConfig(part_prefix='visits', part_suffix='.txt')
@@ -50,7 +50,7 @@ class OutputFileConfig:
 
     @staticmethod
     def builder() -> OutputFileConfig.OutputFileConfigBuilder:
-        """Start with the names that nothing was said about."""
+        """Start with the default names."""
         return OutputFileConfig.OutputFileConfigBuilder()
 
     def get_part_prefix(self) -> str:
@@ -68,12 +68,12 @@ class OutputFileConfig:
         config: OutputFileConfig = field(default_factory=lambda: OutputFileConfig())  # noqa: PLW0108 - not there yet
 
         def with_part_prefix(self, prefix: str) -> Self:
-            """Set what the name of a part file is to begin with."""
+            """Set the beginning of the names of part files."""
             self.config = replace(self.config, part_prefix=prefix)
             return self
 
         def with_part_suffix(self, suffix: str) -> Self:
-            """Set what the name of a part file is to end with."""
+            """Set the end of the names of part files."""
             self.config = replace(self.config, part_suffix=suffix)
             return self
 
@@ -258,12 +258,12 @@ class FileSink(Sink):
             return self
 
         def with_bucket_check_interval(self, interval: int) -> Self:
-            """Ask for how often, in milliseconds, is looked for part files to close: without effect."""
+            """Set how often to look for part files to close, in milliseconds: without effect."""
             has_no_effect("with_bucket_check_interval", "Spark closes all files at the end of a micro-batch")
             return self
 
         def build(self) -> FileSink:
-            """The sink; a warning says what was asked for and will not be."""
+            """The sink; a warning names the settings without effect."""
             asked = []
             if self.sink.output_file_config != OutputFileConfig():
                 asked.append(f"{self.sink.output_file_config!r}: files are named part-<micro-batch>-<number>")

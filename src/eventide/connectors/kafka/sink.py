@@ -81,7 +81,7 @@ class KafkaSinkBuilder:
         return self._with(bootstrap_servers=bootstrap_servers)
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> Self:
-        """Set what makes records of elements.
+        """Set the serializer that makes records of elements.
 
         Raises:
             ProgramError: It is no :class:`KafkaRecordSerializationSchema`.
@@ -100,7 +100,7 @@ class KafkaSinkBuilder:
         return self._with(delivery_guarantee=delivery_guarantee)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
-        """Set what names the transactions of this sink, and the consumer group that keeps how far it has got.
+        """Set the name of the transactions of this sink, and of the consumer group that keeps its progress.
 
         ``EXACTLY_ONCE`` needs it. It must stay the same when the job is restarted, and no other sink of the cluster may
         have it.
@@ -239,7 +239,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._with(topic=checked_topic(topic))
 
     def set_topic_selector(self, topic_selector: Callable[[Any], str] | KafkaTopicSelector) -> Self:
-        """Set what gives the topic for each element: a function of it, or a selector.
+        """Set the topic of each element by a function of it, or by a selector.
 
         Raises:
             ProgramError: It is neither.
@@ -247,7 +247,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._with(topic=_checked_function(topic_selector, KafkaTopicSelector, "set_topic_selector"))
 
     def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
-        """Set what makes the key of a record from its element; without one, records have no key.
+        """Set the schema that makes the key of a record from its element; without one, records have no key.
 
         Raises:
             ProgramError: It is not a serialization schema.
@@ -256,7 +256,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._with(key_serializer=key_serialization_schema)
 
     def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
-        """Set what makes the value of a record from its element; None is the value that deletes its key.
+        """Set the schema that makes the value of a record from its element; the value None deletes its key.
 
         Raises:
             ProgramError: It is not a serialization schema.
@@ -265,7 +265,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._with(value_serializer=value_serialization_schema)
 
     def set_partitioner(self, partitioner: Partition | KafkaPartitioner) -> Self:
-        """Set what chooses the partition of each record: a partitioner, or a function with its arguments.
+        """Set the partitioner of records, or a function with its arguments.
 
         Raises:
             ProgramError: It is neither.
@@ -273,7 +273,7 @@ class KafkaRecordSerializationSchemaBuilder:
         return self._with(partitioner=_checked_function(partitioner, KafkaPartitioner, "set_partitioner"))
 
     def set_header_provider(self, header_provider: Callable[[Any], Headers] | HeaderProvider) -> Self:
-        """Set what gives the headers of each record: a function of the element, or a provider.
+        """Set the headers of each record by a function of the element, or by a provider.
 
         Raises:
             ProgramError: It is neither.

@@ -239,7 +239,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
     def select(
         self, *columns: JoinedColumn, how: Literal["inner", "left", "right", "full"] = "inner"
     ) -> DataStream[Row]:
-        """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
+        """Give some fields of each pair that meets: ``select(left("id"), right("price").alias("paid"))``.
 
         Rows of these fields come out, with the last millisecond of the window. Where keys are fields, by name, and
         windows are tumbling or sliding ones of event time, the join runs on columns. Not in Flink.
@@ -310,7 +310,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
     def between(
         self, lower_bound: Duration | Time | int, upper_bound: Duration | Time | int
     ) -> IntervalJoined[T1_co, T2_co]:
-        """Say from how much later to how much later than its left one a right element may be, both inclusive.
+        """Bound how much later a right element may be than its left one, both bounds inclusive.
 
         Either may be negative, for earlier; a number is milliseconds.
 
@@ -325,7 +325,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
     def at_any_time(self) -> IntervalJoined[T1_co, T2_co]:
         """Have any two elements with equal keys meet, whenever they come: none is late, and all are kept for ever.
 
-        What comes out has the later time of the two. Not in Flink's DataStream API; Flink SQL: a regular inner join.
+        Results have the later time of the two. Not in Flink's DataStream API; Flink SQL: a regular inner join.
         """
         return IntervalJoined(self._left, self._right, ANY_TIME)
 
@@ -339,13 +339,13 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         self._late_tags: list[OutputTag | None] = [None, None]
 
     def lower_bound_exclusive(self) -> Self:
-        """Have the lower bound itself not count any more."""
+        """Make the lower bound exclusive."""
         self._check_bounds("lower_bound_exclusive")
         self._bounds = replace(self._bounds, lower_ms=self._bounds.lower_ms + 1)
         return self
 
     def upper_bound_exclusive(self) -> Self:
-        """Have the upper bound itself not count any more."""
+        """Make the upper bound exclusive."""
         self._check_bounds("upper_bound_exclusive")
         self._bounds = replace(self._bounds, upper_ms=self._bounds.upper_ms - 1)
         return self
@@ -383,10 +383,10 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self._operator(env.own_function(function), output_type)
 
     def select(self, *columns: JoinedColumn) -> DataStream[Row]:
-        """Give some fields of each two elements that meet: ``select(left("id"), right("price").alias("paid"))``.
+        """Give some fields of each pair that meets: ``select(left("id"), right("price").alias("paid"))``.
 
-        Where both streams are keyed by fields, by name, the join runs on columns. What comes out are rows of these
-        fields, with the later time of the two elements. Not in Flink.
+        Where both streams are keyed by fields, by name, the join runs on columns. The results are rows of these fields,
+        with the later time of the two elements. Not in Flink.
 
         Raises:
             ProgramError: if one is not a field of elements whose type is declared, two have one name, or the bounds

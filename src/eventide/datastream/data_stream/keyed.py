@@ -104,9 +104,9 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     def sorted_by_event_time(self, late: OutputTag[T_co] | None = None) -> DataStream[T_co]:
         """Give the elements of each key in the order of their timestamps, each once the watermark has reached it.
 
-        Those of one key and one time stay in the order of their arrival. Elements wait in state until then. What comes
-        after the watermark has passed it cannot be put in order any more: it is late, and dropped and counted, or goes
-        to a side output. Not in Flink.
+        Elements of one key and one time stay in the order of their arrival. They wait in state until then. An element
+        that comes after the watermark has passed its time is late: it is dropped and counted, or goes to a side output.
+        Not in Flink.
 
         Args:
             late: the side output of late elements, for ``get_side_output`` of the result.

@@ -158,7 +158,7 @@ class OneOutput(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _CalledFunction(ABC):
-    """A function that is called with each element; ``type_info`` is the type that was declared for what comes out."""
+    """A function that is called with each element; ``type_info`` is the declared type of its results."""
 
     name: str
     call: Callable[..., Any]
@@ -397,7 +397,7 @@ class SingleStep(Step, Protocol):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The type that was declared for what comes out; None where nothing was, or elements stay as they are."""
+        """The declared type of the results; None where there is none, or elements stay as they are."""
 
     def caller(self, values: list[Any]) -> Call:
         """The function to call with each of these elements, in their order."""

@@ -91,14 +91,14 @@ class Collector:
         return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
     def cut(self, mark: Mark) -> None:
-        """Take back what came out after a mark."""
+        """Take back the results after a mark."""
         in_main, beside = mark
         self._main.shorten(in_main)
         for tag, output in self._beside.items():
             output.shorten(beside.get(tag, 0))
 
     def check_from(self, mark: Mark) -> None:
-        """Bring what came out after a mark to the declared types.
+        """Convert the results after a mark to the declared types.
 
         Raises:
             DataError: if a value does not fit; also one that would be found out only when it is sent.
@@ -120,7 +120,7 @@ class Collector:
             output.values[begin:] = kind.as_declared(output.values[begin:])
 
     def take(self) -> dict[str | None, Elements]:
-        """Give away what came out since the last call, by side output, brought to the declared types.
+        """Give away the results since the last call, by side output, converted to the declared types.
 
         Raises:
             DataError: if a value does not fit the type of its output.

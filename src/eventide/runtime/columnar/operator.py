@@ -251,7 +251,7 @@ class ColumnarOperator(WithoutClock, ABC):
         return True
 
     def take_outputs(self) -> dict[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
+        """Give away the results since the last call, by side output (None: the main one)."""
         return self.outputs.take()
 
     def merged(self, partials: pa.Table, *by: str) -> pa.Table:

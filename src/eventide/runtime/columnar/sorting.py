@@ -180,7 +180,7 @@ class SortColumnsOperator(WithoutClock):
             self._waiting.table = waiting.filter(pa.array(~passed))
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
+        """Give away the results since the last call, by side output (None: the main one)."""
         return self._outputs.take()
 
     def flush(self) -> None:

@@ -148,7 +148,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
         """Take rows of one side, put in order, all under the current watermark; late ones are told by their time."""
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
+        """Give away the results since the last call, by side output (None: the main one)."""
         return self._outputs.take()
 
     def report_late(self, number: int, rows: pa.Table, late: Array) -> pa.Table:
@@ -167,7 +167,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
         self._metrics.count_late(self._name, counter, times, self.watermark)
 
     def put(self, tables: Sequence[pa.Table], at: Sequence[Array], times: Array, meeting: Meeting) -> None:
-        """Give what comes out for pairs of rows, by their indices in the tables of both sides; -1 is no row."""
+        """Give the results for pairs of rows, by their indices in the tables of both sides; -1 is no row."""
         if not len(times):
             return
         if not isinstance(self._gives, Selection):

@@ -52,7 +52,7 @@ class KeyedOperator(Operator):
 class _ProcessOperator(Operator):
     """Base of process operators: elements go to the function one by one, in their one order.
 
-    What comes out has the time of the element that it was made of. ``advice`` is what an error says of bad data.
+    Results have the time of their element. ``advice`` is what an error says of bad data.
     """
 
     advice: ClassVar[str] = ADVICE

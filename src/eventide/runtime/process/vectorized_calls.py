@@ -220,7 +220,7 @@ class _MapState(VectorizedMapState):
 
 
 class Call(VectorizedKeyedProcessFunction.OnTimersContext):
-    """One call of the function: the keys that it is for, and what it puts out.
+    """One call of the function, with its keys and its results.
 
     It is for ``elements``; or for timers, and ``places`` are those of their keys, of which each is there once.
     """

@@ -81,7 +81,7 @@ class Operator(Protocol):
         """How many timers of processing time are set, which never fire when the input has ended."""
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
-        """Give away what came out since the last call, by side output (None: the main one)."""
+        """Give away the results since the last call, by side output (None: the main one)."""
 
     def flush(self) -> None:
         """Store the state; called once, at the end of the micro-batch."""

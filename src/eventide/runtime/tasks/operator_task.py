@@ -226,7 +226,7 @@ class OperatorTask(Task):
             self._sent = END_OF_BATCH + 1
 
     def _receive(self, inbox: Inbox, point: int) -> Iterator[Frame]:
-        """Hand the elements up to a point to the operator, input by input; give what comes out between their pieces.
+        """Hand the elements up to a point to the operator, input by input; give the results between their pieces.
 
         The broadcast input comes first. In batch execution the others follow in the order of timestamps, where the
         operator has keys or windows; else those of an input come in pieces, where there are many.

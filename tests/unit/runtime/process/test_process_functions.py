@@ -1,4 +1,4 @@
-"""Process functions, with and without keys: what they see, what they put out, and what survives a restart."""
+"""Process functions, with and without keys: elements and times, results, and state that survives a restart."""
 
 import pytest
 

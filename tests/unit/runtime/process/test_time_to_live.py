@@ -70,7 +70,7 @@ REDUCING = {"add": lambda state, n: state.add(n), "get": lambda state, _: (state
 
 
 def play(descriptor, actions, script, checkpoint=None):
-    """Play micro-batches, each at a time by the clock: what came out of each, and what is stored at the end."""
+    """Play micro-batches, each at a time by the clock: the results of each, and the stored state at the end."""
     batches = [[("s", action) for action in actions_of_batch] for _, actions_of_batch in script]
     source = local_environment().from_source(ScriptedSource(["s"], batches), WatermarkStrategy.no_watermarks(), "s")
     stream = source.key_by(lambda action: action[0]).process(Does(descriptor, actions)).uid("does")

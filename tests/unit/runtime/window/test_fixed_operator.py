@@ -39,7 +39,7 @@ class OwnTrigger(EventTimeTrigger):
 
 
 class Driven:
-    """A window operator, and what came out of it since it was last looked at."""
+    """A window operator, and its results since it was last looked at."""
 
     def __init__(self, assigner=TENS, contents=CONCATENATE, lateness_ms=0, watermark=-(2**63)):
         self.metrics = Metrics()
