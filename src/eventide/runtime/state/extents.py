@@ -45,8 +45,8 @@ NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 """Beginnings of the names of a store's values, up to a slash."""
 
 _SCHEMA = "schema"
-_PAGE_BYTES = 49_152
-"""So many bytes of rows are one value in the backend: a call costs as much as what some 25 kB do."""
+_PAGE_BYTES = 24_576
+"""So many bytes of rows are one value in the backend: a call costs as much as to read some 7 kB, which these become."""
 
 _FEW_ROWS = 4_096
 """Extents with fewer rows become one when there are `_MANY` of them."""
