@@ -113,6 +113,22 @@ def test_a_function_may_make_the_result():
     assert sorted(joined.execute_and_collect()) == [(("CHF", 5), None), (("EUR", 5), ("EUR", 1))]
 
 
+def test_what_a_function_changes_is_not_the_state():
+    env = local_environment().set_max_rows_per_batch(1)
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
+    orders, rates = (
+        env.from_collection(rows).assign_timestamps_and_watermarks(by_time).key_by(lambda e: e[0])
+        for rows in ([["EUR", 5], ["EUR", 5], ["EUR", 6]], [["EUR", 1]])
+    )
+
+    def use_up(order, rate):
+        rate.append(order.pop())
+        return rate
+
+    joined = orders.as_of_join(rates).apply(use_up)
+    assert sorted(joined.execute_and_collect()) == [["EUR", 1, 5], ["EUR", 1, 5], ["EUR", 1, 6]]
+
+
 def test_what_is_no_join_is_refused():
     env = local_environment()
     by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])

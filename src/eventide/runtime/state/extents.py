@@ -46,8 +46,8 @@ NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 """Beginnings of the names of a store's values, up to a slash."""
 
 _SCHEMA = "schema"
-_PAGE_BYTES = 49_152
-"""The bytes of rows in one value of the backend: a call costs about as much as writing 25 kB."""
+_PAGE_BYTES = 24_576
+"""The bytes of rows in one value of the backend: a call costs as much as reading 7 kB, which is their stored size."""
 
 _FEW_ROWS = 4_096
 """Extents with fewer rows become one when there are `_MANY` of them."""

@@ -32,11 +32,15 @@ class Merge(Protocol):
         """Return that run."""
 
 
-CHUNK = 2_048
-"""The number of records in one value of the backend: a call costs about as much as writing 25 kB."""
+CHUNK = 1_024
+"""The number of records in one value of the backend: a call costs as much as reading 7 kB."""
 
 _PATIENCE = 4
 """The number of runs within one chunk that are left unmerged."""
+
+_WORD = 8
+_BY_PLACE = 1 << 31
+"""Is added to the size of a value whose bytes lie by their places in words."""
 
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
@@ -240,17 +244,37 @@ def newest(runs: Sequence[Records], *, is_base: bool) -> Records:
     return tuple(column[order] for column in columns)
 
 
-def compressed(content: bytes) -> bytes:
-    """The stored form of a value: its size, and its content compressed."""
-    packed: bytes = _LZ4.compress(content, asbytes=True)
-    return _SIZE.pack(len(content)) + packed
+def compressed(content: bytes | pa.Buffer) -> bytes:
+    """The stored form of a value, the shorter one of two.
+
+    In one of them the first bytes of all words of eight bytes lie together, then all second bytes, and so on: of
+    numbers and times of one size, most of these are alike.
+
+    >>> numbers = np.arange(1_000_000, 1_001_000).tobytes()
+    >>> len(compressed(numbers)), decompressed(compressed(numbers)) == numbers
+    (330, True)
+    """
+    size, (words, rest) = len(content), _words(content)
+    forms: list[bytes] = [_LZ4.compress(form, asbytes=True) for form in (content, words.T.tobytes() + rest)]
+    if len(forms[1]) < len(forms[0]):
+        return _SIZE.pack(size | _BY_PLACE) + forms[1]
+    return _SIZE.pack(size) + forms[0]
 
 
 def decompressed(stored: bytes) -> bytes:
     """A value of what is stored of it."""
     (size,) = _SIZE.unpack_from(stored)
-    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size, asbytes=True)
-    return content
+    content: bytes = _LZ4.decompress(memoryview(stored)[_SIZE.size :], size & ~_BY_PLACE, asbytes=True)
+    if not size & _BY_PLACE:
+        return content
+    words, rest = _words(content)
+    return words.reshape(_WORD, -1).T.tobytes() + rest
+
+
+def _words(content: bytes | pa.Buffer) -> tuple[np.ndarray[Any, np.dtype[np.uint8]], memoryview]:
+    """The words of a value, and the bytes after the last one."""
+    end = len(content) // _WORD * _WORD
+    return np.frombuffer(content, np.uint8, end).reshape(-1, _WORD), memoryview(content)[end:]
 
 
 def content_of(backend: Backend, name: str) -> bytes:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from eventide.runtime.state import extents, runs
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.extents import EXTENTS, HASH, NEVER, RowStore
+from eventide.runtime.state.runs import compressed, decompressed
 
 SCHEMAS = {
     "numbers": pa.schema([(HASH, pa.uint64()), ("value", pa.int64())]),
@@ -121,10 +122,10 @@ def check(batches):
 def test_garbage_is_bounded_and_what_is_due_is_not_kept_twice():
     backend, random = MemoryBackend(), np.random.default_rng(7)
     rows = 3_000
+    hashes_of_all = random.integers(0, 1 << 63, rows).astype(np.uint64)
     for number in range(120):
         store = opened(backend)
-        hashes = np.unique(random.integers(0, rows, 700)).astype(np.uint64) * np.uint64(2**50 + 1)
-        hashes.sort()
+        hashes = np.unique(random.choice(hashes_of_all, 700))
         store.read(hashes)
         batch = pa.table([hashes, hashes.astype(np.int64)], schema=SCHEMAS["numbers"])
         store.write(batch, [np.full(len(hashes), 10_000 + number), np.full(len(hashes), NEVER)])
@@ -147,3 +148,9 @@ def opened_whole(backend):
     store.write(found.rows, [np.full(len(others), NEVER)] * 2)
     store.flush()
     return b"".join(value for name, value in again.values.items() if name.startswith("extent"))
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 300), max_size=40), st.binary(max_size=20))
+def test_what_is_compressed_comes_back(numbers, rest):
+    for content in (np.array(numbers, np.int64).tobytes() + rest, rest * 3):
+        assert decompressed(compressed(content)) == content
