@@ -18,6 +18,7 @@ from eventide.datastream.connectors.file_system import FileSource
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import StateError
+from eventide.spark.checkpoint.rescaling import rescale
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
@@ -91,6 +92,8 @@ def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(spark: SparkSessio
         assert said["parallelism"] == parallelism
         with pytest.raises(StateError, match=f"was continued in {now} by eventide rescale"):
             run(tmp_path / "in", str(before), tmp_path / "out")
+        with pytest.raises(StateError, match=f"was continued in {now} by eventide rescale"):
+            rescale(spark, str(before), str(tmp_path / "other"), parallelism=5)
         add(tmp_path / "in", files - 1)
         assert run(tmp_path / "in", str(now), tmp_path / "out") == parallelism
         assert lines(tmp_path / "out") == expected(files)
