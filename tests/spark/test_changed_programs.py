@@ -30,14 +30,15 @@ class Seen(KeyedProcessFunction):
 
     def __init__(self, descriptor: StateDescriptor[Any]) -> None:
         self.descriptor = descriptor
+        self.is_list = isinstance(descriptor, ListStateDescriptor)
 
     def open(self, runtime_context: RuntimeContext) -> None:
         self.seen = self.descriptor.bind(runtime_context)
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Iterator[str]:
-        before = list(self.seen.get()) if self.descriptor is LIST else self.seen.value()
+        before = list(self.seen.get()) if self.is_list else self.seen.value()
         yield f"{ctx.get_current_key()} {before}"
-        if self.descriptor is LIST:
+        if self.is_list:
             self.seen.add(value["amount"])
 
 
