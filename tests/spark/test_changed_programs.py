@@ -57,7 +57,7 @@ def test_a_change_that_does_not_fit_is_refused_and_the_former_program_goes_on(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     checkpoint = tmp_path / "checkpoint"
-    assert results(checkpoint, 1) == ["a []", "a [1]", "b []"]
+    assert results(checkpoint, 1) == ["a [1]", "a []", "b []"]
     with pytest.raises(StateError, match="operator 'keyed process': key fields was 'user' and is now 'shop'"):
         results(checkpoint, 2, key="shop")
     with pytest.raises(StateError, match="the state 'seen' was stored as list state and is now value state"):
