@@ -1,7 +1,8 @@
-"""What a savepoint of a running job costs: how long it takes, and what micro-batches take meanwhile.
+"""What a savepoint of a running job costs, and another parallelism: how long it takes, and what micro-batches take.
 
 `python -m benchmarks.savepoints --keys 1000000` runs a job that reads as fast as it can, and has a number for each of
 that many keys. It takes one savepoint after some micro-batches, and prints the times of those before, during and after.
+Then it stops the job, and has it go on with one subtask more.
 """
 
 from __future__ import annotations
@@ -16,14 +17,17 @@ from pathlib import Path
 from statistics import median
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common import JobClient, WatermarkStrategy
+from eventide.common import JobClient, Row, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.connectors import FormatSink
+from eventide.datastream.connectors import FormatSink, NumberSequenceSource
+from eventide.spark.checkpoint.rescaling import rescale
 
 _BATCHES = 8
 """How many micro-batches are measured before the savepoint; as many after it."""
+
+_NUMBERS = 1 << 40
+"""More than any run reads."""
 
 _MB = 1e6
 
@@ -43,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measured(spark: SparkSession, place: Path, keys: int, rows: int, parallelism: int) -> list[str]:
-    job = _job(spark, place, keys, rows, parallelism)
+    job = _job(place / "checkpoint", keys, rows, parallelism)
     first = -(-keys // rows) + 1  # until then, keys are new
     _wait(job, first + _BATCHES)
     began, at = time.monotonic(), _last(job)
@@ -51,7 +55,14 @@ def _measured(spark: SparkSession, place: Path, keys: int, rows: int, parallelis
     took_s, end = time.monotonic() - began, _last(job)
     _wait(job, end + _BATCHES)
     times = {progress.batch: progress.took_ms / 1000 for progress in job.get_progress()}
-    job.cancel().result()
+    job.stop_with_savepoint(False, str(place)).result()
+    stopped = time.monotonic()
+    rescale(spark, str(place / "checkpoint"), str(place / "other"), parallelism=parallelism + 1)
+    rescaled_s = time.monotonic() - stopped
+    again = _job(place / "other", keys, rows, None)
+    _wait(again, 0)
+    goes_on_s = time.monotonic() - stopped
+    again.cancel().result()
     spans = {"before": range(first, at + 1), "during": range(at + 1, end + 2), "after": range(end + 2, end + _BATCHES)}
     size = sum(file.stat().st_size for file in saved.rglob("*") if file.is_file())
     return [
@@ -62,17 +73,22 @@ def _measured(spark: SparkSession, place: Path, keys: int, rows: int, parallelis
             for when, span in spans.items()
             if (some := [times[batch] for batch in span if batch in times])
         ),
+        f"with {parallelism + 1} subtasks: eventide rescale took {rescaled_s:.1f} s, and after {goes_on_s:.1f} s the "
+        "first micro-batch was done",
     ]
 
 
-def _job(spark: SparkSession, place: Path, keys: int, rows: int, parallelism: int) -> JobClient:
+def _job(checkpoint: Path, keys: int, rows: int, parallelism: int | None) -> JobClient:
     """A job that adds up numbers by key, and never waits for them."""
-    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
-    frame = source.select((F.col("value") % keys).alias("key"), F.lit(1).cast("long").alias("count"), "timestamp")
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism)
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(place / "checkpoint"))
-    numbers = env.from_data_frame(frame, WatermarkStrategy.no_watermarks())
-    numbers.key_by("key").sum("count").uid("sums").sink_to(FormatSink("noop"))
+    env = StreamExecutionEnvironment.get_execution_environment().set_max_rows_per_batch(rows)
+    if parallelism is not None:
+        env.set_parallelism(parallelism)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(checkpoint))
+    numbers = env.from_source(NumberSequenceSource(0, _NUMBERS), WatermarkStrategy.no_watermarks(), "numbers")
+    keyed = numbers.map(
+        lambda number: Row(key=number % keys, sum=number), Types.ROW_NAMED(["key", "sum"], [Types.LONG()] * 2)
+    )
+    keyed.key_by("key").sum("sum").uid("sums").sink_to(FormatSink("noop"))
     return env.execute_async("savepoints")
 
 

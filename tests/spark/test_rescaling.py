@@ -18,6 +18,7 @@ from eventide.datastream.connectors.file_system import FileSource
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import StateError
+from eventide.spark.checkpoint.rescaling import rescale
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
@@ -67,9 +68,9 @@ def expected(files: int) -> list[str]:
     return sorted(f"{key}{file} {file + 1}" for file in range(files) for key in KEYS)
 
 
-def rescaled(checkpoint: Path, target: Path, parallelism: int) -> dict[str, object]:
+def by_command(checkpoint: str, target: str, parallelism: int) -> dict[str, object]:
     """What the command says."""
-    command = [sys.executable, "-m", "eventide", "rescale", str(checkpoint), str(target)]
+    command = [sys.executable, "-m", "eventide", "rescale", checkpoint, target]
     said = subprocess.run(
         [*command, "--parallelism", str(parallelism), "--json"], capture_output=True, text=True, check=False
     )
@@ -80,19 +81,24 @@ def rescaled(checkpoint: Path, target: Path, parallelism: int) -> dict[str, obje
 
 @in_steps
 def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(spark: SparkSession, tmp_path: Path) -> None:
-    places = [tmp_path / name for name in ("two", "three", "one")]
-    for number in range(3):
-        add(tmp_path / "in", number)
-    run(tmp_path / "in", str(places[0]), tmp_path / "out")
-    assert lines(tmp_path / "out") == expected(3)
+    folder, output = tmp_path / "in", tmp_path / "out"
+    two, three, one = (str(tmp_path / name) for name in ("two", "three", "one"))
+    add(folder, 0)
+    add(folder, 1)
+    run(folder, two, output)
+    said = by_command(two, three, 3)
+    assert (said["parallelism"], said["batch"]) == (3, 1)
+    with pytest.raises(StateError, match=f"was continued in {three} by eventide rescale: start the program with that"):
+        run(folder, two, output)
+    with pytest.raises(StateError, match=f"was continued in {three} by eventide rescale"):
+        rescale(spark, two, one, parallelism=1)
 
-    for files, (before, now, parallelism) in enumerate([(*places[:2], 3), (*places[1:], 1)], start=4):
-        said = rescaled(before, now, parallelism)
-        assert said["parallelism"] == parallelism
-        with pytest.raises(StateError, match=f"was continued in {now} by eventide rescale"):
-            run(tmp_path / "in", str(before), tmp_path / "out")
-        add(tmp_path / "in", files - 1)
-        assert run(tmp_path / "in", str(now), tmp_path / "out") == parallelism
-        assert lines(tmp_path / "out") == expected(files)
-        assert run(tmp_path / "in", str(now), tmp_path / "out") == parallelism
-        assert lines(tmp_path / "out") == expected(files)
+    add(folder, 2)
+    assert run(folder, three, output) == 3
+    assert lines(output) == expected(3)
+    rescale(spark, three, one, parallelism=1)
+    add(folder, 3)
+    assert run(folder, one, output) == 1
+    assert lines(output) == expected(4)
+    numbers = {int(file.name.split("-")[1]) for file in output.glob("part-*")}
+    assert numbers == {0, 1, 2, 3}

@@ -319,8 +319,9 @@ def _changes(
     known = {what: (before[what], now[what]) for what in WHERE_KNOWN if what in before and what in now}
     if before.get(_KEY_COLUMNS) != now.get(_KEY_COLUMNS):
         known.pop(KEY_FIELDS, None)  # which is said already
-    for what in {KEY_FIELDS, KEEPS, AGGREGATES} & known.keys():
-        changes += differences({what: known[what][0]}, {what: known[what][1]})
+    for what in (KEY_FIELDS, KEEPS, AGGREGATES):
+        was, becomes = known.get(what, ("", ""))
+        changes += differences({what: was}, {what: becomes})
     for source, old, new in renumbered(before, now):
         changes.append(f"the watermarks of the source {source!r} lie under {old!r}, and would be sought under {new!r}")
     was, becomes = known.get(INPUTS, ("", ""))

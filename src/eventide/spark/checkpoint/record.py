@@ -56,11 +56,7 @@ def fit_checkpoint(
         ProgramError: if a file sink's directory holds other output than this job's.
     """
     started, committed = records_of(spark, location), last_committed(spark, location)
-    if started and CONTINUED_IN in started[-1]:
-        target = started[-1][CONTINUED_IN]
-        raise StateError(
-            f"the checkpoint {location} was continued in {target} by eventide rescale: start the program with that one"
-        )
+    refuse_continued(location, started)
     found = in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
@@ -76,6 +72,19 @@ def fit_checkpoint(
         append_record(spark, location, {"after": committed, **this})
     planned = _last(spark, location, "offsets")
     return checkpoint, planned if planned > committed else None, counted
+
+
+def refuse_continued(location: str, started: Sequence[Record]) -> None:
+    """Refuse a checkpoint, given its records, that goes on elsewhere: two jobs would write into the same sinks.
+
+    Raises:
+        StateError: naming where it goes on.
+    """
+    if started and CONTINUED_IN in started[-1]:
+        target = started[-1][CONTINUED_IN]
+        raise StateError(
+            f"the checkpoint {location} was continued in {target} by eventide rescale: start the program with that one"
+        )
 
 
 def append_record(spark: SparkSession, location: str, record: Record) -> None:

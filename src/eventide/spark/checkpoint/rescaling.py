@@ -11,7 +11,7 @@ from eventide.savepoint import Outline
 from eventide.savepoint.fitting import DATA_FRAME
 from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED
 from eventide.spark.checkpoint.inspection import Inspection
-from eventide.spark.checkpoint.record import append_record, records_of
+from eventide.spark.checkpoint.record import append_record, records_of, refuse_continued
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import inspected
 from eventide.spark.session.locations import resolved
@@ -47,6 +47,7 @@ def rescale(
             f"the job in {checkpoint} reads a DataFrame, which only its program can have begin where it stood: take a "
             "savepoint, and begin with it by env.from_savepoint(...) and env.saved_position()"
         )
+    refuse_continued(location, records_of(spark, location))
     if records_of(spark, target):
         raise StateError(f"there is a checkpoint at {target} already; give a new directory")
     saved = take_savepoint(
