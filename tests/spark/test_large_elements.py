@@ -1,4 +1,4 @@
-"""Elements of 100 MB go through a job, one key may have all rows, and a function may have too little memory."""
+"""Elements of 100 MB go through a job, and one key may have all rows."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from eventide.common import Types, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, OutputTag, StreamExecutionEnvironment
+from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.state import ValueStateDescriptor
-from eventide.errors import UserFunctionError
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -54,12 +53,3 @@ def test_a_key_may_have_all_rows(env: StreamExecutionEnvironment) -> None:
     numbers = env.from_source(NumberSequenceSource(1, 2 * ROWS), WatermarkStrategy.no_watermarks(), "numbers")
     counts = numbers.key_by(lambda _: "all", Types.STRING()).process(Counts(), Types.LONG())
     assert list(counts.execute_and_collect()) == [ROWS, 2 * ROWS]
-
-
-def test_an_element_for_which_there_is_no_memory_is_named_and_is_no_dead_letter(
-    env: StreamExecutionEnvironment,
-) -> None:
-    numbers = env.from_source(NumberSequenceSource(1, 3), WatermarkStrategy.no_watermarks(), "numbers")
-    sizes = numbers.map(lambda n: len(bytearray(n << (60 if n == 2 else 0)))).name("allocate")
-    with pytest.raises(UserFunctionError, match=r"'allocate', while it handled an element \(element 2\).*MemoryError"):
-        list(sizes.side_output_dead_letters(OutputTag("bad")).execute_and_collect())

@@ -19,6 +19,7 @@ from eventide.datastream import KeyedProcessFunction, OutputTag, StreamExecution
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import DataError, EventideError
+from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
 
@@ -97,6 +98,7 @@ def set_aside(location: str) -> Any:
     return CliRunner().invoke(app, ["checkpoint", location, "--set-aside"])
 
 
+@in_steps
 def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
     with pytest.raises(EventideError, match="when the job is started again, it finds out at which element"):
@@ -118,6 +120,7 @@ def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spar
     job.check()
 
 
+@in_steps
 def test_with_dead_letters_and_a_restart_strategy_the_job_gets_past_it_by_itself(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
     client, result = job.run(restarts=6, with_letters=True)
