@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,14 @@ class GrowingArray:
 
 
 class GrowingColumn:
-    """A column of an Arrow type: parts are put together when they are no longer much smaller than those before."""
+    """A column of an Arrow type, in parts, which become one when values are taken: Arrow would do that each time.
+
+    >>> column = GrowingColumn(pa.int64())
+    >>> [column.extend(pa.array(values)).tolist() for values in ([5, None], [7])]
+    [[0, -1], [2]]
+    >>> column.take(np.array([2, -1, 0])).to_pylist()
+    [7, None, 5]
+    """
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
@@ -50,22 +58,19 @@ class GrowingColumn:
 
     def extend(self, values: pa.Array) -> Numbers:
         """Put values at the end, and say where each is; `NO_PLACE` for null."""
-        parts = self._parts
-        parts.append(values)
         places = np.arange(self._length, self._length + len(values))
+        self._parts.append(values)
         self._length += len(values)
         if values.null_count:
             places[values.is_null().to_numpy(zero_copy_only=False)] = NO_PLACE
-        while len(parts) > 1 and 2 * len(parts[-1]) >= len(parts[-2]):
-            try:
-                parts[-2:] = [pa.concat_arrays(parts[-2:])]
-            except pa.ArrowInvalid:  # more text than one array can hold
-                break
         return places
 
     def take(self, places: Numbers) -> pa.Array:
         """The values at some places; null where a place is none."""
         wanted = pa.array(places, mask=places < 0)
+        if len(self._parts) > 1:
+            with suppress(pa.ArrowInvalid):  # more text than one array can hold
+                self._parts = [pa.concat_arrays(self._parts)]
         if len(self._parts) == 1:
             return self._parts[0].take(wanted)
         found = pa.chunked_array(self._parts, self._kind).take(wanted)
