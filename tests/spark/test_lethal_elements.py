@@ -121,6 +121,7 @@ def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spar
 
 
 @in_steps
+@pytest.mark.long
 def test_with_dead_letters_and_a_restart_strategy_the_job_gets_past_it_by_itself(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
     client, result = job.run(restarts=6, with_letters=True)
