@@ -19,6 +19,7 @@ from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
+from eventide.runtime.state.pages import is_page
 from eventide.runtime.state.timers import timers_of
 from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
@@ -90,11 +91,11 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
                 held = _in_tables(row, content, key)
             for number, elements, text in held:
                 of_windows.add(panes.window(number), elements, text)
-        elif row is None and is_table:
-            _add_rows(of_windows, kept, f"{side} " if side else "", _rows_of(decode_table(content), key))
-        elif row is None:
+        elif row is None and (is_pickle(content) or is_page(content)):
             for entry in entries_of_key(content, evidence.loads, lambda one: _text(one) == key):
                 _add_entry(of_windows, kept, entry)
+        elif row is None:
+            _add_rows(of_windows, kept, f"{side} " if side else "", _rows_of(decode_table(content), key))
     return KeyAnswer(standing, key, of_windows.standings(), kept)
 
 

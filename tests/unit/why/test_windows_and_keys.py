@@ -161,6 +161,16 @@ def test_a_function_has_state_and_timers_of_a_key():
     assert "key 'nobody' has nothing in 'remembers'" in str(why(without_the_program(story), key="nobody"))
 
 
+@pytest.mark.parametrize("key", ["shop", lambda order: order.shop])
+def test_a_key_that_has_changed_again_and_again_has_what_it_has_now(key):
+    everyone = [(f"shop-{number}", NOON) for number in range(2_000)]
+    again = [[(f"shop-{number}", NOON + 1_000)] for number in (*range(13), 5)]
+    story = Story(orders([everyone, *again, [("shop-5", NOON + 2_000)]]).key_by(key).max_by("at").name("latest"))
+    for number, at in ((4, NOON + 1_000), (5, NOON + 2_000), (13, NOON)):
+        [(_, kept)] = story.why(key=f"shop-{number}").keys[0].kept
+        assert f"at={at}" in kept
+
+
 class ForwardPartitioner(ProcessJoinFunction):
     """Gives the times of both."""
 
