@@ -14,7 +14,7 @@ def types_of_fields(kind: TypeInformation) -> Sequence[TypeInformation]:
 
     >>> from eventide.common import Types
     >>> types_of_fields(Types.TUPLE([Types.STRING(), Types.LONG()]))
-    [STRING, LONG]
+    (STRING, LONG)
     >>> types_of_fields(Types.LONG())
     [LONG]
     """
