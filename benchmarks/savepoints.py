@@ -23,7 +23,7 @@ from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
 from eventide.spark.checkpoint.rescaling import rescale
 
-_BATCHES = 8
+_BATCHES = 5
 """How many micro-batches are measured before the savepoint; as many after it."""
 
 _NUMBERS = 1 << 40

@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Row, Types
 from eventide.errors import StateError
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.declared import DECLARED, declared_together
+from eventide.runtime.state.declared import DECLARED, LIST, declared_together, types_of
 from eventide.runtime.state.keyed import KeyedState
 
 NARROW = Types.ROW_NAMED(["id"], [Types.INT()])
@@ -36,7 +36,7 @@ def test_all_keys_and_windows_of_a_name_are_brought_to_a_wider_type(backend):
     for key in range(100):
         assert entries[key, None] == {"rows": Row(note=None, id=key), "other": Row(id=key)}
         assert entries[key, "window"] == {"rows": Row(note=None, id=-key)}
-    assert json.loads(backend.get(DECLARED)) == {"rows": str(WIDE)}
+    assert types_of(backend.get(DECLARED)) == {"rows": str(WIDE)}
 
 
 def test_a_state_may_become_one_of_any_objects_and_not_the_other_way_round(backend):
@@ -73,6 +73,18 @@ def test_another_type_is_refused_with_both(backend, kind, why):
     with pytest.raises(StateError) as refused:
         KeyedState(backend, 4).declare("rows", kind)
     assert f"was stored as ROW(id: INT) and is now {kind}, which is not wider: {why}" in str(refused.value)
+
+
+def test_another_kind_of_state_is_refused_where_it_is_known(backend):
+    keyed = KeyedState(backend, 4)
+    with pytest.raises(StateError, match=r"was stored as value state and is now list state, .* give the state another"):
+        keyed.declare("rows", NARROW, LIST)
+    backend.put(DECLARED, json.dumps({"rows": str(NARROW)}).encode())  # as version 0.1.0 has stored it
+    keyed = KeyedState(backend, 4)
+    keyed.declare("rows", NARROW, LIST)
+    keyed.flush()
+    with pytest.raises(StateError, match="was stored as list state and is now value state"):
+        KeyedState(backend, 4).declare("rows", NARROW)
 
 
 def test_of_subtasks_that_differ_the_narrower_type_counts_which_the_others_have_been_brought_from():

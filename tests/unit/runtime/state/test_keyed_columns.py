@@ -10,7 +10,7 @@ from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.declared import DECLARED
+from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
 
@@ -94,7 +94,7 @@ def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
     state.declare("new", Types.STRING())
     state.declare("wide", wide)
     state.flush()
-    assert json.loads(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": str(wide)}
+    assert types_of(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": str(wide)}
 
 
 def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
