@@ -13,7 +13,6 @@ from eventide.common import SimpleStringSchema
 from eventide.connectors.kafka.sink_writer import Mark, Transactions
 from eventide.datastream.connectors.kafka import KafkaSource
 from eventide.datastream.connectors.source import PartRange
-from eventide.errors import EventideError
 from support.kafka_cluster import KafkaCluster
 from support.kafka_topics import produce, values
 
@@ -57,25 +56,6 @@ def test_where_too_few_copies_are_in_sync_a_transaction_waits_and_is_there_once(
     transactions.write([table(b"meanwhile")], Mark(2, "id"), [topic])
     back.join()
     assert (sorted(values(cluster, topic)), marks(sink)) == ([b"before", b"meanwhile"], [Mark(2, "id")])
-
-
-def test_where_that_lasts_longer_than_its_patience_the_job_ends_with_a_sentence_and_repeats_the_micro_batch(
-    cluster: KafkaCluster, topic: str
-) -> None:
-    sink = sink_to(cluster.bootstrap_servers, topic).set_property("default.api.timeout.ms", "6000").build()
-    transactions = Transactions(sink)
-    transactions.write([table(b"before")], Mark(1, "id"), [topic])
-    cluster.kill(2, 3)
-    try:
-        with pytest.raises(EventideError, match=topic):
-            transactions.write([table(b"lost")], Mark(2, "id"), [topic])
-    finally:
-        cluster.start(2, 3)
-    assert values(cluster, topic) == [b"before"]
-    again = Transactions(sink)
-    again.write([table(b"again")], Mark(2, "id"), [topic])
-    again.close()
-    assert (sorted(values(cluster, topic)), marks(sink)) == ([b"again", b"before"], [Mark(2, "id")])
 
 
 def test_a_range_is_read_whole_though_the_leader_of_a_partition_goes_meanwhile(
