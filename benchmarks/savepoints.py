@@ -1,4 +1,4 @@
-"""What a savepoint of a running job costs, and another parallelism: how long it takes, and what micro-batches take.
+"""Cost of a savepoint of a running job, and of another parallelism: its time, and the time of micro-batches meanwhile.
 
 `python -m benchmarks.savepoints --keys 1000000` runs a job that reads as fast as it can, and has a number for each of
 that many keys. It takes one savepoint after some micro-batches, and prints the times of those before, during and after.

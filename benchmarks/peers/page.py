@@ -122,7 +122,7 @@ def write() -> None:
 
 
 def texts(outcome: Outcome) -> dict[str, str]:
-    """What stands between the markers of the page."""
+    """Return the text between each pair of markers of the page."""
     machine = outcome.machine
     head = ["program", *outcome.versions]
     return {

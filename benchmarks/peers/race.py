@@ -20,7 +20,7 @@ from eventide.testing import KafkaBroker
 
 @dataclass(frozen=True)
 class Cell:
-    """What one engine needed for one program.
+    """The time that one engine needed for one program.
 
     Attributes:
         program: its name.
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Race:
-    """What is the same for all engines.
+    """The events, results and limits that all engines share.
 
     Attributes:
         recipe: of the events.
@@ -58,7 +58,7 @@ class Race:
     limit_s: float
 
     def run(self, engine: Engine, program: str) -> Cell:
-        """Run a program on an engine, and check what comes out.
+        """Run a program on an engine, and check its results.
 
         Raises:
             RuntimeError: if the program fails, with what it said last.

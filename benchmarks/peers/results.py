@@ -24,7 +24,7 @@ come, and the end of the input closes none."""
 
 
 def expected(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """What every engine should give, computed by pandas from all events at once."""
+    """Results of a correct engine, computed by pandas from all events at once."""
     events, answers = tables["events"], tables["answers"]
     large = events[events["value"] >= LEAST_VALUE]
     periods = events.assign(start=events["at"] - events["at"] % WINDOW_MS).groupby(["user", "start"])["value"]
@@ -44,7 +44,7 @@ def expected(tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
 
 
 def written(program: str, folder: Path) -> pd.DataFrame:
-    """What an engine has written below a folder: Parquet, or lines of CSV with or without a heading."""
+    """Rows that an engine has written below a folder: Parquet, or lines of CSV with or without a heading."""
     columns = COLUMNS[program]
     tables = [pd.read_parquet(path) for path in sorted(folder.rglob("*.parquet"))]
     if not tables:

@@ -45,7 +45,7 @@ _WANTED = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-"""What would be right: "the index is 0 or more, not -1", "it has the columns a, b"."""
+"""Sentences that name the right input: "the index is 0 or more, not -1", "it has the columns a, b"."""
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,9 @@ SHOWN_ALONE = (
     "connect.md",  # tests/connect
     "clusters.md",  # says what was not tried
     "locations.md",  # tests/stores
+    "changing-programs.md",  # tests/unit/local/test_changed_programs.py
+    "lake-tables.md",  # tests/lake
+    "real-time-mode.md",  # tests/kafka/test_real_time_mode.py
     "runbook.md",  # symptoms and commands; tests/unit/dashboard/test_alerts.py holds its names
 )
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka

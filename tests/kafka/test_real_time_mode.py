@@ -1,4 +1,4 @@
-"""What Spark's real-time mode refuses of a job: `docs/guide/real-time-mode.md` has the table, and says what follows."""
+"""Refusals of a job by Spark's real-time mode: `docs/guide/real-time-mode.md` has the table, and says what follows."""
 
 from __future__ import annotations
 

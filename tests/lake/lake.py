@@ -43,7 +43,7 @@ class Lake:
         return {"SPARK_CONF_DIR": str(folder)}
 
     def table(self, warehouse: Path, name: str) -> str:
-        """What Spark's readers and writers take for the path of a table."""
+        """The path of a table, for Spark's readers and writers."""
         return str(warehouse / name) if self.format == "delta" else f"{_CATALOG}.db.{name}"
 
 

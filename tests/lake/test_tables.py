@@ -58,7 +58,7 @@ class Warehouse:
         return printed
 
     def shown(self, *tables: str) -> list[dict[str, Any]]:
-        """What is in tables."""
+        """Rows of tables."""
         printed = self.ended(self.start("show", *map(self.table, tables)))
         return [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
 
@@ -126,7 +126,7 @@ def _run(warehouse: Warehouse, name: str, *more: str) -> None:
 
 
 def _arguments(warehouse: Warehouse, name: str, tables: Sequence[str] = _BOTH) -> list[str]:
-    """What a job of a name is started with; its tables of results are there."""
+    """Arguments of the job of a name; its tables of results are there."""
     if warehouse.lake.format == "iceberg":
         warehouse.ended(warehouse.start("create", *(warehouse.table(f"{name}_{table}") for table in _BOTH)))
     results = [warehouse.table(f"{name}_{table}") for table in tables]

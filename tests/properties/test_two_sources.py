@@ -64,7 +64,7 @@ def expected(script: dict[str, Any]) -> list[int]:
 
     def move_on() -> None:
         counting = [s.watermark for s in sources.values() if not s.is_idle]
-        if is_union:  # a source that comes back behind the others does not hold them
+        if is_union:  # a source that comes back with a lower watermark does not hold the others
             counting = [ms for ms in counting if ms >= passed[-1]]
         if all(s.is_idle for s in sources.values()):
             counting = [max(s.watermark for s in sources.values())]

@@ -51,7 +51,7 @@ class Each(KeyedProcessFunction):
 
 
 class Many(VectorizedKeyedProcessFunction):
-    """The same, for all elements in turn that say the same."""
+    """The function on columns, for all successive elements with one instruction."""
 
     def __init__(self, kind):
         self.descriptor = MapStateDescriptor("map", kind, Types.LONG())

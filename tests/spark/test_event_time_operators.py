@@ -27,7 +27,7 @@ EVENT = Types.ROW_NAMED(["key", "at", "n"], [Types.STRING(), Types.LONG(), Types
 IN_TIME = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_hours(2)).with_timestamp_assigner("at")
 HOUR_MS = 3_600_000
 BEGIN_MS = 1_711_746_000_000
-"""Midnight in Berlin, before the night in which clocks are set forth."""
+"""Midnight in Berlin, before the night in which clocks are set forward."""
 
 
 def elements(first: int, end: int) -> list[tuple[str, Row]]:

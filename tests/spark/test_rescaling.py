@@ -69,7 +69,7 @@ def expected(files: int) -> list[str]:
 
 
 def by_command(checkpoint: str, target: str, parallelism: int) -> dict[str, object]:
-    """What the command says."""
+    """The answer of the command."""
     command = [sys.executable, "-m", "eventide", "rescale", checkpoint, target]
     said = subprocess.run(
         [*command, "--parallelism", str(parallelism), "--json"], capture_output=True, text=True, check=False

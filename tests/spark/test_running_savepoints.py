@@ -165,7 +165,7 @@ def test_a_job_that_is_stopped_with_a_savepoint_goes_on_elsewhere(spark: SparkSe
 
 @in_steps
 def test_a_new_version_is_tried_beside_the_old_one(spark: SparkSession, tmp_path: Path) -> None:
-    """It gives after the savepoint what the old one gives, but for what was changed; and then takes its place."""
+    """The new version gives the results of the old one after the savepoint, with its change, and then replaces it."""
     write_input(tmp_path / "in")
     old = program(tmp_path / "in", tmp_path / "checkpoint", tmp_path / "out").execute_async()
     wait_until(lambda: len(old.get_progress()) > 1, old)

@@ -19,7 +19,7 @@ _ERROR = "<?xml version='1.0'?><Error><Code>{code}</Code><Message>the proxy says
 
 
 class Fault(Enum):
-    """What becomes of a call."""
+    """The fate of a call."""
 
     DENIED = 403
     INTERNAL_ERROR = 500

@@ -49,7 +49,7 @@ class Program:
     rows: list = field(default_factory=lambda: ROWS)
 
     def plan(self):
-        """Its plan, made anew."""
+        """A new plan of the program."""
         source = self.source or ScriptedSource(["s"], script(self.kind, self.rows))
         kind = self.kind if self.source is None else None
         stream = local_environment().from_source(source, self.strategy, self.name, kind)
@@ -131,7 +131,7 @@ class Adds(ReduceFunction):
 
 
 class AddsInPython(ReduceFunction):
-    """The same, which columns do not know."""
+    """A sum that columns do not recognise."""
 
     def reduce(self, value1, value2):
         return Row(k=value1["k"], v=int(str(value1["v"])) + value2["v"], w=value1["w"], at=value1["at"])

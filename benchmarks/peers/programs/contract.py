@@ -1,4 +1,4 @@
-"""What every program is given, and what it says: standard library only, because all environments run it.
+"""Arguments and reports of every program: standard library only, because all environments run it.
 
     PYTHON of_ENGINE.py PROGRAM EVENTS LITTLE OUT
 

@@ -71,10 +71,10 @@ def checkpoint(
         done = where_it_lies(deferring.defer, location, [deferring.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
     if aside:
-        from eventide.runtime.search import Mark
+        from eventide.runtime.search import CallMark
         from eventide.spark.checkpoint import search
 
-        lethal = where_it_lies(search.set_aside, location, [search.LethalElements, Mark])
+        lethal = where_it_lies(search.set_aside, location, [search.LethalElements, CallMark])
         document = {"number": lethal.number, "elements": [dataclasses.asdict(mark) for mark in lethal.elements]}
         answer(document, _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at

@@ -31,13 +31,13 @@ LETHAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CallMark:
     """Where a process was: in which operator, in words what it did, and the element as text.
 
     ``id`` tells the element apart from all others of its micro-batch, equal ones as well.
 
-    >>> mark = Mark("parse", "while it handled an element", "'eventide was at home'", "17")
-    >>> Mark.found_in(f"Python worker exited unexpectedly (crashed): {mark.line()}") == mark
+    >>> mark = CallMark("parse", "while it handled an element", "'eventide was at home'", "17")
+    >>> CallMark.found_in(f"Python worker exited unexpectedly (crashed): {mark.line()}") == mark
     True
     """
 
@@ -51,11 +51,11 @@ class Mark:
         return f"{_BEGIN}{json.dumps(asdict(self))}\n"
 
     @staticmethod
-    def found_in(text: str) -> Mark | None:
+    def found_in(text: str) -> CallMark | None:
         """The mark in a report of a process that has ended; None if there is none."""
         _, begin, after = text.partition(_BEGIN)
         try:
-            return Mark(**json.JSONDecoder().raw_decode(after)[0]) if begin else None
+            return CallMark(**json.JSONDecoder().raw_decode(after)[0]) if begin else None
         except ValueError:  # a report that was cut
             return None
 
@@ -124,11 +124,11 @@ class TaskSearch:
         """Say that the functions have returned: what ends the process now is none of their elements."""
         self._leave("")
 
-    def _mark(self, operator: str, during: str, element: Any) -> Mark:
+    def _mark(self, operator: str, during: str, element: Any) -> CallMark:
         try:
             content = dumps(element)
         except Exception:  # whatever a user's class raises
             content = shown(element).encode()
         of_equals = hashlib.sha256(f"{self._task} {operator} {during} ".encode() + content).hexdigest()[:16]
         self._seen[of_equals] += 1
-        return Mark(operator, during, shown(element), f"{of_equals}-{self._seen[of_equals]}")
+        return CallMark(operator, during, shown(element), f"{of_equals}-{self._seen[of_equals]}")

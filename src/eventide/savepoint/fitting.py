@@ -221,7 +221,7 @@ def _other_kind(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) ->
         return None
     return (
         f"the source {name!r} was a {was} and is a {becomes}, which does not know its positions: give the new one "
-        "another name, and leave the old one behind with allow_non_restored_state"
+        "another name, and drop the old one with allow_non_restored_state"
     )
 
 

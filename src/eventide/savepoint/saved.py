@@ -126,7 +126,7 @@ class Savepoint(Outline):
         return found
 
     def _identity_of(self, task: TaskSpec) -> Mapping[str, str]:
-        """What the state of an operator depends on in the program that was saved."""
+        """The parts of an operator's identity in the program that was saved."""
         found: Mapping[str, str] = self.header.program["operators"].get(task.id, {})
         return found
 

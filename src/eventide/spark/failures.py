@@ -13,7 +13,7 @@ from pyspark.sql import is_remote
 
 from eventide import errors
 from eventide.api.dead_letters import ADVICE
-from eventide.runtime.search import LETHAL, Mark
+from eventide.runtime.search import LETHAL, CallMark
 from eventide.spark.session.python_files import is_local, session_that_is_there, why_it_takes_none
 
 _OURS = re.compile(r"eventide\.errors\.(\w+): (.*?)(?=\n SQLSTATE: |\n+\s*at [\w.$]+\(|\Z)", re.DOTALL)
@@ -100,7 +100,7 @@ def _translated(error: BaseException) -> BaseException | None:
         return errors.StateError(of_state)
     if (missing := what_is_missing(said)) is not None:
         return errors.ProgramError(missing)
-    if is_of_an_ended_process(error) and (mark := Mark.found_in(said)) is not None:
+    if is_of_an_ended_process(error) and (mark := CallMark.found_in(said)) is not None:
         at = f"in operator {mark.operator!r}, {mark.during} (element {mark.element})"
         return errors.DataError(f"{at}: {LETHAL}; {ADVICE}")
     if (memory := _short_of_memory(said)) is not None:

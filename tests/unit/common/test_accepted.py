@@ -64,7 +64,7 @@ def test_a_method_has_its_signature_and_says_how_it_differs() -> None:
     assert str(inspect.signature(Settings.enable_checks)) == "(self, enabled=True)"
     assert str(inspect.signature(Settings().is_enabled)) == "()"
     assert Settings.set_timeout.__doc__ == "Without effect: nothing waits."
-    assert Settings.get_timeout.__doc__ == "Gives back what was set; it has no effect."
+    assert Settings.get_timeout.__doc__ == "Returns the value that was set, which has no effect."
     assert Settings.disable_reuse.__doc__ == "Says what is so in any case."
     assert Settings.enable_cleaning.__doc__ == "Says what is so in any case."
     assert Settings.is_enabled.__doc__ == "Always `True`: each batch is one."

@@ -291,11 +291,11 @@ CHANGES = {
     ),
     "a setting changes, such as the limit of rows": (windows(), program(windows(), max_rows=1), GOES_ON),
 }
-"""What was, what is now, and what becomes of that on the checkpoint and through a savepoint; one for both, if alike."""
+"""The program before and after, and the outcome on the checkpoint and through a savepoint; one for both, if alike."""
 
 
 def outcomes(title):
-    """What becomes of a change on the checkpoint, and through a savepoint."""
+    """The outcomes of a change on the checkpoint, and through a savepoint."""
     _, _, *found = CHANGES[title]
     return found[0], found[-1]
 

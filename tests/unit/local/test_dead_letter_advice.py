@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from eventide.aggregates import sum_
@@ -23,6 +24,7 @@ from eventide.datastream.functions import (
     KeyedBroadcastProcessFunction,
     ProcessAllWindowFunction,
     ProcessJoinFunction,
+    VectorizedKeyedProcessFunction,
     associative,
 )
 from eventide.datastream.state import MapStateDescriptor, ValueStateDescriptor
@@ -47,6 +49,7 @@ GOOD = [("a", 1, 6), ("a", 3, 3), ("b", 12, 2)]
 EVENTS = [GOOD[0], ("b", 2, 0), *GOOD[1:]]
 """Key, time, and a number by which something is divided: one of them is bad, and alone in its window."""
 
+EVENT = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 STATES = MapStateDescriptor("states", Types.STRING(), Types.LONG())
 THIS, KEYS = "the stream that this operator gives,", "the stream that key_by gives,"
 JOINED_KEYS = "the stream that key_by with the same function gives, before it is joined,"
@@ -130,6 +133,12 @@ class EachOfKey(KeyedProcessFunction):
 class TextsOfKey(KeyedProcessFunction):
     def process_element(self, value, ctx):
         yield number_or_text(value)
+
+
+class QuotientsInColumns(VectorizedKeyedProcessFunction):
+    def process_batch(self, batch, ctx):
+        quotients = [6 // divisor for divisor in batch["f2"].to_pylist()]
+        ctx.collect(batch.set_column(2, "f2", pa.array(quotients, pa.int64())))
 
 
 class Last(KeyedProcessFunction):
@@ -405,6 +414,9 @@ OF_STREAM = {
         "a timer": (THIS, lambda s, ok: ok(s.key_by(lambda e: e[1]).process(ByTimer()))),
         "two streams": (THIS, lambda s, ok: ok(s.key_by(key).connect(s.key_by(key)).process(OfBoth()))),
         "reduce": (THIS, lambda s, ok: ok(s.key_by(one_key).reduce(reduced))),
+    },
+    "a `VectorizedKeyedProcessFunction`": {
+        "process": (THIS, lambda s, ok: ok(s.map(tuple, EVENT).key_by("f0").process(QuotientsInColumns(), EVENT))),
     },
     "windows": {
         "reduce": (THIS, lambda s, ok: ok(windows(s, by=one_key).reduce(reduced))),

@@ -11,7 +11,7 @@ from eventide.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalRunner
-from eventide.runtime.search import Mark, Search
+from eventide.runtime.search import CallMark, Search
 from eventide.testing import local_environment
 from support.twin import Values, plan_of, timed
 
@@ -112,11 +112,11 @@ def attempt(kind: str, search: Search, *, with_letters: bool = False) -> tuple[l
     return given, letters, runner.metrics().get("suspect", {}).get("numDeadLetters", 0)
 
 
-def found(kind: str, *, with_letters: bool = False) -> Mark:
+def found(kind: str, *, with_letters: bool = False) -> CallMark:
     """The element at which the process ends."""
     with pytest.raises(ProcessEnds):
         attempt(kind, Search(frozenset({0}), Marks), with_letters=with_letters)
-    mark = Mark.found_in(Marks.last)
+    mark = CallMark.found_in(Marks.last)
     assert mark is not None
     return mark
 

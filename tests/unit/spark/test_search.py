@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import DataError, StateError
-from eventide.runtime.search import Mark
+from eventide.runtime.search import CallMark
 from eventide.runtime.sources.offsets import packed
 from eventide.spark.checkpoint.search import Searched, note_end, searched, set_aside
 from eventide.spark.failures import original
@@ -48,8 +48,8 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
     return there
 
 
-def mark(number: int) -> Mark:
-    return Mark("parse", "while it handled an element", f"'{number}'", f"id-{number}")
+def mark(number: int) -> CallMark:
+    return CallMark("parse", "while it handled an element", f"'{number}'", f"id-{number}")
 
 
 def test_the_first_end_says_that_there_is_something_to_search_for(checkpoint: Checkpoint) -> None:

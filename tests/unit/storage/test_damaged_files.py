@@ -10,7 +10,7 @@ from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.search import Mark
+from eventide.runtime.search import CallMark
 from eventide.storage import Folder
 from support.disks import damages, outcome
 
@@ -73,7 +73,7 @@ def elements_that_end_a_process(place):
     from eventide.spark.checkpoint.search import note_end, set_aside
 
     Folder(f"{place}/offsets", has_checksums=False).write("0", b'v1\n{"batchTimestampMs":7}\n-')
-    note_end(place, Mark("parse", "while it handled an element", "'a'", "id").line())
+    note_end(place, CallMark("parse", "while it handled an element", "'a'", "id").line())
     return lambda: set_aside(place).ends
 
 

@@ -34,6 +34,7 @@ from eventide.runtime.elements.keys import (
     numbers_of_columns,
 )
 from eventide.runtime.process.map_entries import Entries, entry_numbers, places_of_last
+from eventide.runtime.state.declared import MAP, VALUE
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.tasks.operator import (
@@ -45,7 +46,7 @@ _TimerChange: TypeAlias = Callable[[Numbers, Numbers], None]
 """Sets or deletes timers, given the places of their keys, and their times."""
 
 Results: TypeAlias = dict[str | None, list[tuple[TypeInformation, pa.Array, Numbers]]]
-"""What is put out, by side output (None: the main one): values of a type, and which rows each of them comes from."""
+"""The results of a call by side output (None: the main one): values of a type, and the row that each comes from."""
 
 
 class _NoCall:
@@ -73,14 +74,14 @@ class StateOfKeys(KeyedStateStore):
 
     def __init__(self) -> None:
         self.call: Call = NO_CALL
-        self.declared: dict[str, TypeInformation] = {}
+        self.declared: dict[str, tuple[TypeInformation, str]] = {}
         self.keyed: KeyedColumns | None = None
 
     def begin(self, keyed: KeyedColumns) -> None:
         """Begin a micro-batch on the state that the operator has in it."""
         self.keyed = keyed
-        for name, type_info in self.declared.items():
-            keyed.declare(name, type_info)
+        for name, (type_info, form) in self.declared.items():
+            keyed.declare(name, type_info, form)
 
     def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
         """The values of many keys.
@@ -88,7 +89,7 @@ class StateOfKeys(KeyedStateStore):
         Raises:
             ProgramError: if it has a time to live, or no declared type, or was declared with another one.
         """
-        return _State(self, *self._declare(state_descriptor, ValueStateDescriptor))
+        return _State(self, *self._declare(state_descriptor, ValueStateDescriptor, VALUE))
 
     def get_vectorized_map_state(self, state_descriptor: MapStateDescriptor) -> VectorizedMapState:
         """The maps of many keys.
@@ -96,7 +97,7 @@ class StateOfKeys(KeyedStateStore):
         Raises:
             ProgramError: as for their values; also if Arrow cannot tell the keys of a map apart.
         """
-        name, kind = self._declare(state_descriptor, MapStateDescriptor)
+        name, kind = self._declare(state_descriptor, MapStateDescriptor, MAP)
         keys = state_descriptor.key_type
         if keys.is_pickled or state_descriptor.value_type.is_pickled or not are_comparable([keys.arrow_type()]):
             raise ProgramError(
@@ -106,9 +107,9 @@ class StateOfKeys(KeyedStateStore):
         return _MapState(self, name, kind, state_descriptor)
 
     def _declare(
-        self, state_descriptor: StateDescriptor, expected: type[StateDescriptor]
+        self, state_descriptor: StateDescriptor, expected: type[StateDescriptor], form: str
     ) -> tuple[str, TypeInformation]:
-        """Take down the type of a state; return the name that it is stored under, and the type."""
+        """Take down the type of a state of some form; return the name that it is stored under, and the type."""
         name, kind = state_descriptor.name, state_descriptor.type_info
         if not isinstance(state_descriptor, expected):
             raise self._refused(state_descriptor)
@@ -121,11 +122,11 @@ class StateOfKeys(KeyedStateStore):
             raise ProgramError(
                 f"the state {name!r} is of type {kind}, which is no column; declare what it holds, such as Types.LONG()"
             )
-        known = self.declared.setdefault(FUNCTION_STATE + name, kind)
+        known, _ = self.declared.setdefault(FUNCTION_STATE + name, (kind, form))
         if known != kind:
             raise ProgramError(f"the state {name!r} is declared as {known} and as {kind}; give each a name of its own")
         if self.keyed is not None:
-            self.keyed.declare(FUNCTION_STATE + name, kind)
+            self.keyed.declare(FUNCTION_STATE + name, kind, form)
         return FUNCTION_STATE + name, kind
 
     def _refused(self, state_descriptor: StateDescriptor) -> ProgramError:

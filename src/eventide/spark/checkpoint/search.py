@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from eventide.errors import StateError
-from eventide.runtime.search import Mark
+from eventide.runtime.search import CallMark
 from eventide.runtime.sources.offsets import clock_of
 from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.storage import Folder
@@ -20,7 +20,7 @@ from eventide.storage import Folder
 _FOLDER = "eventide-search"
 _FILE = "search"
 _CERTAIN = 2
-"""So many ends at one element are no accident: a system without memory ends a process at any element."""
+"""The number of ends at one element that prove it lethal: a system without memory ends a process at any element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class LethalElements:
     """
 
     number: int
-    ends: tuple[Mark, ...] = ()
+    ends: tuple[CallMark, ...] = ()
     set_aside: int = 0
 
     @property
-    def elements(self) -> list[Mark]:
+    def elements(self) -> list[CallMark]:
         """The elements, each once."""
         return [*dict.fromkeys(self.ends)]
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What the next attempt of a micro-batch must know: see `eventide.runtime.search.Search`."""
+    """Facts for the next attempt of a micro-batch: see `eventide.runtime.search.Search`."""
 
     clocks_ms: tuple[int, ...]
     found: tuple[str, ...]
@@ -63,12 +63,12 @@ def note_end(location: str, said: str) -> None:
     if number is not None:
         known = _known(location)
         known = known if known is not None and known.number == number else LethalElements(number)
-        mark = Mark.found_in(said)
+        mark = CallMark.found_in(said)
         _write(location, known if mark is None else replace(known, ends=(*known.ends, mark)))
 
 
 def searched(location: str) -> Searched | None:
-    """What to search for in the unfinished micro-batch; None if it has not ended a process.
+    """Return the facts for a search in the unfinished micro-batch; None if it has not ended a process.
 
     Raises:
         ProgramError: if Arrow cannot open the location.
@@ -126,7 +126,7 @@ def _known(location: str) -> LethalElements | None:
 
 def _lethal(content: bytes) -> LethalElements:
     stored = json.loads(content)
-    return LethalElements(stored["number"], tuple(Mark(**mark) for mark in stored["ends"]), stored["set_aside"])
+    return LethalElements(stored["number"], tuple(CallMark(**mark) for mark in stored["ends"]), stored["set_aside"])
 
 
 def _write(location: str, known: LethalElements) -> None:

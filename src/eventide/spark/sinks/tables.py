@@ -15,11 +15,11 @@ from eventide.spark.sinks.kafka import SinkRun
 
 _CHECKPOINT = "eventide.checkpoint"
 _MICRO_BATCH = "eventide.micro-batch"
-"""What the snapshot of a micro-batch says in an Iceberg table."""
+"""Properties of the snapshot of a micro-batch in an Iceberg table."""
 
 
 class LakeTable:
-    """The table of one sink of a job: each micro-batch with results is one commit to it, which says whose it is.
+    """The table of one sink of a job: each micro-batch with results is one commit to it, which names the job.
 
     Args:
         sink: the sink, of a format for which `is_table` holds.
