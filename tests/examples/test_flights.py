@@ -22,6 +22,7 @@ def numbers(printed: str, line: str) -> tuple[int, int]:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.skipif(bool(WITHOUT), reason=f"not installed: {', '.join(WITHOUT)}")
 def test_the_demo_accounts_for_every_flight_and_draws_the_picture(tmp_path: Path) -> None:
     picture = tmp_path / "flights.png"

@@ -99,6 +99,7 @@ def set_aside(location: str) -> Any:
 
 
 @in_steps
+@pytest.mark.long
 def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
     with pytest.raises(EventideError, match="when the job is started again, it finds out at which element"):

@@ -77,13 +77,14 @@ def test_of_two_drivers_of_one_job_one_goes_on(
     place = f"{store_for_jobs.location}/two"
     put(tmp_path / "input", f"{place}/input")
     program, checkpoint = of_files(job, place, f"{place}/input")
-    drivers = [started(KILLED_DRIVER, cluster, *program, variables=variables)]
+    a_core_each = {**variables, "SETTINGS": json.dumps({"spark.cores.max": "1"})}  # or the second waits for the first
+    drivers = [started(KILLED_DRIVER, cluster, *program, variables=a_core_each)]
     deadline = time.monotonic() + PATIENCE_S
     while max(CheckpointFiles(checkpoint).planned(), default=-1) < 2:
         assert drivers[0].poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    drivers.append(started(KILLED_DRIVER, cluster, *program, variables=variables))
+    drivers.append(started(KILLED_DRIVER, cluster, *program, variables=a_core_each))
     for driver in drivers:
         driver.communicate(timeout=PATIENCE_S)
     assert sorted(driver.returncode == 0 for driver in drivers) == [False, True]
