@@ -18,7 +18,6 @@ from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
-from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.time import Duration
@@ -26,7 +25,7 @@ from eventide.common.type_variables import T
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
-from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
+from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, ingestion_time, spec_of
 from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProcessingMode, FileSource, StreamFormat
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink

@@ -46,16 +46,15 @@ _NAMES = {
     "eventide.pickling.pickles": "class_of_name",
     "eventide.pickling.stand_ins": "_made",
     "eventide.common.time": "Duration Instant Time",
-    "eventide.common.time_window": "TimeWindow",
     "eventide.common.types": "Row RowKind _restore",
     "eventide.common.watermark": "Watermark",
     "eventide.common.watermark_generator": "WatermarkGeneratorContext",
+    "eventide.common.windows": "CountWindow GlobalWindow TimeWindow",
     "eventide.connectors.kafka._offsets": "KafkaTopicPartition",
     "eventide.connectors.kafka._records": "ConsumerRecord",
     "eventide.api.source": "Counted _Idle",
     "eventide.api.functions.timers": "TimeDomain",
     "eventide.api.windows._evictors": "TimestampedValue",
-    "eventide.api.windows._windows": "CountWindow GlobalWindow",
     "eventide.runtime.columnar.contents": "_Kept",
     "eventide.runtime.joins.windowed": "OnSide",
     "eventide.runtime.window.contents": "Accumulated",
@@ -68,14 +67,16 @@ _NAMES = {
 
 _FORMER_MODULES = {
     "eventide.api.functions.time_domain": "eventide.api.functions.timers",
+    "eventide.api.windows._windows": "eventide.common.windows",
     "eventide.common._pickles": "eventide.pickling.pickles",
     "eventide.common._stand_ins": "eventide.pickling.stand_ins",
+    "eventide.common.time_window": "eventide.common.windows",
     "eventide.datastream.connectors.kafka._offsets": "eventide.connectors.kafka._offsets",
     "eventide.datastream.connectors.kafka._records": "eventide.connectors.kafka._records",
     "eventide.datastream.connectors.source": "eventide.api.source",
     "eventide.datastream.time_domain": "eventide.api.functions.timers",
     "eventide.datastream.window._evictors": "eventide.api.windows._evictors",
-    "eventide.datastream.window._windows": "eventide.api.windows._windows",
+    "eventide.datastream.window._windows": "eventide.common.windows",
 }
 """The modules that data of older checkpoints name, and where their classes are now."""
 
@@ -118,9 +119,9 @@ PLAIN_CLASSES: frozenset[ClassName] = frozenset(
 SHOWN_CLASSES: frozenset[ClassName] = frozenset(
     {(module, name) for module in ("builtins", "datetime", "decimal") for name in _NAMES[module].split()}
     | {("eventide.pickling.pickles", "class_of_name"), ("numpy", "dtype"), ("eventide.common.types", "_restore")}
-    | {at for at in PLAIN_CLASSES if at[0] in {"eventide.common.time_window", "eventide.common.types"}}
-    | {("eventide.api.windows._windows", name) for name in ("CountWindow", "GlobalWindow")}
-    | {at for at, (_, ours) in INSTEAD.items() if ours in {"CountWindow", "GlobalWindow", "class_of_name", "scalar_of"}}
+    | {at for at in PLAIN_CLASSES if at[0] in {"eventide.common.windows", "eventide.common.types"}}
+    | {at for at, (module, _) in INSTEAD.items() if module == "eventide.common.windows"}
+    | {at for at, (_, ours) in INSTEAD.items() if ours in {"class_of_name", "scalar_of"}}
 )
 """Classes whose objects are made to be shown: the objects cannot be changed, or run only eventide's code."""
 

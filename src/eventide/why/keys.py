@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.layout import END, START, VALUE

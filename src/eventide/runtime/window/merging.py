@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from eventide.api.windows import MergingWindowAssigner, Window, WindowAssigner
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.runtime.state.keyed import KeyedState
 
 OnMerge: TypeAlias = Callable[[Window, list[Window], Window, list[Window]], None]

@@ -3,7 +3,7 @@
 import sys
 
 from eventide.common import Types, WatermarkStrategy
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, Window
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
