@@ -30,8 +30,7 @@ from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProc
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource
-from eventide.datastream._hints import EnvironmentHints
-from eventide.datastream._jars import take_jars
+from eventide.datastream._hints import EnvironmentHints, take_jars
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode

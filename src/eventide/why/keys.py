@@ -16,10 +16,9 @@ from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_living
+from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, is_page, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.pages import is_page
 from eventide.runtime.state.timers import timers_of
 from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
