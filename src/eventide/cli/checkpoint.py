@@ -65,15 +65,15 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --set-aside
     """
     if defer:
-        from eventide.spark.checkpoint.unfinished import Deferred, defer
+        from eventide.spark.checkpoint import unfinished
 
-        done = where_it_lies(defer, location, [Deferred])
+        done = where_it_lies(unfinished.defer, location, [unfinished.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
     if aside:
         from eventide.runtime.search import CallMark
-        from eventide.spark.checkpoint.unfinished import LethalElements, set_aside
+        from eventide.spark.checkpoint import unfinished
 
-        lethal = where_it_lies(set_aside, location, [LethalElements, CallMark])
+        lethal = where_it_lies(unfinished.set_aside, location, [unfinished.LethalElements, CallMark])
         document = {"number": lethal.number, "elements": [dataclasses.asdict(mark) for mark in lethal.elements]}
         answer(document, _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at
