@@ -81,7 +81,8 @@ class KafkaCluster:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         needed = {"min.insync.replicas": str(min(len(copies_on), int(_IN_SYNC)))}
         rotated = [[*copies_on[n % len(copies_on) :], *copies_on[: n % len(copies_on)]] for n in range(partitions)]
-        admin.create_topics([NewTopic(name, num_partitions=partitions, replica_assignment=rotated, config=needed)])[name].result()
+        topic = NewTopic(name, num_partitions=partitions, replica_assignment=rotated, config=needed)
+        admin.create_topics([topic])[name].result()
 
     def wait_until_leaderless(self, topic: str) -> None:
         """Wait until the cluster knows that no broker leads the topic's first partition."""
