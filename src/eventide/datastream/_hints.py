@@ -18,6 +18,7 @@ from eventide.errors import ProgramError
 _CHAINED = "a function runs in the tasks of the operator before it, up to the next shuffle"
 _NO_BUFFERS = "elements travel with their micro-batch"
 _NO_SLOTS = "Spark has no slots that could be shared"
+_NO_KRYO = "it is about classes of Java; get_config().register_type(...) takes those of Python"
 _CHANGES = "state is stored as changes in any case"
 
 
@@ -54,6 +55,16 @@ class EnvironmentHints:
     is_changelog_state_backend_enabled = always(True, _CHANGES)
     get_state_backend: Gives[StateBackend | None] = gives("set_state_backend", None)
     register_slot_sharing_group = sets("register_slot_sharing_group", _NO_SLOTS, "slot_sharing_group")
+
+    register_type = sets("register_type", _NO_KRYO, "type_class_name")
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "add_default_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "register_type_with_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Taken without effect, for older programs: state lies in the state store of the Spark session.

@@ -68,7 +68,6 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
         self._max_rows_per_batch: int | None = None
-        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
         self._restart_strategy_of_options: RestartStrategyConfiguration = RestartStrategies.no_restart()
         self._savepoint: str | None = None
         self._allow_non_restored_state = False
@@ -216,14 +215,12 @@ class StreamExecutionEnvironment(EnvironmentHints):
         >>> env.get_restart_strategy().get_restart_attempts()
         3
         """
-        needs = "set_restart_strategy needs what RestartStrategies gives"
-        check_is(restart_strategy_configuration, RestartStrategyConfiguration, needs)
-        self._restart_strategy = restart_strategy_configuration
+        self._config.set_restart_strategy(restart_strategy_configuration)
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
         """The strategy that was set; else the one that falls back on what :meth:`configure` was told."""
-        return self._restart_strategy
+        return self._config.get_restart_strategy()
 
     def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
         """Take the restart strategy that options describe. Not in PyFlink."""
@@ -685,8 +682,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
     def _strategy_in_force(self) -> RestartStrategyConfiguration:
         """The strategy of the jobs that are started from here on."""
-        falls_back = isinstance(self._restart_strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
-        return self._restart_strategy_of_options if falls_back else self._restart_strategy
+        strategy = self._config.get_restart_strategy()
+        falls_back = isinstance(strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
+        return self._restart_strategy_of_options if falls_back else strategy
 
     def _beginning(self) -> SavepointRestoreSettings | None:
         """The savepoint that the job begins with, if there is one."""
