@@ -43,7 +43,7 @@ _BY_PLACE = 1 << 31
 """Is added to the size of a value whose bytes lie by their places in words."""
 
 _LARGE, _SAMPLED, _BLOCK = 16_384, 8, 256
-"""From how many bytes on one block in so many is compressed in both forms, and the bytes of a block."""
+"""Of a value of `_LARGE` bytes or more, one block of `_BLOCK` bytes in `_SAMPLED` is compressed in both forms."""
 
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")
