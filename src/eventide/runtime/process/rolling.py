@@ -375,11 +375,11 @@ class RollingOperator(WithoutClock, Operator):
         firsts = pa.array(first_rows(groups))
         keys = [part.take(firsts) for part in parts]
         places = self._columns.places_of(hashes_of_columns(keys), keys)
-        before = self._columns.get(REDUCED, places, kind)
-        known = np.flatnonzero(before.is_valid().to_numpy(zero_copy_only=False))
+        known = np.flatnonzero(self._columns.have(REDUCED, places))
         values = columns.values
         if len(known):
-            values, groups = pa.concat_arrays([before.drop_null(), values]), np.concatenate([known, groups])
+            before = self._columns.get(REDUCED, places[known], kind)
+            values, groups = pa.concat_arrays([before, values]), np.concatenate([known, groups])
         of_groups = RollingGroups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
         results = of_groups.rolled(self._spec.function, values, kind)
         last = np.empty(len(places), np.int64)

@@ -31,8 +31,8 @@ from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
 """The end of a page, of few rows, and of one that an earlier version wrote."""
-_FEW_ROWS = 64
-"""The number of rows up to which Arrow's description of a message is left out: it is as long as ten rows."""
+_FEW_ROWS, _FEW_BYTES = 64, 8_192
+"""The rows, and their bytes, up to which Arrow's description of a message is left out: it has 500 bytes."""
 _SIZES = np.dtype("<u2")
 _NO_BUFFER = 0xFFFF
 _LENGTHS = struct.Struct("<III")
@@ -104,7 +104,7 @@ def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: P
         parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
         of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
     text = b"" if types == to else _text(types)
-    packed = _packed(rows) if len(rows) <= _FEW_ROWS else None
+    packed = _packed(rows) if len(rows) <= _FEW_ROWS and rows.nbytes <= _FEW_BYTES else None
     content, end = (memoryview(rows.serialize()), _END) if packed is None else (packed, _END_OF_FEW)
     return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), end])
 

@@ -210,6 +210,13 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """The keys at some places, by their parts."""
         return [part.take(places) for part in self._keys]
 
+    def have(self, name: str, places: Numbers) -> Flags:
+        """Whether each of the keys at some places has a value under a name."""
+        found = np.zeros(len(places), bool)
+        for _, values in self._of_name(name):
+            found |= values.where.array[places] != NO_PLACE
+        return found
+
     def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
         """The values of the keys at some places under a name, as a column of its type; null for none.
 

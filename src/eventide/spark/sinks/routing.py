@@ -15,12 +15,12 @@ from eventide.connectors.file_system.sink import used_by_another, used_twice
 from eventide.connectors.kafka import KafkaSink
 from eventide.connectors.sink import DataFrameSink, FormatSink
 from eventide.errors import ProgramError
-from eventide.plan.job import SinkSpec
+from eventide.plan.job import SinkSpec, drops_rows
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.connect import over_connect
-from eventide.spark.query.frame_rows import DroppedRows, OutputOfSink, RowsOfSink, schema_of, typed_rows
+from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
 from eventide.spark.session.locations import files_at, resolved
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
@@ -134,9 +134,7 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
         if directory is not None:
             rows = directory.rows(frames, only).writeStream.outputMode("append")
             return rows.foreachBatch(directory.write)
-        dropped = DroppedRows.of(only)
-        found = typed_rows(frames, only) if dropped is None else dropped.of_frames(frames)
-        rows = found.writeStream.outputMode("append")
+        rows = _rows(frames, only).writeStream.outputMode("append")
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -150,13 +148,18 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     elif (directory := delivery.directories.get(only.number)) is not None:
         directory.write(directory.rows(frames, only), 0)
     else:
-        _write(typed_rows(frames, only), only, 0)
+        _write(_rows(frames, only), only, 0)
 
 
 def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
     """The only sink of a job, if Spark takes its rows from the plan of the query itself."""
     is_only = len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and not is_table(sinks[0].sink)
     return sinks[0] if is_only else None
+
+
+def _rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
+    """The rows for the only sink; for one that drops all, which no element reaches, the frames as they are."""
+    return frames if drops_rows(sink.sink) else typed_rows(frames, sink)
 
 
 def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, FilesOfSink]:
@@ -167,7 +170,9 @@ def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, 
 def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
     """The output of sources in place of frames where all of it goes to the only sink of a job; None for frames."""
     only = sink_of_rows(sinks)
-    return None if only is None else files.get(only.number) or DroppedRows.of(only) or RowsOfSink.of(only)
+    if only is None or drops_rows(only.sink):
+        return None
+    return files.get(only.number) or RowsOfSink.of(only)
 
 
 def _is_of_files(sink: FormatSink) -> bool:
