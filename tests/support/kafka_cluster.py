@@ -12,7 +12,7 @@ from typing import Self
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from eventide.spark.session.make import check_java
+from eventide.spark.session.java import check_java
 from eventide.testing.kafka_broker import HOST, ServerFolder, free_ports, kafka_jars, listens
 
 _JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")

@@ -26,7 +26,7 @@ from eventide import __version__
 from eventide._distribution import NAME, getting
 from eventide.cli.answers import AsJson, answer, started_spark
 from eventide.errors import ProgramError
-from eventide.spark.session.make import check_java, java_version
+from eventide.spark.session.java import check_java, java_version
 
 _ANOTHER_PROJECT = "eventide"
 """A distribution on the public index that has modules of this name, too."""

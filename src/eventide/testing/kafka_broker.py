@@ -21,7 +21,7 @@ from xml.sax.saxutils import quoteattr
 
 from eventide._distribution import getting
 from eventide.errors import EventideError, ProgramError
-from eventide.spark.session.make import check_java
+from eventide.spark.session.java import check_java
 
 HOST = "127.0.0.1"
 _PATIENCE_S = 60

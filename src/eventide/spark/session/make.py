@@ -1,7 +1,6 @@
 """The Spark session: the active one, or a good local one; and the settings that a query reads when it starts.
 
-Java is looked for before Spark is started with it: Spark's own message for a wrong one is a stack trace. A JVM that is
-started here writes its standard error without messages that help no user.
+A JVM that is started here writes its standard error without messages that help no user.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import sys
 import sysconfig
 import threading
@@ -28,6 +26,7 @@ from eventide.errors import ProgramError
 from eventide.runtime.python_folder import new_folder
 from eventide.spark.connect import over_connect
 from eventide.spark.query.data_source import CAN_LIMIT
+from eventide.spark.session.java import check_java
 from eventide.spark.session.python_files import (
     FOLDER,
     STARTED_BY_SPARK_SUBMIT,
@@ -35,48 +34,6 @@ from eventide.spark.session.python_files import (
     is_local,
     session_that_is_there,
 )
-
-NEEDED = 17
-_ADVICE = (
-    f"Spark needs Java {NEEDED} or newer. Install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: "
-    "brew install openjdk@17), and let JAVA_HOME or the PATH lead to it"
-)
-
-
-def check_java() -> str:
-    """Look for Java where Spark does: in JAVA_HOME, else on the PATH.
-
-    Returns:
-        The program to start.
-
-    Raises:
-        ProgramError: if there is none, or it is too old, saying what was found.
-    """
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not shutil.which(java):
-        place = f"JAVA_HOME is {home}, where there is none" if home else "there is none on the PATH, and no JAVA_HOME"
-        raise ProgramError(f"no Java was found: {place}. {_ADVICE}")
-    version = java_version(java)
-    if version is not None and version < NEEDED:
-        raise ProgramError(f"the Java at {java} is version {version}. {_ADVICE}")
-    return java
-
-
-def java_version(java: str) -> int | None:
-    """The major version of a Java; None where what it says of itself cannot be understood."""
-    return major_version(subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr)
-
-
-def major_version(said: str) -> int | None:
-    """The version in what ``java -version`` says; None where it cannot be told.
-
-    >>> major_version('openjdk version "17.0.15" 2025-04-15'), major_version('java version "1.8.0_292"')
-    (17, 8)
-    """
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
-    return int(found[1]) if found else None
-
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
