@@ -49,7 +49,7 @@ def page_of(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, str]]:
             if _PICTURE in data:
                 file = f"{name}-{len(pictures) + 1}.svg"
                 pictures[file] = "".join(data[_PICTURE])
-                parts.append(f"![{'; '.join(text.splitlines())}]({file})")
+                parts.append(f"![The job, drawn while it ran]({file})")
             else:
                 parts.append(f"```text\n{text.rstrip()}\n```")
     return "\n\n".join(parts) + "\n", pictures
