@@ -73,6 +73,6 @@ def _display_of_the_notebook() -> Callable[..., Any]:
         if hasattr(get_ipython(), "kernel"):
             return shows
     raise ProgramError(
-        "watch(...) draws in the cell of a notebook, and this is none; client.get_progress() has the figures, "
-        "env.set_dashboard(...) a page, and on a terminal, env.execute() shows where the job stands"
+        "watch(...) draws in the cell of a notebook, and this is none; use client.get_progress() for the figures, "
+        "env.set_dashboard(...) for a page, or env.execute(), which shows on a terminal where the job stands"
     )
