@@ -54,9 +54,14 @@ def run(path: Path) -> nbformat.NotebookNode:
     """Execute a notebook in an empty folder; return it with outputs that tell nothing of the machine."""
     notebook = nbformat.read(path, as_version=4)
     with TemporaryDirectory() as folder:
-        NotebookClient(
-            notebook, timeout=PATIENCE_S, kernel_name="python3", resources={"metadata": {"path": folder}}
-        ).execute()
+        client = NotebookClient(
+            notebook,
+            timeout=PATIENCE_S,
+            kernel_name="python3",
+            coalesce_streams=True,
+            resources={"metadata": {"path": folder}},
+        )
+        client.execute()
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":  # the JVM writes to standard error when it starts
@@ -66,12 +71,18 @@ def run(path: Path) -> nbformat.NotebookNode:
 
 
 def shown(notebook: nbformat.NotebookNode) -> list[str]:
-    """Return the text below the cells, and a word for each picture, which is another one each time."""
+    """Return the text below each cell, with a word for each picture, which is another one each time."""
     return [
-        output.text if output.output_type == "stream" else "a picture" if PICTURE in output.data else str(output.data)
+        "".join(
+            output.text
+            if output.output_type == "stream"
+            else "a picture\n"
+            if PICTURE in output.data
+            else str(output.data)
+            for output in cell.outputs
+        )
         for cell in notebook.cells
         if cell.cell_type == "code"
-        for output in cell.outputs
     ]
 
 
