@@ -102,7 +102,7 @@ class Cell:
 
 @dataclass
 class Outcome:
-    """What came of a cell."""
+    """The result of a cell, and the versions that it had."""
 
     cell: Cell
     date: str
@@ -141,7 +141,7 @@ def _call(*command: str | Path) -> str:
 
 
 def result_of(report: Path) -> str:
-    """What pytest found: how many tests passed, and the names of those that did not."""
+    """The result in a report of pytest: how many tests passed, and the names of those that failed."""
     if not report.exists():
         return "failed before the first test"
     tests = list(ElementTree.parse(report).iter("testcase"))
