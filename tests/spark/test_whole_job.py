@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from eventide.aggregates import count, sum_
 from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
-from eventide.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from eventide.datastream import DataStream, KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import FileSource, FormatSink
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
@@ -54,12 +54,8 @@ class Totals(KeyedProcessFunction):
         yield f"total {ctx.get_current_key()} {self._total.value()}"
 
 
-def run(folder: Path, checkpoint: str, parallelism: int, savepoint: str | None = None) -> Counter[str]:
-    """Read the files that are there, and return all lines that were written so far."""
-    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
-    env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / checkpoint))
-    if savepoint is not None:
-        env.from_savepoint(savepoint)
+def program(env: StreamExecutionEnvironment, folder: Path) -> DataStream:
+    """The lines of all operators, from the files that are there."""
     files = FileSource.parquet(folder / "in", type_info=EVENT).monitor_continuously(Duration.of_seconds(1)).build()
     events = env.from_source(files, IN_ORDER, "events")
     sums = events.key_by("user").window(WINDOWS).aggregate(count(), sum_("n").alias("sum")).uid("sums")
@@ -67,8 +63,16 @@ def run(folder: Path, checkpoint: str, parallelism: int, savepoint: str | None =
     lists = by_user.window(WINDOWS).process(Listed(), Types.STRING()).uid("lists")
     totals = by_user.process(Totals(), Types.STRING()).uid("totals")
     lines = sums.map(lambda row: f"sum {row['user']} {row['count']} {row['sum']}", Types.STRING())
-    out = folder / f"out of {checkpoint}"
-    lines.union(lists, totals).sink_to(FormatSink("text", {"path": str(out)}))
+    return lines.union(lists, totals)
+
+
+def run(folder: Path, checkpoint: str, parallelism: int, savepoint: str | None = None) -> Counter[str]:
+    """Run it on a checkpoint, and return all lines that were written so far."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(parallelism).set_available_now()
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / checkpoint))
+    if savepoint is not None:
+        env.from_savepoint(savepoint)
+    program(env, folder).sink_to(FormatSink("text", {"path": str(folder / f"out of {checkpoint}")}))
     env.execute("whole")
     parts = [part for place in folder.glob("out of *") for part in place.glob("part-*")]
     return Counter(line for part in parts for line in part.read_text().splitlines())
