@@ -65,8 +65,8 @@ class Cell:
         # The oldest versions are the oldest that this Python has a wheel for; PySpark has none.
         wheels = ["--only-binary=:all:", "--no-binary=pyspark", "--no-binary=eventide-spark"]
         resolution = {"oldest": "lowest-direct", "newest": "highest"}[self.versions]
-        options = ["--quiet", "--python", python, f"--resolution={resolution}", "--overrides", overrides, *wheels]
-        _call("uv", "pip", "install", *options, f".[{EXTRAS}]", f"pyspark=={self.spark}.*", *tools)
+        options = [f"--python={python}", f"--resolution={resolution}", f"--overrides={overrides}", *wheels]
+        _call("uv", "pip", "install", "--quiet", *options, f".[{EXTRAS}]", f"pyspark=={self.spark}.*", *tools)
         return python
 
     def run(self) -> Outcome:
@@ -94,8 +94,8 @@ class Cell:
             variables |= {"JAVA_HOME": str(home), "PATH": f"{python.parent}:{variables['PATH']}"}
             report = place / "report.xml"
             # A warning of another package's version ends no job.
-            command = [python, "-m", "pytest", "tests/spark", "-m", "matrix", "-W", "default", f"--junitxml={report}"]
-            subprocess.run([*command, "-p", "no:cacheprovider"], env=variables, check=False)
+            options = ["-m", "matrix", "-W", "default", "-p", "no:cacheprovider", f"--junitxml={report}"]
+            subprocess.run([python, "-m", "pytest", "tests/spark", *options], env=variables, check=False)
             outcome.result = result_of(report)
         return outcome
 
