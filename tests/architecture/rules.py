@@ -111,6 +111,7 @@ ON_THIS_MACHINE = (
     "eventide.spark.demo",
     "eventide.spark.query.held_frames",
     "eventide.spark.query.worker",
+    "eventide.spark.session.java",
     "eventide.spark.session.locations",
     "eventide.spark.session.python_files",
     "eventide.spark.failures",

@@ -26,7 +26,7 @@ def test_its_first_spark_is_the_lower_bound() -> None:
 
 
 def test_its_environments_have_each_extra_that_programs_use() -> None:
-    tools = {"bench", "build", "demo", "dev", "docs", "lint", "matrix", "test"}
+    tools = {"bench", "build", "demo", "dev", "docs", "lint", "matrix", "notebooks", "test"}
     assert {*matrix.EXTRAS.split(",")} == {*PROJECT["optional-dependencies"]} - tools
 
 

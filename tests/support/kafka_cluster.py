@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from eventide.spark.session.java import check_java
-from eventide.testing.kafka_broker import HOST, ServerFolder, free_ports, kafka_jars, listens
+from eventide.testing.kafka_broker import kafka_jars
+from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
 
 _JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 _NO_BROKER = -1
