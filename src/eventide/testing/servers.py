@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,8 @@ class ServerFolder:
         self._guard = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
         )
+        # The end of its input has the guard end the servers: also where this folder is forgotten, and not closed.
+        self._end_guard = weakref.finalize(self, self._guard.communicate)
 
     def start(self, name: str, *command: str, **options: Any) -> subprocess.Popen[bytes]:
         """Start a server, whose output is appended to a log of its name; the options are those of ``Popen``."""
@@ -101,7 +104,7 @@ class ServerFolder:
         """End all servers at once, and delete the folder."""
         for process in [*self._running]:
             self.end(process)
-        self._guard.communicate()  # the end of its input
+        self._end_guard()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _tell_guard(self) -> None:
