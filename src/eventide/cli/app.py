@@ -22,6 +22,7 @@ from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
 from eventide.cli.rescale import rescale
 from eventide.cli.savepoint import savepoint
+from eventide.cli.watermarks import watermarks
 from eventide.cli.why import why
 from eventide.errors import EventideError
 
@@ -55,6 +56,7 @@ app.command()(demo)
 app.command()(doctor)
 app.command()(rescale)
 app.command()(savepoint)
+app.command()(watermarks)
 app.command()(why)
 
 
