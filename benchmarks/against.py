@@ -125,7 +125,7 @@ def take(compared: dict[str, Compared], results: dict[str, Any], *, is_now: bool
 
 def _show(compared: dict[str, Compared], then: str, console: Console) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("", "today", then, "times as quick, by pair", "median", "what stood beside it"):
+    for heading in ("", "today", then, "times as quick, by pair", "median", "of the other side"):
         table.add_column(heading, justify="left" if heading in ("", "times as quick, by pair") else "right")
     for what, of in compared.items():
         if len(of.now) != len(of.then):

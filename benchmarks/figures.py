@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.sizes import Sizes
 
 RESULTS = Path("build/benchmark.json")
-HEADINGS = {"what": 44, "eventide": 16, "beside it": 24, "ratio": 6, "aim": 12}
+HEADINGS = {"what": 44, "eventide": 16, "compared with": 24, "ratio": 6, "aim": 12}
 """Of the columns of a table of figures, with their least width on a terminal."""
 RACE_HEADINGS = {"what": 32, "eventide": 16, "Spark": 16, "Flink": 16, "which system can't, and why": 12}
 """Of the columns of a table of races."""

@@ -28,7 +28,7 @@ def filled(page: str, results: dict[str, Any]) -> tuple[str, list[str]]:
     >>> print(filled("<!-- figures: a --><!-- end -->".replace("--><", "-->\n<"), results)[0])
     <!-- figures: a -->
     <BLANKLINE>
-    | what | eventide | beside it | ratio |
+    | what | eventide | compared with | ratio |
     |---|---:|---|---:|
     | x | 3 ms | Spark: 2 ms | 1.50 |
     <BLANKLINE>

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from eventide.common import JobClient, Row, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink, NumberSequenceSource
-from eventide.spark.checkpoint.rescaling import rescale
+from eventide.spark.checkpoint.savepoint import rescale
 
 _BATCHES = 5
 """How many micro-batches are measured before the savepoint; as many after it."""

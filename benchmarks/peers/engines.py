@@ -86,7 +86,7 @@ def _base_python() -> str:
     raise FileNotFoundError("the engines need Python 3.11 or 3.12, and neither is on the PATH")
 
 
-_NO_TIMERS = "no timers of event time"
+_NO_TIMERS = "it has no event-time timers"
 
 ENGINES = (
     Engine("eventide", "of_eventide.py", None, "eventide-spark"),
@@ -99,8 +99,8 @@ ENGINES = (
         "bytewax",
         "bytewax",
         cannot={
-            "process": f"{_NO_TIMERS}: `notify_at` of its stateful logic is a time of the clock",
-            "join": "joins of windows only; its interval join is a module apart, with a commercial licence",
+            "process": f"{_NO_TIMERS}: `notify_at` of its stateful logic takes a time of the clock",
+            "join": "it joins only in windows; its interval join is a separate module with a commercial licence",
         },
     ),
     Engine(
@@ -109,7 +109,7 @@ ENGINES = (
         "quix",
         "quixstreams",
         reads_kafka=True,
-        cannot={"process": f"{_NO_TIMERS}: a stateful function is called with elements alone"},
+        cannot={"process": f"{_NO_TIMERS}: a stateful function is called only with elements"},
     ),
     Engine(
         "Pathway",
@@ -117,6 +117,6 @@ ENGINES = (
         "pathway",
         "pathway",
         {"PATHWAY_THREADS": "2"},
-        cannot={"process": f"{_NO_TIMERS}: its stateful reducers are called with rows alone"},
+        cannot={"process": f"{_NO_TIMERS}: its stateful reducers are called only with rows"},
     ),
 )

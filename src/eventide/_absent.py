@@ -127,6 +127,7 @@ _HOMES = {
     "eventide.common.configuration": "Configuration",
     "eventide.common.constants": "MAX_LONG_VALUE MIN_LONG_VALUE",
     "eventide.common.execution_config": "ExecutionConfig",
+    "eventide.common.execution_mode": "ExecutionMode",
     "eventide.common.input_dependency_constraint": "InputDependencyConstraint",
     "eventide.common.job": "JobClient JobExecutionResult JobID JobStatus",
     "eventide.common.restart_strategy": "RestartStrategies RestartStrategyConfiguration",
@@ -152,8 +153,8 @@ _HOMES = {
     "JobManagerCheckpointStorage",
     "eventide.datastream.checkpointing_mode": "CheckpointingMode",
     "eventide.datastream.connectors.base": "DeliveryGuarantee Sink Source",
-    "eventide.datastream.connectors.file_system": "BulkFormat BulkWriterFactory FilePathFilter FileProcessingMode "
-    "StreamFormat",
+    "eventide.datastream.connectors.file_system": "BulkFormat BulkWriterFactory DefaultRollingPolicy FilePathFilter "
+    "FileProcessingMode StreamFormat",
     "eventide.datastream.data_stream": "AllWindowedStream BroadcastConnectedStream BroadcastStream ConnectedStreams "
     "DataStream DataStreamSink KeyedStream WindowedStream",
     "eventide.datastream.execution_mode": "RuntimeExecutionMode",
@@ -194,13 +195,19 @@ REEXPORTS = {
     module: {name: _HOME[name] for name in names.split()}
     for module, names in {
         "common.config_options": "T",
+        "common.execution_config": "ExecutionMode InputDependencyConstraint RestartStrategies "
+        "RestartStrategyConfiguration",
         "common.job_client": "CompletableFuture JobExecutionResult JobID JobStatus",
         "common.job_execution_result": "JobID",
         # In Flink 1, schemas were defined here.
-        "common.serialization": f"{_SCHEMAS.format('SerializationSchema')} {_SCHEMAS.format('DeserializationSchema')}",
+        "common.serialization": f"{_SCHEMAS.format('SerializationSchema')} {_SCHEMAS.format('DeserializationSchema')} "
+        "typeinfo",
         "common.serializer": "T",
         "datastream.async_data_stream": "async_retry_strategies",
         "datastream.async_retry_strategies": "AsyncRetryPredicate AsyncRetryStrategy OUT",
+        # In Flink 1, all connectors were one module.
+        "datastream.connectors": "DefaultRollingPolicy DeserializationSchema Duration Encoder RowTypeInfo "
+        "SerializationSchema SourceFunction TypeInformation typeinfo",
         "datastream.connectors.hybrid_source": "Source",
         "datastream.connectors.number_seq": "Source",
         "datastream.connectors.file_system": "Duration Encoder Sink Source",
@@ -213,7 +220,7 @@ REEXPORTS = {
         "MergingWindowAssigner OutputTag Partitioner ProcessAllWindowFunction ProcessFunction ProcessWindowFunction "
         "ReduceFunction ReducingState ReducingStateDescriptor Row RowTypeInfo RuntimeContext Sink SlotSharingGroup "
         "StateDescriptor TimeWindowSerializer TimestampAssigner Trigger TypeInformation Types WatermarkStrategy "
-        "WindowAssigner WindowFunction AggregatingStateDescriptor typeinfo",
+        "WindowAssigner WindowFunction AggregatingStateDescriptor ValueState ValueStateDescriptor typeinfo",
         "datastream.formats.avro": "SerializationSchema TypeInformation BulkWriterFactory DeserializationSchema",
         "datastream.formats.csv": "BulkWriterFactory DeserializationSchema SerializationSchema StreamFormat "
         "TypeInformation",
@@ -225,7 +232,7 @@ REEXPORTS = {
         "ReducingStateDescriptor TimeDomain TimerService ValueState ValueStateDescriptor W W2",
         "datastream.output_tag": "TypeInformation Types RowTypeInfo",
         "datastream.state": "Duration IN K OUT T Time TypeInformation Types V",
-        "datastream.stream_execution_environment": "SlotSharingGroup Types",
+        "datastream.stream_execution_environment": "SlotSharingGroup StateBackend Types",
         "datastream.window": "IN KEY MAX_LONG_VALUE MIN_LONG_VALUE MetricGroup OUT OutputTag ReduceFunction "
         "ReducingState ReducingStateDescriptor RuntimeContext State StateDescriptor T Time TypeSerializer Types "
         "ValueStateDescriptor W W2",
@@ -260,6 +267,15 @@ _VERSIONS = {
 }
 
 OLDER_NAMES: dict[str, dict[str, tuple[str, str]]] = {
+    "common": {
+        "ExecutionMode": ("eventide.common.execution_mode.ExecutionMode", "env.set_runtime_mode(...)"),
+    },
+    "common.serialization": {
+        "SimpleStringEncoder": (
+            "eventide.common.serialization.Encoder.simple_string_encoder",
+            "Encoder.simple_string_encoder()",
+        )
+    },
     "datastream": {**_CLEANUP, **_BACKENDS},
     "datastream.checkpoint_config": _CLEANUP,
     "datastream.state_backend": _BACKENDS,
@@ -344,7 +360,6 @@ _NAMES = {
     _CACHE: "CachedDataStream",
     "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id": "SinkFunction",
     "a function has no state beside that of its keys and of a broadcast stream": "OperatorStateStore",
-    "call RollingPolicy.default_rolling_policy()": "DefaultRollingPolicy",
     "call RollingPolicy.on_checkpoint_rolling_policy()": "OnCheckpointRollingPolicy",
     _COMPACTION: "FileCompactor FileCompactStrategy",
     _LISTING: "FileEnumeratorProvider FileSplitAssignerProvider",

@@ -12,7 +12,7 @@ RUNBOOK = Path(__file__).parents[2] / "docs" / "guide" / "runbook.md"
 
 def in_the_runbook() -> list[str]:
     """Beginnings of messages, in the first column of the runbook's tables of messages."""
-    _, _, section = RUNBOOK.read_text().partition("## What a message asks for")
+    _, _, section = RUNBOOK.read_text().partition("## Messages without instructions")
     cells = re.findall(r"^\| (`.+?) \|", section, re.M)
     return [part for cell in cells for part in re.findall(r"`([^`]+)`", cell)]
 

@@ -125,7 +125,7 @@ def test_a_night_goes_on_behind_a_failure_and_fails_with_the_list_of_those(tmp_p
     assert [line.split("  ")[-1] for line in lines] == ["passed"] * 4 + [
         "failed with exit code 3",
         "failed with exit code 1",
-        *["passed"] * 8,
+        *["passed"] * 9,
     ]
 
 

@@ -16,8 +16,7 @@ from tests.scenarios.test_conformance_spark import recorded_watermarks
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.job import JobSettings
 from eventide.runtime.exchange.frames import Frame
-from eventide.spark.connect.results import ROWS, Results, ResultSpool, sink_key
-from eventide.spark.connect.server import ask, ask_for_rows
+from eventide.spark.connect import ROWS, Results, ResultSpool, ask, ask_for_rows, sink_key
 from eventide.spark.query.compiler import frames_of
 from eventide.spark.session.make import settings_for_start
 

@@ -50,8 +50,7 @@ from eventide.datastream.connectors import (
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
-from eventide.spark.connect.results import MOST_WAITING
-from eventide.spark.connect.server import ask
+from eventide.spark.connect import MOST_WAITING, ask
 from eventide.testing import KafkaBroker
 from support.kafka_topics import new_topic, produce, values
 from support.saved_on_spark import NARROW, expected, job, lines, program

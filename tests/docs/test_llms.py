@@ -152,4 +152,4 @@ def test_each_page_of_eventide_begins_with_a_sentence_that_says_what_it_is_about
 
 
 def test_the_documentation_of_eventide_is_built_so() -> None:
-    assert "\nhooks: [mkdocs_versions.py, mkdocs_llms.py]\n" in (ROOT / "mkdocs.yml").read_text()
+    assert "\nhooks: [mkdocs_versions.py, mkdocs_notebooks.py, mkdocs_llms.py]\n" in (ROOT / "mkdocs.yml").read_text()

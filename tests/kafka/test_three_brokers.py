@@ -10,6 +10,7 @@ import pytest
 from tests.kafka.test_sink_transactions import marks, sink_to, table
 
 from eventide.common import SimpleStringSchema
+from eventide.connectors.kafka.library import GRACE_S
 from eventide.connectors.kafka.sink_writer import Mark, Transactions
 from eventide.datastream.connectors.kafka import KafkaSource
 from eventide.datastream.connectors.source import PartRange
@@ -56,6 +57,22 @@ def test_where_too_few_copies_are_in_sync_a_transaction_waits_and_is_there_once(
     transactions.write([table(b"meanwhile")], Mark(2, "id"), [topic])
     back.join()
     assert (sorted(values(cluster, topic)), marks(sink)) == ([b"before", b"meanwhile"], [Mark(2, "id")])
+
+
+def test_a_partition_whose_only_copy_is_on_a_broker_that_is_away_is_waited_for(cluster: KafkaCluster) -> None:
+    name = f"topic-{uuid.uuid4().hex[:12]}"
+    cluster.create_topic(name, copies_on=[2])
+    produce(cluster, name, [{"value": b"0"}])
+    cluster.kill(2)
+    cluster.wait_until_leaderless(name)
+    back = threading.Timer(GRACE_S + 3, cluster.start, (2,))
+    back.start()
+    builder = KafkaSource.builder().set_bootstrap_servers(cluster.bootstrap_servers).set_topics(name)
+    source = builder.set_value_only_deserializer(SimpleStringSchema()).build()
+    parts = source.parts({})
+    assert [begins.start for begins in source.beginnings(parts).values()] == [0]
+    source.stop()
+    back.join()
 
 
 def test_a_range_is_read_whole_though_the_leader_of_a_partition_goes_meanwhile(

@@ -22,6 +22,18 @@ from parity.names import CLASSES, FACADES, FUNCTIONS, IMPORTS, Place, all_names,
 from parity.table import page
 
 ROOT = Path(__file__).parents[2]
+
+# What modules of PyFlink 1.13 to 1.20 handed out, and those of 2.3 do not.
+_SCHEMAS = "AvroRow{0} CsvRow{0} JsonRow{0}"
+IMPORTS_OF_FLINK_1 = {
+    "common.execution_config": "ExecutionMode InputDependencyConstraint RestartStrategies RestartStrategyConfiguration",
+    "common.serialization": f"{_SCHEMAS.format('SerializationSchema')} {_SCHEMAS.format('DeserializationSchema')} "
+    "typeinfo",
+    "datastream.connectors": "DefaultRollingPolicy DeserializationSchema Duration Encoder RowTypeInfo "
+    "SerializationSchema SourceFunction TypeInformation typeinfo",
+    "datastream.data_stream": "ValueState ValueStateDescriptor",
+    "datastream.stream_execution_environment": "StateBackend",
+}
 READ_ON = "See 'From PyFlink' and 'Parity' in eventide's documentation."
 
 ABSENT = [path for path in all_names() if verdict(path).place is Place.ABSENT]
@@ -136,14 +148,22 @@ def test_what_pyflinks_modules_import_is_what_it_is_where_it_is_defined() -> Non
 
 def test_each_name_that_leads_elsewhere_is_of_use() -> None:
     """PyFlink's module hands it out, or did so in Flink 1."""
-    of_flink_1 = {"common.serialization"}
     unknown = [
         f"{module}.{name}"
         for module, names in REEXPORTS.items()
         for name in names
-        if name not in IMPORTS.get(module, {}) and module not in of_flink_1
+        if name not in IMPORTS.get(module, {}) and name not in IMPORTS_OF_FLINK_1.get(module, "").split()
     ]
     assert unknown == []
+
+
+@pytest.mark.parametrize("module", IMPORTS_OF_FLINK_1)
+def test_what_modules_of_flink_1_handed_out_is_what_it_is_where_it_is_defined(module: str) -> None:
+    for name in IMPORTS_OF_FLINK_1[module].split():
+        found: dict[str, object] = {}
+        exec(f"from eventide.{module} import {name}", found)
+        home = import_module(REEXPORTS[module][name])
+        assert found[name] is (home if home.__name__.endswith(f".{name}") else getattr(home, name))
 
 
 def test_programs_name_type_variables_in_generic_classes_of_their_own() -> None:

@@ -25,6 +25,7 @@ OLDER_NAMES = "datastream.connectors.file_system.StreamingFileSink."
 
 
 @pytest.mark.filterwarnings("ignore:.* has no effect")
+@pytest.mark.filterwarnings("ignore:.* is of Flink 1; use:DeprecationWarning")
 @pytest.mark.parametrize("program", sorted((Path(__file__).parent / "programs").glob("*.py.txt")), ids=lambda p: p.name)
 def test_a_program_runs_after_its_imports_were_changed(
     program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common.ms import MAX_MS
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.runtime.state import keyed_rows
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import TIMES, read_living

@@ -246,6 +246,7 @@ def test_functions_open_what_an_archive_held(env: StreamExecutionEnvironment, tm
     assert sorted(keyed.execute_and_collect()) == [(1, "7", "7"), (2, "7", "7")]
 
 
+@pytest.mark.matrix
 @pytest.mark.usefixtures("two_partitions")
 def test_a_streaming_data_frame_goes_in_and_comes_out(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path

@@ -10,6 +10,7 @@ from eventide.common import Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import NumberSequenceSource
 from eventide.datastream.state import ValueStateDescriptor
+from support.steps import in_steps
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -42,6 +43,7 @@ class Counts(KeyedProcessFunction):
             yield self.count.value()
 
 
+@in_steps
 def test_elements_of_100_mb_go_through_a_shuffle_into_state(env: StreamExecutionEnvironment) -> None:
     env.set_max_rows_per_batch(1)
     numbers = env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.no_watermarks(), "numbers")

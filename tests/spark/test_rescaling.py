@@ -18,7 +18,7 @@ from eventide.datastream.connectors.file_system import FileSource
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import StateError
-from eventide.spark.checkpoint.rescaling import rescale
+from eventide.spark.checkpoint.savepoint import rescale
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark

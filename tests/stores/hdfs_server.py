@@ -12,8 +12,7 @@ from pathlib import Path
 from tests.stores.store import Store, hadoop_version
 
 from eventide.spark.session.java import check_java
-from eventide.testing.kafka_broker import fetched
-from eventide.testing.servers import HOST
+from eventide.testing.kafka_broker import HOST, fetched
 
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
 _NAME = "hadoop-client-minicluster"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tests.stores.store import Store, hadoop_version
 
-from eventide.testing.kafka_broker import fetched
-from eventide.testing.servers import HOST, free_ports, listens
+from eventide.testing.kafka_broker import HOST, fetched, free_ports, listens
 
 _PROGRAM = Path(__file__).with_name("moto_server.py")
 

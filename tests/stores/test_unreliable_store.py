@@ -21,7 +21,7 @@ from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.storage import Folder, opened
 from eventide.testing import local_environment
-from eventide.testing.servers import HOST
+from eventide.testing.kafka_broker import HOST
 from support.disks import outcome
 from support.twin import plan_of
 

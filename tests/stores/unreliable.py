@@ -10,7 +10,7 @@ from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from eventide.testing.servers import HOST
+from eventide.testing.kafka_broker import HOST
 
 _OF_ONE_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
 _PATIENCE_S = 60

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+import time
 import uuid
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from typing import Self
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from eventide.spark.session.java import check_java
-from eventide.testing.kafka_broker import kafka_jars
-from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
+from eventide.testing.kafka_broker import HOST, ServerFolder, free_ports, kafka_jars, listens
 
 _JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_NO_BROKER = -1
 _COPIES, _IN_SYNC = "3", "2"
 _SETTINGS = {
     "controller.listener.names": "CONTROLLER",
@@ -73,10 +75,19 @@ class KafkaCluster:
         for node in nodes:
             self._folder.end(self._running.pop(node))
 
-    def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic with a copy on each."""
+    def create_topic(self, name: str, partitions: int = 1, copies_on: Sequence[int] = (1, 2, 3)) -> None:
+        """Make a topic with a copy of each partition on these brokers."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=3)])[name].result()
+        needed = {"min.insync.replicas": str(min(len(copies_on), int(_IN_SYNC)))}
+        rotated = [[*copies_on[n % len(copies_on) :], *copies_on[: n % len(copies_on)]] for n in range(partitions)]
+        topic = NewTopic(name, num_partitions=partitions, replica_assignment=rotated, config=needed)
+        admin.create_topics([topic])[name].result()
+
+    def wait_until_leaderless(self, topic: str) -> None:
+        """Wait until the cluster knows that no broker leads the topic's first partition."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        while admin.list_topics(topic).topics[topic].partitions[0].leader != _NO_BROKER:
+            time.sleep(0.1)
 
     def __enter__(self) -> Self:
         try:

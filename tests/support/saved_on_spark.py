@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from eventide.common import Row, Types
+from eventide.common.execution_config import MAX_PARALLELISM
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.datastream.connectors import FormatSink
 from eventide.testing import local_environment
@@ -48,7 +49,7 @@ def program(env: StreamExecutionEnvironment, until: int, output: Path, rows_type
     results.sink_to(FormatSink("text", {"path": str(output)}))
 
 
-def goes_on(saved: Path, folder: Path, until: int = len(BATCHES), max_parallelism: int = 128) -> None:
+def goes_on(saved: Path, folder: Path, until: int = len(BATCHES), max_parallelism: int = MAX_PARALLELISM) -> None:
     """Go on as a later program, with more subtasks and wider types; a checkpoint counts before the savepoint."""
     env = job(folder / "other", 3).set_max_parallelism(max_parallelism).from_savepoint(str(saved))
     program(env, until, folder / "out2", saved_program.WIDE, has_another=True)

@@ -13,7 +13,7 @@ from typing import Self
 import psutil
 import pyspark
 
-from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
+from eventide.testing.kafka_broker import HOST, ServerFolder, free_ports, listens
 
 _SPARK = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"

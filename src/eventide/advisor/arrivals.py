@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eventide.advisor.disorder import Stretch
 from eventide.common.words import PER_S, UNIT_NAMES, moment, other_unit_of
-from eventide.connectors.file_system.columns import points_in_time
+from eventide.connectors.file_system.format import points_in_time
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.timestamps import checked_column
 from eventide.runtime.observation.histograms import Ints

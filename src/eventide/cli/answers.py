@@ -114,7 +114,7 @@ def where_it_lies(call: Callable[[str], T], location: str, classes: Iterable[typ
     if "SPARK_REMOTE" not in os.environ:
         return call(location)
     spark = started_spark()
-    from eventide.spark.connect.server import there
+    from eventide.spark.connect import there
 
     return there(spark, partial(call, location), classes)
 

@@ -15,13 +15,11 @@ from typer.core import TyperGroup
 from eventide import __version__
 from eventide.cli.advise import advise
 from eventide.cli.answers import NO_ANSWER, complain
-from eventide.cli.checkpoint import checkpoint
+from eventide.cli.checkpoint import checkpoint, rescale, savepoint
 from eventide.cli.compact import compact
 from eventide.cli.dashboard import dashboard
 from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
-from eventide.cli.rescale import rescale
-from eventide.cli.savepoint import savepoint
 from eventide.cli.watermarks import watermarks
 from eventide.cli.why import why
 from eventide.errors import EventideError

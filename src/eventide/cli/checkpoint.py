@@ -1,4 +1,4 @@
-"""``eventide checkpoint``: the content of a checkpoint."""
+"""``eventide checkpoint``, ``savepoint`` and ``rescale``: the content of a checkpoint, and where jobs go on from it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from rich.text import Text
 
 from eventide._secrets import without_secrets
 from eventide.cli.answers import AsJson, answer, found_in, started_spark, where_it_lies, working
-from eventide.cli.savepoint import say
 from eventide.common.words import count, length, moment, size
 
 if TYPE_CHECKING:
-    from eventide.spark.checkpoint.deferring import Deferred
+    from eventide.savepoint import Header, Outline
     from eventide.spark.checkpoint.inspection import Inspection, MicroBatch, SourcePart, SourceState
-    from eventide.spark.checkpoint.search import LethalElements
     from eventide.spark.checkpoint.state_reader import StateSize
+    from eventide.spark.checkpoint.unfinished import Deferred, LethalElements
 
 _MOST_PARTS = 10
 
@@ -66,15 +65,15 @@ def checkpoint(
         eventide checkpoint /data/jobs/orders --set-aside
     """
     if defer:
-        from eventide.spark.checkpoint import deferring
+        from eventide.spark.checkpoint import unfinished
 
-        done = where_it_lies(deferring.defer, location, [deferring.Deferred])
+        done = where_it_lies(unfinished.defer, location, [unfinished.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
     if aside:
         from eventide.runtime.search import CallMark
-        from eventide.spark.checkpoint import search
+        from eventide.spark.checkpoint import unfinished
 
-        lethal = where_it_lies(search.set_aside, location, [search.LethalElements, CallMark])
+        lethal = where_it_lies(unfinished.set_aside, location, [unfinished.LethalElements, CallMark])
         document = {"number": lethal.number, "elements": [dataclasses.asdict(mark) for mark in lethal.elements]}
         answer(document, _of_lethal(lethal), as_json=as_json)
     from eventide.savepoint.saved import OUTLINED, outlined_at
@@ -214,3 +213,123 @@ def _table(titles: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Renderable
     for first, *others in rows:
         table.add_row(f"  {first}", *others)
     return table
+
+
+def savepoint(
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint's directory, or its URI.", show_default=False)
+    ],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A new directory, or its URI.", show_default=False)],
+    parallelism: Annotated[
+        int | None,
+        typer.Option(min=1, help="That of a job that begins with it and says none; by default, that of before."),
+    ] = None,
+    max_parallelism: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many key groups a job that begins with it has; by default, as many as before."),
+    ] = None,
+    repeat: Annotated[
+        bool,
+        typer.Option(
+            "--repeat",
+            help="Read a micro-batch again that was not finished and may be in sinks; it may come twice then.",
+        ),
+    ] = False,
+    running: Annotated[
+        bool,
+        typer.Option(
+            "--running",
+            help="The job may be running, and go on. What it does after its last finished micro-batch is left out.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a savepoint of a job: its state as rows in Parquet, and the positions of its sources.
+
+    A program begins with it by `env.from_savepoint(TARGET)`, with a new checkpoint: under another parallelism, with
+    other operators, on another machine. The program is not needed here: Spark reads the checkpoint, and writes nothing
+    there. Unless --running is given, the job must have ended, and have finished what it began, if a sink may have
+    anything of that; a run with `env.set_available_now()` does both.
+
+    For example:
+
+        eventide savepoint /data/jobs/orders /data/savepoints/orders-1
+        eventide savepoint /data/jobs/orders s3://bucket/orders-1 --parallelism 8
+        eventide savepoint /data/jobs/orders /data/savepoints/on-trial --running
+    """
+    found_in(checkpoint)  # what is not a checkpoint is said before Spark is started
+    spark = started_spark()
+    with working("Spark reads the checkpoint"):
+        from eventide.spark.checkpoint.savepoint import take_savepoint
+
+        taken = take_savepoint(
+            spark,
+            checkpoint,
+            target,
+            parallelism=parallelism,
+            max_parallelism=max_parallelism,
+            repeat=repeat,
+            running=running,
+        )
+    say(taken, as_json=as_json)
+
+
+def say(found: Outline, *, as_json: bool) -> None:
+    """Answer with what is in a savepoint."""
+    document = {"location": found.location, **dataclasses.asdict(found.header)}
+    answer(document, _view(found.location, found.header), as_json=as_json)
+
+
+def _view(location: str, header: Header) -> str:
+    operators = header.program["operators"]
+    names = ", ".join(sorted(one["name"] for one in operators.values())) or "none"
+    of_job = f"micro-batch {header.batch} of the job in {header.checkpoint}"
+    return (
+        f"The savepoint {location}: {'written by a program' if header.checkpoint is None else of_job}\n"
+        f"  state of   {names}\n"
+        f"  sources    {', '.join(source.name for source in header.sources) or 'none'}\n"
+        f"Begin with it by env.from_savepoint({location!r}), with a new checkpoint location"
+    )
+
+
+def rescale(
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint's directory, or its URI.", show_default=False)
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="A new directory for the checkpoint.", show_default=False)
+    ],
+    parallelism: Annotated[int, typer.Option(min=1, help="That of the job from now on.", show_default=False)],
+    max_parallelism: Annotated[
+        int | None, typer.Option(min=1, help="How many key groups it has from now on; by default, as many as before.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new checkpoint of that of a stopped job, for another parallelism; its sinks stay.
+
+    Start the program with the new checkpoint: it goes on where the job stopped, into the same directories and topics,
+    and nothing is lost or comes twice. The program must not set another parallelism itself. No job starts on the old
+    checkpoint any more.
+
+    For example:
+
+        eventide rescale /data/jobs/orders /data/jobs/orders-8 --parallelism 8
+    """
+    found_in(checkpoint)  # what is not a checkpoint is said before Spark is started
+    spark = started_spark()
+    with working("Spark reads the checkpoint"):
+        from eventide.spark.checkpoint.savepoint import rescale as continue_in
+
+        saved = continue_in(spark, checkpoint, target, parallelism=parallelism, max_parallelism=max_parallelism)
+    document = {
+        "checkpoint": target,
+        "savepoint": saved.location,
+        "parallelism": parallelism,
+        "max_parallelism": saved.header.program["max parallelism"],
+        "batch": saved.header.batch,
+    }
+    view = (
+        f"The checkpoint {target}: goes on after micro-batch {saved.header.batch} of {checkpoint}, with {parallelism} "
+        f"subtasks\nStart the program with env.get_checkpoint_config().set_checkpoint_storage_dir({target!r})"
+    )
+    answer(document, view, as_json=as_json)

@@ -35,12 +35,12 @@ def why(
         eventide why /data/jobs/orders --key shop-17
         eventide why /data/jobs/orders --json | jq .answer
     """
+    from eventide.common.words import ms_of_text
     from eventide.spark.checkpoint.state_reader import evidence
     from eventide.why import why as explained
-    from eventide.why.times import to_ms
 
     if at is not None:
-        to_ms(at)  # and what is not a time
+        ms_of_text(at)  # and what is not a time
     found_in(location)  # what is not a checkpoint is said before Spark is started
     spark = started_spark()
     with working("Spark reads the checkpoint"):

@@ -6,8 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar, Self
 
 from eventide._absent import hand_out_names
-from eventide.common.accepted import setting, switch
-from eventide.errors import ProgramError
+from eventide.common.accepted import accept, gives, sets, setting, switch
+from eventide.common.execution_mode import ExecutionMode
+from eventide.common.input_dependency_constraint import InputDependencyConstraint
+from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.errors import ProgramError, check_is
 
 __all__ = ["ExecutionConfig"]
 
@@ -39,6 +42,7 @@ class ExecutionConfig:
         self._dead_letter_limits: tuple[int | None, int | None] = (None, None)
         self._job_parameters: dict[str, str] = {}
         self._registered_types: list[Callable[..., object]] = []
+        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
 
     def __eq__(self, other: object) -> bool:
         """Whether the same was set, as PyFlink compares them."""
@@ -132,6 +136,21 @@ class ExecutionConfig:
         """The interval in milliseconds."""
         return self._auto_watermark_interval_ms
 
+    def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
+        """Say whether a job that fails starts again by itself, as the environment's method of this name does.
+
+        Raises:
+            ProgramError: if it is not a restart strategy.
+        """
+        needs = "set_restart_strategy needs what RestartStrategies gives"
+        check_is(restart_strategy_configuration, RestartStrategyConfiguration, needs)
+        self._restart_strategy = restart_strategy_configuration
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        """The strategy that was set; else the one that falls back on options."""
+        return self._restart_strategy
+
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> Self:
         """Set what every function of the job can ask for, with ``get_job_parameter`` of its ``RuntimeContext``.
 
@@ -179,6 +198,17 @@ class ExecutionConfig:
     set_use_snapshot_compression, is_use_snapshot_compression = setting(
         "use_snapshot_compression", "use_snapshot_compression", False, "state is compressed in any case"
     )
+    set_execution_mode, get_execution_mode = setting(
+        "execution_mode", "execution_mode", ExecutionMode.PIPELINED, "env.set_runtime_mode(...) says how a job runs"
+    )
+    set_default_input_dependency_constraint, get_default_input_dependency_constraint = setting(
+        "default_input_dependency_constraint",
+        "input_dependency_constraint",
+        InputDependencyConstraint.ANY,
+        "Spark schedules its tasks by itself",
+    )
+    disable_auto_type_registration = sets("disable_auto_type_registration", _PICKLED)
+    is_auto_type_registration_disabled = gives("disable_auto_type_registration", False)
     enable_closure_cleaner, disable_closure_cleaner, is_closure_cleaner_enabled = switch(
         "closure_cleaner", True, "it is about functions of Java"
     )
@@ -224,6 +254,18 @@ class ExecutionConfig:
         return []
 
     get_registered_pojo_types = get_registered_kryo_types
+    get_registered_types_with_kryo_serializer_classes = get_default_kryo_serializer_classes
+
+    register_pojo_type = sets("register_pojo_type", _PICKLED, "type_class_name")
+    register_kryo_type = sets("register_kryo_type", _PICKLED, "type_class_name")
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "add_default_kryo_serializer", (type_class_name, serializer_class_name), _PICKLED)
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "register_type_with_kryo_serializer", (type_class_name, serializer_class_name), _PICKLED)
 
 
 def checked_parallelism(parallelism: int) -> int:

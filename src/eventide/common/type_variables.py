@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 from typing import TYPE_CHECKING, Any
 
-from eventide.common.time_window import Window
+from eventide.common.windows import Window
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

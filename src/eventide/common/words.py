@@ -1,13 +1,14 @@
-"""Points in time, lengths of time, numbers, sizes and the standing of a job, in words for people; units of time."""
+"""Words for people: points in time, lengths of time, numbers, sizes, lists and the standing of a job; units of time."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from eventide.common.job import BatchProgress
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.errors import ProgramError
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
@@ -154,3 +155,44 @@ def _slowest(last: BatchProgress) -> str:
         return f"{split} of {source} has not spoken yet{others}"
     gap = f", {length(following - ms)} behind the next" if following > ms else ""
     return f"{split} of {source} at {moment(ms)}{gap}"
+
+
+def in_utc(ms: int) -> str:
+    """A time of events or of the clock, to the millisecond where that says something: watermarks end with a window.
+
+    >>> in_utc(1357000000000), in_utc(1357000000250)
+    ('2013-01-01 00:26:40 UTC', '2013-01-01 00:26:40.250 UTC')
+    """
+    said = moment(ms)
+    if not said[:1].isdecimal():
+        return said
+    return f"{said}{f'.{ms % 1_000:03d}' if ms % 1_000 else ''} UTC"
+
+
+def shortened(texts: Iterable[str], most: int = 3) -> str:
+    """The first texts of a list, and how many more there are.
+
+    >>> shortened("abcde"), shortened("ab")
+    ('a, b, c and 2 more', 'a, b')
+    """
+    every = list(texts)
+    return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
+
+
+def ms_of_text(text: str) -> int:
+    """A time that somebody has written, in milliseconds: ISO 8601, in UTC without a zone, or the number itself.
+
+    Raises:
+        ProgramError: if it is neither, or a number that no element can have for its time.
+
+    >>> ms_of_text("2013-01-01T00:26:40"), ms_of_text("2013-01-01 01:26:40+01:00"), ms_of_text("1357000000000")
+    (1357000000000, 1357000000000, 1357000000000)
+    """
+    try:
+        if text.removeprefix("-").isdecimal() and MIN_MS <= (ms := int(text)) <= MAX_MS:
+            return ms
+        at = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ProgramError(f"{text!r} is not a time; write 2026-05-01T08:30, or epoch milliseconds") from error
+    aware = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
+    return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)

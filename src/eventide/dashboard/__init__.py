@@ -1,1 +1,5 @@
-"""Views of a running job: a page, an endpoint for Prometheus, and metrics for OpenTelemetry."""
+"""Views of a running job: a chart in a notebook, a page, an endpoint for Prometheus, and metrics for OpenTelemetry."""
+
+from eventide.dashboard.notebook import watch
+
+__all__ = ["watch"]

@@ -5,16 +5,20 @@ State backends of Flink 1 are here too: they also name the place of checkpoints,
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Self
 
-from eventide.common.accepted import Gives, accept, always, gives, sets, setting
+from eventide.common.accepted import Gives, accept, always, gives, has_no_effect, sets, setting
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
+from eventide.errors import ProgramError
 
 _CHAINED = "a function runs in the tasks of the operator before it, up to the next shuffle"
 _NO_BUFFERS = "elements travel with their micro-batch"
 _NO_SLOTS = "Spark has no slots that could be shared"
+_NO_KRYO = "it is about classes of Java; get_config().register_type(...) takes those of Python"
 _CHANGES = "state is stored as changes in any case"
 
 
@@ -51,6 +55,16 @@ class EnvironmentHints:
     is_changelog_state_backend_enabled = always(True, _CHANGES)
     get_state_backend: Gives[StateBackend | None] = gives("set_state_backend", None)
     register_slot_sharing_group = sets("register_slot_sharing_group", _NO_SLOTS, "slot_sharing_group")
+
+    register_type = sets("register_type", _NO_KRYO, "type_class_name")
+
+    def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "add_default_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
+
+    def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
+        """Take the names of two classes of Java without effect: there is no Kryo."""
+        return accept(self, "register_type_with_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
         """Taken without effect, for older programs: state lies in the state store of the Spark session.
@@ -133,3 +147,55 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
     ) -> None:
         super().__init__(enable_incremental_checkpointing)
         self.checkpoint_path = checkpoint_data_uri or getattr(checkpoint_stream_backend, "checkpoint_path", None)
+
+
+_NEEDLESS = re.compile(
+    r"""(?:.*/)?
+    (?: flink-(?:sql-)?(?:connector-)?
+            (?: kafka(?:-0\.\d+|-universal|-base)? | files | file-sink-common | base | datagen
+              | json | csv | avro(?:-confluent-registry)? | parquet | orc )
+      | flink-(?:streaming-java|clients|core|java|python|dist|runtime|statebackend-rocksdb|shaded-jackson)
+      | kafka-clients | avro )
+    (?:[-_]2(?:\.1[123])?)?                   # of Scala
+    (?:[-_](?:\d[^/]*|\$\{[^/]*\})?)?  # of the artifact; some build files leave a variable there
+    (?:\.jar)?/*""",
+    re.VERBOSE,
+)
+
+
+def is_needless(jar: str) -> bool:
+    """Say, from the name of a jar's file, whether eventide does the jar's work itself.
+
+    >>> is_needless("file:///opt/flink-sql-connector-kafka-3.1.0-1.18.jar")
+    True
+    >>> is_needless("file:///opt/flink-connector-kafka_2.11-1.12.0.jar")
+    True
+    >>> is_needless("file:///opt/flink-connector-jdbc-3.1.0-1.17.jar")
+    False
+    """
+    return _NEEDLESS.fullmatch(jar) is not None
+
+
+def take_jars(method: str, jars: Iterable[str]) -> None:
+    """Ignore needless jars, with one warning.
+
+    Args:
+        method: The method that was given the jars, for messages.
+        jars: URLs or paths of jars; several may stand in one, with semicolons between them.
+
+    Raises:
+        ProgramError: One contains Java classes that have no replacement here, or is not a text.
+    """
+    given = list(jars)
+    if not all(isinstance(jar, str) for jar in given):
+        raise ProgramError(f"{method} takes the URLs of jars, not {given!r}")
+    names = [name.strip() for jar in given for name in jar.split(";") if name.strip()]
+    if others := [name for name in names if not is_needless(name)]:
+        raise ProgramError(
+            f"{method} cannot take {', '.join(others)}: jars bring classes of Java to Flink, and programs of eventide "
+            "run without them. Read with a Spark source, env.from_data_frame(...), and write with "
+            "sink_to(function), which may call rows.write.jdbc(...), or with sink_to(FormatSink(...)); Spark takes its "
+            "own jars when a session is made, with spark.jars or spark.jars.packages"
+        )
+    why = "eventide has these connectors and formats by itself, and needs no jars for them"
+    has_no_effect(f"{method} of {', '.join(names)}", why, how_many=len(names[:1]))

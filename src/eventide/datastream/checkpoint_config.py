@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import ClassVar, Self
 
 from eventide._absent import hand_out_names
 from eventide.common.accepted import always, sets, setting
@@ -26,6 +26,11 @@ class CheckpointConfig:
     Every micro-batch is a checkpoint, exactly once; only the place is to be chosen. PyFlink's other settings are
     taken, and make no difference.
     """
+
+    DEFAULT_MODE: ClassVar[CheckpointingMode] = CheckpointingMode.EXACTLY_ONCE
+    DEFAULT_TIMEOUT: ClassVar[int] = 600_000
+    DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS: ClassVar[int] = 0
+    DEFAULT_MAX_CONCURRENT_CHECKPOINTS: ClassVar[int] = 1
 
     def __init__(self) -> None:
         self._directory: str | None = None
@@ -60,7 +65,7 @@ class CheckpointConfig:
         "checkpoint_interval", "checkpoint_interval", -1, _HOW_OFTEN
     )
     set_checkpoint_timeout, get_checkpoint_timeout = setting(
-        "checkpoint_timeout", "checkpoint_timeout", 600_000, "a micro-batch takes as long as it takes"
+        "checkpoint_timeout", "checkpoint_timeout", DEFAULT_TIMEOUT, "a micro-batch takes as long as it takes"
     )
     set_min_pause_between_checkpoints, get_min_pause_between_checkpoints = setting(
         "min_pause_between_checkpoints", "min_pause_between_checkpoints", 0, _HOW_OFTEN
@@ -79,6 +84,9 @@ class CheckpointConfig:
     get_externalized_checkpoint_retention = always(_RETAINED, _STAYS)
     get_externalized_checkpoint_cleanup = get_externalized_checkpoint_retention
     is_externalized_checkpoints_enabled = always(True, _STAYS)
+    set_prefer_checkpoint_for_recovery, is_prefer_checkpoint_for_recovery = setting(
+        "prefer_checkpoint_for_recovery", "prefer_checkpoint_for_recovery", False, _EVERY_BATCH
+    )
     enable_unaligned_checkpoints, is_unaligned_checkpoints_enabled = setting(
         "unaligned_checkpoints", "enabled", False, _NO_BARRIERS, value=True
     )

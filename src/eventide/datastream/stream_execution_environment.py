@@ -18,7 +18,6 @@ from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
 from eventide.common.execution_config import ExecutionConfig
-from eventide.common.ingestion_time import ingestion_time
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.time import Duration
@@ -26,13 +25,12 @@ from eventide.common.type_variables import T
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
-from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
+from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, ingestion_time, spec_of
 from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProcessingMode, FileSource, StreamFormat
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource
-from eventide.datastream._hints import EnvironmentHints
-from eventide.datastream._jars import take_jars
+from eventide.datastream._hints import EnvironmentHints, take_jars
 from eventide.datastream._options import apply_options, split_options
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
@@ -70,7 +68,6 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._time_characteristic = TimeCharacteristic.EventTime
         self._available_now = False
         self._max_rows_per_batch: int | None = None
-        self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
         self._restart_strategy_of_options: RestartStrategyConfiguration = RestartStrategies.no_restart()
         self._savepoint: str | None = None
         self._allow_non_restored_state = False
@@ -218,14 +215,12 @@ class StreamExecutionEnvironment(EnvironmentHints):
         >>> env.get_restart_strategy().get_restart_attempts()
         3
         """
-        needs = "set_restart_strategy needs what RestartStrategies gives"
-        check_is(restart_strategy_configuration, RestartStrategyConfiguration, needs)
-        self._restart_strategy = restart_strategy_configuration
+        self._config.set_restart_strategy(restart_strategy_configuration)
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
         """The strategy that was set; else the one that falls back on what :meth:`configure` was told."""
-        return self._restart_strategy
+        return self._config.get_restart_strategy()
 
     def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
         """Take the restart strategy that options describe. Not in PyFlink."""
@@ -687,8 +682,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
     def _strategy_in_force(self) -> RestartStrategyConfiguration:
         """The strategy of the jobs that are started from here on."""
-        falls_back = isinstance(self._restart_strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
-        return self._restart_strategy_of_options if falls_back else self._restart_strategy
+        strategy = self._config.get_restart_strategy()
+        falls_back = isinstance(strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
+        return self._restart_strategy_of_options if falls_back else strategy
 
     def _beginning(self) -> SavepointRestoreSettings | None:
         """The savepoint that the job begins with, if there is one."""

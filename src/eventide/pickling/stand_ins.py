@@ -94,7 +94,7 @@ def shown_loads(data: bytes) -> Any:
         StateError: if there is something that a stand-in cannot stand for, such as a class that goes along by value.
 
     >>> from urllib.parse import urlsplit
-    >>> from eventide.common.time_window import TimeWindow
+    >>> from eventide.common.windows import TimeWindow
     >>> shown_loads(pickle.dumps([urlsplit("sc://here/a"), TimeWindow(0, 10)]))
     [SplitResult('sc', 'here', '/a', '', ''), TimeWindow(start=0, end=10)]
     """

@@ -35,14 +35,22 @@ from eventide.plan.graph import (
     why_without_parallelism,
 )
 from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
-from eventide.plan.job import NO_STRATEGIES, DataFrameSourceSpec, JobPlan, RuntimeExecutionMode, SinkSpec, Strategies
+from eventide.plan.job import (
+    NO_STRATEGIES,
+    DataFrameSourceSpec,
+    JobPlan,
+    RuntimeExecutionMode,
+    SinkSpec,
+    Strategies,
+    drops_rows,
+)
 from eventide.plan.strategies import declared, with_values
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.exchange.partitioners import ForwardPartitioner, ReportsAlone
+from eventide.runtime.exchange.partitioners import Dropped, ForwardPartitioner, ReportsAlone
 from eventide.runtime.sources.alignment import ByTime, SourceAlignment
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO, SOURCES
@@ -176,7 +184,10 @@ class _Compiler:
         if isinstance(consumer, AssignTransformation) and (seen := self._chains.looks_at(consumer)) is not None:
             return Target(number, self._subtasks_of(consumer), seen)
         subtasks = self._parallelism if isinstance(consumer, SinkTransformation) else self._subtasks_of(consumer)
-        return Target(number, subtasks, ForwardPartitioner(ElementCodec(consumer.inputs[input_number].type_info)))
+        kind = consumer.inputs[input_number].type_info
+        if isinstance(consumer, SinkTransformation) and drops_rows(consumer.sink):
+            return Target(number, subtasks, Dropped(kind))
+        return Target(number, subtasks, ForwardPartitioner(ElementCodec(kind)))
 
     def _source(self, node: InputTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chains.chain(node)

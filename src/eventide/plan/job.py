@@ -101,6 +101,11 @@ class SinkSpec:
             )
 
 
+def drops_rows(sink: Sink) -> bool:
+    """Whether a sink takes rows, and drops them all: that with Spark's format ``noop``."""
+    return isinstance(sink, FormatSink) and sink.format == "noop"
+
+
 @dataclass(frozen=True, slots=True)
 class JobPlan:
     """The plan of a whole job, for ``StreamExecutionEnvironment.get_plan``.

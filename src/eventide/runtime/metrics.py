@@ -12,7 +12,7 @@ from eventide.api.dead_letters import DeadLetterLimits
 from eventide.common.job import BatchProgress
 from eventide.errors import DataError
 from eventide.metrics import MetricGroup
-from eventide.metrics.readings import Reading, merged, value_of
+from eventide.metrics.metricbase import Reading, merged, value_of
 from eventide.runtime.compact import as_compact_text, from_compact_text
 from eventide.runtime.invoke import calling
 from eventide.runtime.observation.event_time_log import Lateness

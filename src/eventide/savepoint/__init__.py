@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from eventide.savepoint.directory import Header, Outline, SavedSource
-from eventide.savepoint.saved import Savepoint
-from eventide.savepoint.taking import StateWriter
+from eventide.savepoint.saved import Savepoint, StateWriter
 
 __all__ = ["Header", "Outline", "SavedSource", "Savepoint", "StateWriter"]

@@ -39,21 +39,19 @@ from eventide.spark.checkpoint.record import (
     savepoint_of,
 )
 from eventide.spark.checkpoint.savepoint import take_savepoint
-from eventide.spark.checkpoint.search import Searched, note_end, searched
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiting_changes
-from eventide.spark.connect.results import ResultConsumer, ResultSpool
-from eventide.spark.connect.server import check_server, over_connect, refuse_over_connect, there
+from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
+from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words, is_of_an_ended_process
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import SourceNames
-from eventide.spark.query.fault_log import FaultLog
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import Runs, begun
-from eventide.spark.query.worker import archives_are_here
+from eventide.spark.query.worker import FaultLog, archives_are_here
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
     ROCKSDB,

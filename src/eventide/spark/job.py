@@ -37,7 +37,7 @@ from eventide.common.words import length
 from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
 from eventide.spark.changes import Changes
-from eventide.spark.connect.results import ResultConsumer
+from eventide.spark.connect import ResultConsumer
 from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_late_process, original
 from eventide.spark.progress import ProgressView, about, said_in
 from eventide.spark.sinks.program_sinks import Collected, Taken

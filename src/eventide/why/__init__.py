@@ -11,13 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
-from eventide.common.words import length
+from eventide.common.words import in_utc, length, ms_of_text
 from eventide.why.advice import Finding, advice_on, notes_on
 from eventide.why.evidence import Evidence
 from eventide.why.keys import KeyAnswer, KeyStanding, answer_of_key
 from eventide.why.report import view
 from eventide.why.standing import Hold, OperatorStanding, SplitStanding, WindowStanding, panes_of, standings, windows_at
-from eventide.why.times import moment, to_ms
 
 __all__ = [
     "Finding",
@@ -92,7 +91,7 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
         ProgramError: ``at`` is no time.
         StateError: There is no such operator; or something is kept that cannot be shown without the program.
     """
-    at_ms = None if at is None else to_ms(str(at))
+    at_ms = None if at is None else ms_of_text(str(at))
     wanted = None if operator is None else evidence.operator(operator)["name"]
     found = [one for one in standings(evidence) if wanted in {None, one.name}]
     advice = _ranked([advice for standing in found for advice in advice_on(evidence, standing)])
@@ -154,7 +153,7 @@ def _answer(found: list[OperatorStanding], advice: list[Finding]) -> str:
     one = held[0]
     split = one.hold.splits[0]  # type: ignore[union-attr]
     return (
-        f"Nothing is certain to be wrong: the watermark of {one.name!r} is {moment(one.watermark)}, that of "
+        f"Nothing is certain to be wrong: the watermark of {one.name!r} is {in_utc(one.watermark)}, that of "
         f"{split.name!r} of {split.source!r}"
         + ("." if one.newest is None else f", {length(one.newest - one.watermark)} behind the newest element.")
     )

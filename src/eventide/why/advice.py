@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from statistics import median_high, median_low
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.words import PER_S, UNIT_NAMES, length, other_unit_of
+from eventide.common.words import PER_S, UNIT_NAMES, in_utc, length, other_unit_of, shortened
 from eventide.runtime.observation.histograms import BLOCK
 from eventide.why.evidence import Evidence, Json
 from eventide.why.standing import OperatorStanding, SplitStanding, Status, panes_of, source_name
-from eventide.why.times import moment, shortened
 
 _LONG_MS = 60_000
 """Silence that is not a pause, where others speak."""
@@ -71,9 +70,9 @@ def _unit(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]:
             yield Finding(
                 "unit",
                 f"the timestamps of {source!r} look like {UNIT_NAMES[unit]}: taken for milliseconds, its newest "
-                f"element is of {moment(newest)}",
+                f"element is of {in_utc(newest)}",
                 f"timestamps are milliseconds since the epoch; {change} in the timestamp assigner. Taken for "
-                f"{UNIT_NAMES[unit]}, the newest is of {moment(newest * PER_S['ms'] // PER_S[unit])}",
+                f"{UNIT_NAMES[unit]}, the newest is of {in_utc(newest * PER_S['ms'] // PER_S[unit])}",
                 standing.name,
             )
 
@@ -123,7 +122,7 @@ def _silent(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]
     since = (
         "has never had an element"
         if first.heard is None
-        else f"has had no element since {moment(first.heard)}, {length(standing.heard - first.heard)} before the others"
+        else f"has had no element since {in_utc(first.heard)}, {length(standing.heard - first.heard)} before the others"
     )
     many = _named(silent) + (
         f" of {first.source!r}, each of which {since}" if len(silent) > 1 else f" of {first.source!r}, which {since}"
@@ -144,7 +143,7 @@ def _gain(standing: OperatorStanding, whom: str) -> str:
     hold = standing.hold
     if hold is None or hold.without is None or hold.without == standing.watermark:
         return ""
-    return f"; without {whom} the watermark would be {moment(hold.without)}"
+    return f"; without {whom} the watermark would be {in_utc(hold.without)}"
 
 
 def _is_silent(split: SplitStanding, heard_others: int) -> bool:
@@ -264,12 +263,12 @@ def _nothing_new(evidence: Evidence, standing: OperatorStanding) -> Iterator[Fin
     silent = evidence.asked_ms - standing.heard
     if silent >= _LONG_MS and standing.newest > standing.watermark > MIN_MS:
         open_until = _first_open(standing)
-        waits = "" if open_until is None else f"; the next window fires when the watermark reaches {moment(open_until)}"
+        waits = "" if open_until is None else f"; the next window fires when the watermark reaches {in_utc(open_until)}"
         yield Finding(
             "nothing new",
-            f"no split of {_sources(standing)} has had an element since {moment(standing.heard)} ({length(silent)} "
+            f"no split of {_sources(standing)} has had an element since {in_utc(standing.heard)} ({length(silent)} "
             f"ago), and only newer elements move the watermark of {standing.name!r} on from "
-            f"{moment(standing.watermark)}{waits}",
+            f"{in_utc(standing.watermark)}{waits}",
             "windows that must close without new data need a watermark by the clock (TimeLagWatermarks), a source that "
             "sends heartbeats, or processing time",
             standing.name,

@@ -9,23 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
+from eventide.common.words import in_utc
 from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_living
+from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, is_page, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.state.pages import is_page
 from eventide.runtime.state.timers import timers_of
 from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
 from eventide.why.evidence import Evidence
 from eventide.why.standing import OperatorStanding, Phase, WindowStanding, is_on_columns, panes_of, standing_of
-from eventide.why.times import moment
 
 _KEY = "__key"
 _OWN = "__"
@@ -129,7 +128,7 @@ class Entry:
             return str(self.value)
         if self.name == ELEMENTS and self.namespace in (0, 1):
             times, values = self.value
-            return f"{len(times):,}, of {moment(min(times))} to {moment(max(times))}: {values!r}"
+            return f"{len(times):,}, of {in_utc(min(times))} to {in_utc(max(times))}: {values!r}"
         return repr(without_times(self.value) if self.name.endswith(SUFFIX) else self.value)
 
     @property
@@ -137,7 +136,7 @@ class Entry:
         if self.namespace is None:
             return ""
         if isinstance(self.namespace, TimeWindow):
-            return f" of the window {moment(self.namespace.start)} to {moment(self.namespace.end)}"
+            return f" of the window {in_utc(self.namespace.start)} to {in_utc(self.namespace.end)}"
         return f" of {self.namespace!r}"
 
 
@@ -278,4 +277,4 @@ def _timers(bucket: Bucket, place: int) -> Iterator[Entry]:
             for time_ms, owner, _ in timers_of(places, columns):
                 mine, namespace = (owner, None) if columns[3] is None else owner
                 if mine == place and not (kind == 0 and isinstance(namespace, TimeWindow)):  # which fire windows
-                    yield Entry(_TIMERS[kind], namespace, moment(time_ms))
+                    yield Entry(_TIMERS[kind], namespace, in_utc(time_ms))

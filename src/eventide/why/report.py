@@ -11,12 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.common.words import length
+from eventide.common.words import in_utc, length, shortened
 from eventide.runtime.observation.event_time_log import Lateness, LateOne
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, Status, WindowStanding
-from eventide.why.times import moment, shortened
 
 _SPLITS = 12
 _FROM = 5
@@ -97,7 +96,7 @@ def _operator(standing: OperatorStanding, asked_ms: int) -> Iterator[RenderableT
 
 
 def _watermark(standing: OperatorStanding, asked_ms: int) -> str:
-    said = moment(standing.watermark)
+    said = in_utc(standing.watermark)
     if standing.watermark == MAX_MS:
         return f"{said}: all of the input has ended"
     if standing.watermark == MIN_MS:
@@ -113,10 +112,10 @@ def _held(standing: OperatorStanding, hold: Hold, asked_ms: int) -> str:
     if hold.through:
         parts.append(f"through {', '.join(map(repr, hold.through))}")
     if hold.since is not None:
-        parts.append(f"since {moment(hold.since)} ({length(asked_ms - hold.since)})")
+        parts.append(f"since {in_utc(hold.since)} ({length(asked_ms - hold.since)})")
     if hold.without is not None and hold.without > standing.watermark:
         gain = "" if standing.watermark == MIN_MS else f", {length(hold.without - standing.watermark)} further"
-        parts.append(f"without {'it' if len(hold.splits) == 1 else 'them'}: {moment(hold.without)}{gain}")
+        parts.append(f"without {'it' if len(hold.splits) == 1 else 'them'}: {in_utc(hold.without)}{gain}")
     return "; ".join(parts)
 
 
@@ -140,7 +139,7 @@ def _late_one(standing: OperatorStanding, one: LateOne) -> str:
     count = f"{one.elements:,} elements of up to" if one.elements > 1 else "one of"
     holder = standing.holder_at(one.watermark)
     by = "" if holder is None else f", where {holder!r} held it"
-    return f"{count} {moment(one.timestamp)}, when the watermark was {moment(one.watermark)}{by}"
+    return f"{count} {in_utc(one.timestamp)}, when the watermark was {in_utc(one.watermark)}{by}"
 
 
 def _from(late: Sequence[LateFrom]) -> str:
@@ -199,7 +198,7 @@ def _key(answer: KeyAnswer) -> Iterator[Text]:
         count = "" if one.elements is None else f", with {one.elements:,} elements so far"
         kept = f"; it keeps {one.kept}" if one.kept else ""
         yield Text(
-            f"key {answer.key!r} is in the window {moment(one.window.start)} to {moment(one.window.end)} of "
+            f"key {answer.key!r} is in the window {in_utc(one.window.start)} to {in_utc(one.window.end)} of "
             f"{name!r}{count}, which {_phase(one.window)}{kept}"
         )
     for what, text in answer.kept[:_SPLITS]:
@@ -211,25 +210,25 @@ def _key(answer: KeyAnswer) -> Iterator[Text]:
 
 def _phase(window: WindowStanding) -> str:
     if window.phase is Phase.OPEN:
-        return f"{window.phase}: it fires when the watermark reaches {moment(window.fires_at)}{_waits(window)}"
-    return f"{window.phase} until the watermark reaches {moment(window.gone_at)}"
+        return f"{window.phase}: it fires when the watermark reaches {in_utc(window.fires_at)}{_waits(window)}"
+    return f"{window.phase} until the watermark reaches {in_utc(window.gone_at)}"
 
 
 def _cell(ms: int) -> str:
-    return moment(ms).removesuffix(" UTC")
+    return in_utc(ms).removesuffix(" UTC")
 
 
 def _window(standing: OperatorStanding, window: WindowStanding) -> Text:
-    said = f"window {moment(window.start)} to {moment(window.end)} of {standing.name!r} {window.phase}"
+    said = f"window {in_utc(window.start)} to {in_utc(window.end)} of {standing.name!r} {window.phase}"
     holds = "" if window.held is None else f"; it holds {window.held:,}"
     if window.phase is Phase.GONE:
-        return Text(f"{said} since the watermark reached {moment(window.gone_at)}")
+        return Text(f"{said} since the watermark reached {in_utc(window.gone_at)}")
     if window.phase is Phase.FIRED:
-        return Text(f"{said} until the watermark reaches {moment(window.gone_at)}{holds}")
-    return Text(f"{said}: it fires when the watermark reaches {moment(window.fires_at)}{_waits(window)}{holds}")
+        return Text(f"{said} until the watermark reaches {in_utc(window.gone_at)}{holds}")
+    return Text(f"{said}: it fires when the watermark reaches {in_utc(window.fires_at)}{_waits(window)}{holds}")
 
 
 def _waits(window: WindowStanding) -> str:
     """The splits that a window waits for."""
-    waits = shortened(f"{split.name!r} (at {moment(split.watermark)})" for split in window.waits_for)
+    waits = shortened(f"{split.name!r} (at {in_utc(split.watermark)})" for split in window.waits_for)
     return f", for which it waits for {waits}" if waits else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from eventide.common.calendar import Calendar
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.runtime.columnar.panes import CalendarPanes, CumulatingPanes, Panes, RegularPanes, windows_in_row
 from eventide.runtime.eventtime.valve import Holder
 from eventide.runtime.observation.event_time_log import Lateness, SplitRecord

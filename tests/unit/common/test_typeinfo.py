@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.common import Instant, Row, RowKind, Types
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import ListTypeInfo, MapTypeInfo, type_info_from_arrow
+from eventide.common.windows import TimeWindow
 from eventide.errors import DataError, ProgramError, TypeMismatch
 
 MICROS = st.integers(-(2**63), 2**63 - 1)

@@ -7,7 +7,12 @@ import warnings
 import pytest
 
 from eventide.common import Encoder
-from eventide.datastream.connectors.file_system import FileSink, OutputFileConfig, RollingPolicy
+from eventide.datastream.connectors.file_system import (
+    DefaultRollingPolicy,
+    FileSink,
+    OutputFileConfig,
+    RollingPolicy,
+)
 from eventide.errors import ProgramError
 
 ENCODER = Encoder.simple_string_encoder()
@@ -38,6 +43,12 @@ def test_what_has_no_effect_is_said(config, policy, said):
     builder = FileSink.for_row_format("out", ENCODER).with_output_file_config(config).with_rolling_policy(policy)
     with pytest.warns(UserWarning, match=said):
         assert builder.build().output_file_config == config
+
+
+def test_a_rolling_policy_is_built_as_in_flink_1():
+    builder = DefaultRollingPolicy.builder().with_rollover_interval(3).with_inactivity_interval(2).with_max_part_size(1)
+    assert builder.build() == RollingPolicy(1, 3, 2)
+    assert DefaultRollingPolicy.default_rolling_policy(7) == RollingPolicy.default_rolling_policy(7)
 
 
 def test_a_builder_can_be_used_twice():

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from eventide.datastream._jars import is_needless
+from eventide.datastream._hints import is_needless
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
 

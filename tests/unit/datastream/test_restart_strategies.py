@@ -46,6 +46,16 @@ def test_what_makes_no_sense_is_refused(make, message):
         make()
 
 
+def test_the_settings_of_a_job_take_its_restart_strategy_too(env):
+    strategy = RestartStrategies.fixed_delay_restart(3, 10_000)
+    assert env.get_config().set_restart_strategy(strategy) is env.get_config()
+    assert env.get_restart_strategy() is strategy
+    env.set_restart_strategy(RestartStrategies.no_restart())
+    assert env.get_config().get_restart_strategy() == RestartStrategies.no_restart()
+    with pytest.raises(ProgramError, match="set_restart_strategy needs what RestartStrategies gives"):
+        env.get_config().set_restart_strategy("always")
+
+
 def test_a_fixed_delay_is_given_so_many_times_in_the_life_of_a_job():
     backoff = RestartStrategies.fixed_delay_restart(2, timedelta(seconds=1)).backoff()
     assert [backoff(at) for at in (0, 10**9, 10**12)] == [1_000, 1_000, None]

@@ -5,7 +5,8 @@ import warnings
 
 import pytest
 
-from eventide.common import Duration, Types
+from eventide.common import Duration, InputDependencyConstraint, Types
+from eventide.common.execution_mode import ExecutionMode
 from eventide.datastream import CheckpointingMode, ExternalizedCheckpointRetention
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError
@@ -24,6 +25,8 @@ EXECUTION = {
     "latency_tracking_interval": 100,
     "task_cancellation_interval": 10,
     "task_cancellation_timeout": 20,
+    "execution_mode": ExecutionMode.BATCH,
+    "default_input_dependency_constraint": InputDependencyConstraint.ALL,
 }
 HINTS = {
     "disable_chaining": (),
@@ -56,6 +59,44 @@ def test_a_setting_of_the_job_is_kept(env, name):
     with pytest.warns(UserWarning, match=f"{name} has no effect"):
         getattr(env.get_config(), f"set_{name}")(EXECUTION[name])
     assert getattr(env.get_config(), f"get_{name}")() == EXECUTION[name]
+
+
+SERIALIZERS = {
+    "register_pojo_type": ("com.shop.Order",),
+    "register_kryo_type": ("com.shop.Order",),
+    "add_default_kryo_serializer": ("com.shop.Order", "com.shop.OrderSerializer"),
+    "register_type_with_kryo_serializer": ("com.shop.Order", "com.shop.OrderSerializer"),
+    "disable_auto_type_registration": (),
+}
+
+
+@pytest.mark.parametrize("name", SERIALIZERS)
+def test_what_flink_1_was_told_of_classes_of_java_is_taken(env, name):
+    with pytest.warns(UserWarning, match=f"{name} has no effect"):
+        assert getattr(env.get_config(), name)(*SERIALIZERS[name]) is env.get_config()
+    assert env.get_config().get_registered_types_with_kryo_serializer_classes() == {}
+
+
+@pytest.mark.parametrize("name", ["register_type", "add_default_kryo_serializer", "register_type_with_kryo_serializer"])
+def test_an_environment_takes_classes_of_java_and_says_what_takes_those_of_python(env, name):
+    arguments = SERIALIZERS.get(name, ("com.shop.Order",))
+    with pytest.warns(UserWarning, match=rf"{name} has no effect: .*get_config\(\)\.register_type"):
+        assert getattr(env, name)(*arguments) is env
+
+
+def test_the_defaults_of_checkpoints_have_names(env):
+    config = env.get_checkpoint_config()
+    assert config.get_checkpointing_mode() is config.DEFAULT_MODE
+    assert config.get_checkpoint_timeout() == config.DEFAULT_TIMEOUT
+    assert config.get_min_pause_between_checkpoints() == config.DEFAULT_MIN_PAUSE_BETWEEN_CHECKPOINTS
+    assert config.get_max_concurrent_checkpoints() == config.DEFAULT_MAX_CONCURRENT_CHECKPOINTS
+
+
+def test_a_preference_for_checkpoints_is_taken(env):
+    config = env.get_checkpoint_config()
+    with pytest.warns(UserWarning, match="prefer_checkpoint_for_recovery has no effect"):
+        config.set_prefer_checkpoint_for_recovery(True)
+    assert config.is_prefer_checkpoint_for_recovery()
 
 
 @pytest.mark.parametrize("name", HINTS)

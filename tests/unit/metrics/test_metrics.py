@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.metrics import MetricGroup
-from eventide.metrics.readings import merged, value_of
+from eventide.metrics.metricbase import merged, value_of
 from eventide.runtime.metrics import FunctionMetrics, JobMetrics
 
 NUMBERS = st.integers(-1000, 1000)

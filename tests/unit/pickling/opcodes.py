@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 
 from eventide.common import Row
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.pickling.pickles import class_of_name, loads, plain_loads
 from eventide.pickling.plain_classes import INSTEAD, PLAIN_CLASSES
 from eventide.pickling.stand_ins import loads_anyway, shown_loads

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.common import Row
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.connectors.function_source import _log
 from eventide.connectors.kafka import sink_writer
 from eventide.errors import StateError

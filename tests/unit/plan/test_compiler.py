@@ -3,12 +3,18 @@
 import pytest
 
 from eventide.common import Types, WatermarkStrategy
+from eventide.connectors.sink import CollectSink
 from eventide.datastream import OutputTag
-from eventide.datastream.connectors import CollectionSource
+from eventide.datastream.connectors import CollectionSource, FormatSink
 from eventide.datastream.window import TumblingEventTimeWindows
+from eventide.errors import TypeMismatch
+from eventide.plan.compiler import compile_plan
+from eventide.plan.graph import SinkTransformation
+from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.valve import ValveEdge
+from eventide.runtime.exchange.partitioners import Dropped
 from eventide.testing import local_environment
-from support.twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, timed, values
+from support.twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, runner, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
 LATE = OutputTag("late", Types.PICKLED_BYTE_ARRAY())
@@ -217,6 +223,25 @@ def test_types_decide_how_elements_travel():
     assert (codec.columnar, codec.key_type) == (True, Types.STRING())
     assert plan.sinks[0].codec.columnar
     assert sorted(values(run(plan))) == [("a", 1), ("a", 13), ("b", 2)]
+
+
+@pytest.mark.parametrize("is_windowed", [False, True], ids=["of a source", "of an operator"])
+def test_elements_for_a_sink_that_drops_them_leave_no_task(is_windowed):
+    def results(sink):
+        events = timed(local_environment(), DATA)
+        stream = windows(events).reduce(lambda a, b: a) if is_windowed else events
+        numbers = stream.map(lambda e: e[1], Types.INT())
+        plan = compile_plan([SinkTransformation("sink", numbers._transformation, sink)], 2, 128)
+        return [sorted(of_sink) for batch in runner(plan).batches() for of_sink in batch.elements.values()]
+
+    (collected,) = results(CollectSink())
+    assert [value for value, _ in collected] == [1, 2, 13]
+    assert results(FormatSink("noop")) == []
+
+
+def test_elements_that_are_dropped_must_be_of_their_type():
+    with pytest.raises(TypeMismatch):
+        Dropped(Types.STRING()).open("map", 0, 1).add(Elements([1], [None], [0]))
 
 
 def test_a_source_with_a_strategy_is_like_one_that_is_given_times_later():

@@ -13,7 +13,7 @@ from eventide.cli.app import app
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import clock_of, deferred, packed, unpacked
 from eventide.runtime.state.operators import FORMAT
-from eventide.spark.checkpoint.deferring import Deferred, defer
+from eventide.spark.checkpoint.unfinished import Deferred, defer
 
 OPERATOR = {"name": "sums", "level": "1", "parallelism": "2"}
 PRINT, FILES, KAFKA = ({"name": name, "kind": name} for name in ("PrintSink", "FormatSink", "KafkaSink"))

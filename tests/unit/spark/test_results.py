@@ -17,10 +17,9 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
+from eventide.spark import connect
 from eventide.spark import job as job_module
-from eventide.spark.connect import results as module
-from eventide.spark.connect import results as results_module
-from eventide.spark.connect.results import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
+from eventide.spark.connect import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
 from eventide.spark.sinks.program_sinks import Collected, HandOver
@@ -28,7 +27,7 @@ from eventide.spark.sinks.program_sinks import Collected, HandOver
 
 def rows(batch: int, *frames: bytes) -> pa.Table:
     return pa.table({"batch": [batch] * len(frames), "sink": ["0 print"] * len(frames), "frame": [*frames]}).cast(
-        module._ROWS
+        connect._ROWS
     )
 
 
@@ -99,12 +98,12 @@ def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is
     for batch in range(MOST_WAITING):
         results.write(batch, rows(batch, b"a"))
     looked: list[float] = []
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: (looked.append(seconds), results.begin("two")))
+    monkeypatch.setattr(connect.time, "sleep", lambda seconds: (looked.append(seconds), results.begin("two")))
     leaving._wait_for_room()
     assert len(looked) == 1
     results.begin("one")
     parents = iter([7, 1])
-    monkeypatch.setattr(module.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(connect.os, "getppid", lambda: next(parents))
     with pytest.raises(StateError, match="server of Spark Connect that this process belongs to is gone"):
         leaving._wait_for_room()
 
@@ -153,7 +152,7 @@ class Server:
     def leaves(self, batch: int, *numbers: int) -> None:
         frames = [str(number).encode() for number in numbers]
         rows = {"batch": [batch] * len(frames), "sink": [sink_key(SINK)] * len(frames), "frame": frames}  # type: ignore[arg-type]
-        self.results.write(batch, pa.table(rows).cast(results_module._ROWS))
+        self.results.write(batch, pa.table(rows).cast(connect._ROWS))
 
     def ask(self, spark: Any, question: Callable[[], Any]) -> Any:
         return question()
@@ -162,15 +161,15 @@ class Server:
         if self.fails:
             self.fails -= 1
             raise ConnectionError("an executor is lost")
-        return pa.Table.from_batches([*question()], results_module._ROWS)
+        return pa.Table.from_batches([*question()], connect._ROWS)
 
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     found = Server(str(tmp_path))
-    monkeypatch.setattr(results_module, "ask", found.ask)
-    monkeypatch.setattr(results_module, "ask_for_rows", found.ask_for_rows)
-    monkeypatch.setattr(results_module, "Frame", SimpleNamespace(from_bytes=lambda number, _, frame: int(frame)))
+    monkeypatch.setattr(connect, "ask", found.ask)
+    monkeypatch.setattr(connect, "ask_for_rows", found.ask_for_rows)
+    monkeypatch.setattr(connect, "Frame", SimpleNamespace(from_bytes=lambda number, _, frame: int(frame)))
     return found
 
 
@@ -254,8 +253,8 @@ def test_nothing_is_asked_of_a_server_that_is_gone(server: Server, monkeypatch: 
     server.committed = 0
     one.start()
     assert next(collected) == 1
-    monkeypatch.setattr(results_module, "ask", None)
-    monkeypatch.setattr(results_module, "ask_for_rows", None)
+    monkeypatch.setattr(connect, "ask", None)
+    monkeypatch.setattr(connect, "ask_for_rows", None)
     assert one.finish(RuntimeError("[INVALID_HANDLE.SESSION_CHANGED] The handle is invalid.")) is None
     one.settle()
     assert server.results.batches() == [0]
@@ -383,7 +382,7 @@ def test_a_job_that_is_cancelled_while_it_takes_is_cancelled(server: Server, mon
         until(job._cancelled.is_set)
         raise ConnectionError("no answer")
 
-    monkeypatch.setattr(results_module, "ask_for_rows", fails_later)
+    monkeypatch.setattr(connect, "ask_for_rows", fails_later)
     job._run.taking.committed(0)  # type: ignore[union-attr]
     asked.wait(30)
     job.cancel().result()

@@ -10,9 +10,9 @@ import pytest
 from eventide.errors import DataError, StateError
 from eventide.runtime.search import CallMark
 from eventide.runtime.sources.offsets import packed
-from eventide.spark.checkpoint.search import Searched, note_end, searched, set_aside
+from eventide.spark.checkpoint.unfinished import Searched, note_end, searched, set_aside
 from eventide.spark.failures import original
-from eventide.spark.query.fault_log import FaultLog
+from eventide.spark.query.worker import FaultLog
 
 ENDED = "Python worker exited unexpectedly (crashed): "
 

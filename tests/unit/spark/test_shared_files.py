@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.errors import ProgramError
-from eventide.spark.connect import server
+from eventide.spark import connect
 from eventide.spark.query.shared_files import AlignmentFolder, Runs, begun
 from eventide.storage import Folder
 
@@ -137,6 +137,6 @@ def test_where_spark_s_log_is_not_understood_runs_are_not_told_apart_and_that_is
 
 
 def test_the_runs_come_from_a_server_of_spark_connect_as_what_they_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "over_connect", lambda: True)
-    monkeypatch.setattr(server, "ask_for_rows", lambda _, question, schema: pa.Table.from_batches([*question()]))
-    assert server.there(None, partial(begun, str(tmp_path), "a"), [Runs]) == Runs("a")
+    monkeypatch.setattr(connect, "over_connect", lambda: True)
+    monkeypatch.setattr(connect, "ask_for_rows", lambda _, question, schema: pa.Table.from_batches([*question()]))
+    assert connect.there(None, partial(begun, str(tmp_path), "a"), [Runs]) == Runs("a")

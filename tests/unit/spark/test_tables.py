@@ -9,8 +9,7 @@ from eventide.connectors.sink import FormatSink, PrintSink, Sink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.spark.sinks.kafka import SinkRun
-from eventide.spark.sinks.routing import sink_of_rows
-from eventide.spark.sinks.tables import tables_of
+from eventide.spark.sinks.routing import sink_of_rows, tables_of
 
 
 def specs(*sinks: Sink) -> tuple[SinkSpec, ...]:

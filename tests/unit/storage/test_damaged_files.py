@@ -51,7 +51,7 @@ def log_of_a_function(place):
 
 
 def results(place):
-    from eventide.spark.connect.results import Results
+    from eventide.spark.connect import Results
 
     found = Results(place)
     found.begin("0123456789abcdef")
@@ -70,7 +70,7 @@ def results(place):
 
 
 def elements_that_end_a_process(place):
-    from eventide.spark.checkpoint.search import note_end, set_aside
+    from eventide.spark.checkpoint.unfinished import note_end, set_aside
 
     Folder(f"{place}/offsets", has_checksums=False).write("0", b'v1\n{"batchTimestampMs":7}\n-')
     note_end(place, CallMark("parse", "while it handled an element", "'a'", "id").line())

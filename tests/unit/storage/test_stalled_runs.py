@@ -15,8 +15,8 @@ from eventide.connectors.file_system._planning import FinishedFiles
 from eventide.connectors.file_system.sink import PartFiles, new_stage
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
-from eventide.spark.connect import results as results_module
-from eventide.spark.connect.results import Results
+from eventide.spark import connect
+from eventide.spark.connect import Results
 from eventide.spark.query.shared_files import AlignmentFolder
 from support.disks import Disk, NthChange, outcome
 
@@ -148,7 +148,7 @@ def test_what_sources_wait_by_is_what_the_younger_run_says(stalls, tmp_path):
 
 
 def rows(batch, frame):
-    return pa.table({"batch": [batch], "sink": ["0 print"], "frame": [frame]}).cast(results_module._ROWS)
+    return pa.table({"batch": [batch], "sink": ["0 print"], "frame": [frame]}).cast(connect._ROWS)
 
 
 def taken(results, run, done, after, committed):

@@ -32,6 +32,7 @@ from eventide.api.functions._process import (
     KeyedCoProcessFunction,
     KeyedProcessFunction,
     ProcessFunction,
+    VectorizedKeyedProcessFunction,
 )
 from eventide.api.functions._rich import (
     RichAggregateFunction,
@@ -51,7 +52,6 @@ from eventide.api.functions._rich import (
     RichWindowFunction,
 )
 from eventide.api.functions._source import SourceContext, SourceFunction
-from eventide.api.functions._vectorized import VectorizedKeyedProcessFunction
 from eventide.api.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.api.functions.timestamps import (
     AscendingTimestampExtractor,

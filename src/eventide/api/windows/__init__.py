@@ -24,15 +24,6 @@ from eventide.api.windows._evictors import (
     TimeEvictor,
     TimestampedValue,
 )
-from eventide.api.windows._windows import (
-    CountWindow,
-    CountWindowSerializer,
-    GlobalWindow,
-    GlobalWindowSerializer,
-    TimeWindow,
-    TimeWindowSerializer,
-    Window,
-)
 from eventide.api.windows.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -43,6 +34,15 @@ from eventide.api.windows.triggers import (
     PurgingTrigger,
     Trigger,
     TriggerResult,
+)
+from eventide.common.windows import (
+    CountWindow,
+    CountWindowSerializer,
+    GlobalWindow,
+    GlobalWindowSerializer,
+    TimeWindow,
+    TimeWindowSerializer,
+    Window,
 )
 
 __all__ = [

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.api.state import ValueStateDescriptor
-from eventide.api.windows._windows import CountWindow, GlobalWindow
 from eventide.api.windows.triggers import (
     CountTrigger,
     EventTimeTrigger,
@@ -21,9 +20,9 @@ from eventide.api.windows.triggers import (
 )
 from eventide.common.ms import MIN_MS, add_ms, to_ms, to_positive_ms, window_bounds
 from eventide.common.time import Duration, Time
-from eventide.common.time_window import TimeWindow
 from eventide.common.type_variables import T, T_contra, W, W_contra
 from eventide.common.typeinfo import Types
+from eventide.common.windows import CountWindow, GlobalWindow, TimeWindow
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:

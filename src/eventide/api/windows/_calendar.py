@@ -9,7 +9,7 @@ from eventide.api.windows._assigners import InTime, WindowAssigner, check_offset
 from eventide.common.calendar import Calendar
 from eventide.common.ms import clamp_ms, to_positive_ms
 from eventide.common.time import Duration, Time
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.errors import ProgramError
 
 

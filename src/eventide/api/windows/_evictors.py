@@ -10,8 +10,8 @@ from typing import Any, Generic
 from eventide.api.windows.triggers import check_count
 from eventide.common.ms import add_ms, to_ms
 from eventide.common.time import Duration, Time
-from eventide.common.time_window import Window
 from eventide.common.type_variables import T, W_contra
+from eventide.common.windows import Window
 from eventide.errors import ProgramError
 
 

@@ -12,9 +12,9 @@ from eventide._absent import says_what_is_absent
 from eventide.api.state import ReducingState, ReducingStateDescriptor, StateDescriptor
 from eventide.common.ms import add_ms, to_positive_ms
 from eventide.common.time import Duration, Time
-from eventide.common.time_window import Window
 from eventide.common.type_variables import S, T_contra, W_contra
 from eventide.common.typeinfo import Types
+from eventide.common.windows import Window
 from eventide.errors import ProgramError
 
 

@@ -9,16 +9,18 @@ from eventide.common.typeinfo._composite import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo._types import Types, type_info_from_arrow
 from eventide.common.typeinfo.base import TypeInformation
 from eventide.common.typeinfo.basic import (
     BasicTypeInfo,
+    BytesTypeInfo,
     DateTypeInfo,
     DecimalTypeInfo,
+    PickledBytesTypeInfo,
     SqlTimeTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
+    TimeWindowTypeInfo,
 )
 
 __all__ = [

@@ -10,19 +10,21 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from eventide.common.time import Instant
-from eventide.common.time_window import TimeWindow
 from eventide.common.type_variables import K, T, V
 from eventide.common.typeinfo._composite import ListTypeInfo, MapTypeInfo, RowTypeInfo, TupleTypeInfo
-from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo.base import TypeInformation
 from eventide.common.typeinfo.basic import (
     MOST_DIGITS,
     BasicTypeInfo,
+    BytesTypeInfo,
     DateTypeInfo,
     DecimalTypeInfo,
+    PickledBytesTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
+    TimeWindowTypeInfo,
 )
+from eventide.common.windows import TimeWindow
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:

@@ -15,9 +15,16 @@ from eventide.common.typeinfo._composite import (
     RowTypeInfo,
     TupleTypeInfo,
 )
-from eventide.common.typeinfo._special import BytesTypeInfo, PickledBytesTypeInfo, TimeWindowTypeInfo
 from eventide.common.typeinfo.base import TypeInformation
-from eventide.common.typeinfo.basic import BASIC_TYPES_BY_NAME, KINDS, BasicTypeInfo, DecimalTypeInfo
+from eventide.common.typeinfo.basic import (
+    BASIC_TYPES_BY_NAME,
+    KINDS,
+    BasicTypeInfo,
+    BytesTypeInfo,
+    DecimalTypeInfo,
+    PickledBytesTypeInfo,
+    TimeWindowTypeInfo,
+)
 from eventide.common.types import Row
 
 Conversion: TypeAlias = Callable[[Any], Any]

@@ -6,6 +6,7 @@ from eventide.connectors.file_system.format import BulkFormat, StreamFormat
 from eventide.connectors.file_system.sink import (
     BucketAssigner,
     BulkWriterFactory,
+    DefaultRollingPolicy,
     FileSink,
     OutputFileConfig,
     RollingPolicy,
@@ -25,4 +26,5 @@ __all__ = [
     "BulkWriterFactory",
     "OutputFileConfig",
     "RollingPolicy",
+    "DefaultRollingPolicy",
 ]

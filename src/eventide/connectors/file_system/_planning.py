@@ -12,9 +12,8 @@ from contextlib import contextmanager, suppress
 
 from eventide._secrets import without_secrets
 from eventide.api.source import shared_out
-from eventide.connectors.file_system.columns import ColumnTimes
 from eventide.connectors.file_system.files import FileInfo, FileTree
-from eventide.connectors.file_system.format import BulkFormat, FileFormat
+from eventide.connectors.file_system.format import BulkFormat, ColumnTimes, FileFormat
 from eventide.errors import ProgramError, StateError
 from eventide.storage import Folder
 

@@ -23,9 +23,8 @@ from eventide.connectors.file_system._planning import (
     next_positions,
     positions_at,
 )
-from eventide.connectors.file_system.columns import check_columns, narrowed
 from eventide.connectors.file_system.files import FilePathFilter, FileRemoval, FileTree
-from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat
+from eventide.connectors.file_system.format import BulkFormat, FileFormat, StreamFormat, check_columns, narrowed
 from eventide.errors import ProgramError, check_is
 from eventide.storage import absolute
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BucketAssigner",
     "BulkWriterFactory",
+    "DefaultRollingPolicy",
     "FileSink",
     "OutputFileConfig",
     "RollingPolicy",
@@ -105,6 +106,45 @@ class RollingPolicy:
     def on_checkpoint_rolling_policy() -> RollingPolicy:
         """Close files at every checkpoint alone, which is what Spark does: every micro-batch is one."""
         return RollingPolicy()
+
+
+class DefaultRollingPolicy(RollingPolicy):
+    """`RollingPolicy.default_rolling_policy`, with the builder that PyFlink 1.12 has.
+
+    >>> DefaultRollingPolicy.builder().build() == RollingPolicy.default_rolling_policy()
+    True
+    """
+
+    @staticmethod
+    def builder() -> DefaultRollingPolicy.PolicyBuilder:
+        """Start with the defaults."""
+        return DefaultRollingPolicy.PolicyBuilder()
+
+    class PolicyBuilder:
+        """Builds a `RollingPolicy`; each step changes the builder and returns it."""
+
+        def __init__(self) -> None:
+            self._policy = RollingPolicy.default_rolling_policy()
+
+        def with_max_part_size(self, size: int) -> Self:
+            """Close a file at a size in bytes."""
+            return self._with(part_size=size)
+
+        def with_rollover_interval(self, interval: int) -> Self:
+            """Close a file at an age in milliseconds."""
+            return self._with(rollover_interval=interval)
+
+        def with_inactivity_interval(self, interval: int) -> Self:
+            """Close a file after a number of milliseconds without elements."""
+            return self._with(inactivity_interval=interval)
+
+        def build(self) -> RollingPolicy:
+            """The policy."""
+            return self._policy
+
+        def _with(self, **changes: int) -> Self:
+            self._policy = replace(self._policy, **changes)
+            return self
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from eventide.common.time import Instant
 from eventide.common.typeinfo import BasicTypeInfo, BytesTypeInfo, DecimalTypeInfo, TypeInformation
 from eventide.common.typeinfo.basic import FLOAT_LIMIT
-from eventide.connectors.file_system.columns import points_in_time
+from eventide.connectors.file_system.format import points_in_time
 from eventide.errors import TypeMismatch
 
 if TYPE_CHECKING:

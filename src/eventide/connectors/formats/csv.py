@@ -13,15 +13,16 @@ from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation, Types
-from eventide.connectors.file_system.columns import (
+from eventide.connectors.file_system.files import File
+from eventide.connectors.file_system.format import (
+    BLOCK,
+    StreamFormat,
     as_declared,
     bad_column,
     check_columns,
     good_and_bad,
     type_of_columns,
 )
-from eventide.connectors.file_system.files import File
-from eventide.connectors.file_system.format import BLOCK, StreamFormat
 from eventide.connectors.file_system.sink import BulkWriterFactory
 from eventide.connectors.formats.csv_rows import (
     CsvRowDeserializationSchema,

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.file_system.columns import (
+from eventide.connectors.file_system.files import File
+from eventide.connectors.file_system.format import (
+    BLOCK,
+    StreamFormat,
     as_declared,
     bad_column,
     check_columns,
@@ -18,8 +21,6 @@ from eventide.connectors.file_system.columns import (
     names_of,
     type_of_columns,
 )
-from eventide.connectors.file_system.files import File
-from eventide.connectors.file_system.format import BLOCK, StreamFormat
 from eventide.connectors.file_system.sink import BulkWriterFactory
 from eventide.connectors.formats._json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError, ProgramError

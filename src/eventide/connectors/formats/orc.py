@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.file_system.columns import as_declared, check_columns, names_to_read, type_of_columns
 from eventide.connectors.file_system.files import File, check_rows
-from eventide.connectors.file_system.format import BulkFormat
+from eventide.connectors.file_system.format import (
+    BulkFormat,
+    as_declared,
+    check_columns,
+    names_to_read,
+    type_of_columns,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

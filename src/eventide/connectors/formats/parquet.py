@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.typeinfo import TypeInformation
-from eventide.connectors.file_system.columns import (
+from eventide.connectors.file_system.files import File, check_rows
+from eventide.connectors.file_system.format import (
+    BulkFormat,
     ColumnTimes,
     as_declared,
     check_columns,
@@ -18,8 +20,6 @@ from eventide.connectors.file_system.columns import (
     tells_time,
     type_of_columns,
 )
-from eventide.connectors.file_system.files import File, check_rows
-from eventide.connectors.file_system.format import BulkFormat
 from eventide.connectors.file_system.sink import BulkWriterFactory
 from eventide.errors import ProgramError
 

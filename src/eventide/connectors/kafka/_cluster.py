@@ -193,11 +193,25 @@ class Cluster:
         levels = library().IsolationLevel
         level = levels.READ_COMMITTED if self._settings.reads_committed else levels.READ_UNCOMMITTED
         asked = {place(partition): spec for partition, spec in specs.items()}
+
+        def take(answers: Mapping[Any, Future[Any]]) -> dict[KafkaTopicPartition, int]:
+            try:
+                return offsets_in(answers)
+            except library().KafkaException as error:
+                if meaning_of(error.args[0]) is Meaning.ABSENT and self._are_there(specs):
+                    raise _without_leader() from error
+                raise
+
         return self._patiently(
             what,
             lambda: self._admin.list_offsets(asked, isolation_level=level, request_timeout=_REQUEST_S),
-            offsets_in,
+            take,
         )
+
+    def _are_there(self, partitions: Collection[KafkaTopicPartition]) -> bool:
+        """Whether the cluster has these; of one whose brokers are all away, the client says that there is none."""
+        topics = self._described({at.topic for at in partitions})
+        return all(at.topic in topics and at.partition in topics[at.topic].partitions for at in partitions)
 
     def _connected(self) -> AdminClient:
         name = self._settings.options.client_id_prefix or self._settings.group_id or "eventide"
@@ -242,8 +256,14 @@ def offsets_in(answers: Mapping[Any, Future[Any]]) -> dict[KafkaTopicPartition, 
     """
     offsets = {KafkaTopicPartition(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
     if library().OFFSET_INVALID in offsets.values():
-        raise library().KafkaException(library().KafkaError(library().KafkaError.LEADER_NOT_AVAILABLE))
+        raise _without_leader()
     return offsets
+
+
+def _without_leader() -> Exception:
+    codes = library().KafkaError
+    error: Exception = library().KafkaException(codes(codes.LEADER_NOT_AVAILABLE))
+    return error
 
 
 class KnownPartitions:

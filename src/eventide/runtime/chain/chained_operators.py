@@ -35,6 +35,7 @@ from eventide.runtime.invoke import is_of_the_data, last_of, no_results, user_fu
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import (
+    fields_read,
     filtered,
     flat_mapped,
     mapped,
@@ -46,7 +47,6 @@ from eventide.runtime.tracing.column_functions import (
     traced_truth,
     why_python,
 )
-from eventide.runtime.tracing.fields import fields_read
 from eventide.runtime.tracing.kernels import Guard
 from eventide.runtime.tracing.tracing import Trace
 

@@ -32,8 +32,7 @@ from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import timestamps, traced_time, why_python
-from eventide.runtime.tracing.fields import fields_read
+from eventide.runtime.tracing.column_functions import fields_read, timestamps, traced_time, why_python
 from eventide.runtime.tracing.kernels import Guard
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"

@@ -25,8 +25,8 @@ from eventide.api.windows import (
 )
 from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MIN_MS
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.windows import TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.gaps import Gaps

@@ -19,7 +19,7 @@ from eventide.api.windows import (
 )
 from eventide.common.calendar import Calendar
 from eventide.common.ms import MAX_MS, MIN_MS, clamp_ms
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import PANE, Array, key_names, numbers_in
 from eventide.runtime.elements.ordering import spread

@@ -156,6 +156,26 @@ class AsColumns(_WithoutKeys):
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped(_WithoutKeys):
+    """Elements become columns of their declared type, as for any sink, and leave no task: their sink drops them."""
+
+    value_type: TypeInformation
+
+    @property
+    def codec(self) -> Codec:
+        """A codec that refuses: there is nothing to read."""
+        return _NoElements()
+
+    def describe(self) -> str:
+        """How elements travel, for ``explain``."""
+        return f"{self.value_type}, dropped by the tasks that make them"
+
+    def open(self, producer: str, slot: int, subtasks: int) -> _Dropped:
+        """A writer that stays empty."""
+        return _Dropped(self.value_type)
+
+
+@dataclass(frozen=True, slots=True)
 class TimesAndFields(_WithoutKeys):
     """The timestamp of each element and its fields with these ``names`` leave, for a watermark generator.
 
@@ -339,6 +359,14 @@ class NoRecordWriter:
     def take(self) -> Iterator[tuple[int, bytes]]:
         """Give nothing."""
         return iter(())
+
+
+class _Dropped(NoRecordWriter):
+    def __init__(self, value_type: TypeInformation) -> None:
+        self._value_type = value_type
+
+    def add(self, batch: Elements) -> None:
+        batch.as_columns(self._value_type)
 
 
 class _Together:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError
-from eventide.runtime.elements.elements import Columns, Elements
-from eventide.runtime.elements.fields import columns_of_fields
+from eventide.runtime.elements.elements import Columns, Elements, columns_of_fields
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import Function, JoinFunction, ProcessJoinFunction
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.windows import TimeWindow
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered

@@ -22,9 +22,9 @@ from eventide.api.functions import (
     WindowFunction,
 )
 from eventide.common.column_expression import ColumnExpression
-from eventide.common.time_window import TimeWindow
 from eventide.common.typeinfo import RowTypeInfo
 from eventide.common.types import Row
+from eventide.common.windows import TimeWindow
 from eventide.joins import JoinedColumn
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_results

@@ -10,13 +10,12 @@ from eventide.api.functions import ReduceFunction
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import has_text
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.elements.fields import types_of_fields
+from eventide.runtime.elements.elements import types_of_fields
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
-from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling
-from eventide.runtime.process.rolling_columns import RollingOperator, RollingSpec
+from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.operators import AGGREGATES, KEEPS, KEY_FIELDS, in_words

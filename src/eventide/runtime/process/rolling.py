@@ -1,24 +1,56 @@
-"""Rolling aggregation: each element of a key is combined with what came before, and the result put out."""
+"""Rolling aggregation: each element of a key is combined with what came before, and the result put out.
+
+On columns, the elements of each key are combined in their order, those of all keys together. There are two ways to do
+it. A sum, an extreme, a first or last field (a *fold*) is found in one pass over elements that lie side by side by key.
+Any other function that can be traced is called with the first elements of all keys and their second ones, with what
+comes of that and the third ones, and so on.
+"""
 
 from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from eventide.api.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
 from eventide.api.state import ReducingStateDescriptor
-from eventide.common.ms import MAX_MS
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import ProgramError
-from eventide.runtime.elements.fields import types_of_fields
-from eventide.runtime.process.functions import Handle, Processing, Results
+from eventide.runtime.chain.outputs import described
+from eventide.runtime.elements.elements import (
+    Columns,
+    Elements,
+    Numbers,
+    columns_of_fields,
+    from_fields,
+    interleave,
+    types_of_fields,
+)
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns, numbers_of_columns
+from eventide.runtime.elements.ordering import order_by
+from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
+from eventide.runtime.metrics import BATCHES_IN_PYTHON
+from eventide.runtime.process.functions import Handle, Processing, ProcessSpec, Results
+from eventide.runtime.process.operator import KeyedProcessOperator
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket_store import NoColumns
+from eventide.runtime.state.declared import REDUCING
 from eventide.runtime.state.key_context import FUNCTION_STATE
-from eventide.runtime.tasks.operator import is_exact
-from eventide.runtime.tracing.folds import FieldFold, FieldOfExtreme, Fold, How
+from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
+from eventide.runtime.state.transaction import TransactionalState
+from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock, is_exact
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import combined
+from eventide.runtime.tracing.folds import SUMS, FieldFold, FieldOfExtreme, Fold, How, fold_of
+from eventide.runtime.tracing.kernels import Guard
 
 _NAME = "reduced"
 REDUCED = FUNCTION_STATE + _NAME
@@ -232,3 +264,245 @@ def _place(field: str) -> int:
 
 def _no_field(value: Any, field: int | str) -> ProgramError:
     return ProgramError(f"an element of type {type(value).__name__} has no field {field!r}: {value!r:.200}")
+
+
+_MOST = 2**63
+_FEW_STEPS = 64
+_WORTH_A_STEP = 32
+"""The number of elements that Python handles in the time of one step of all keys on columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollingSpec(ProcessSpec):
+    """All that describes a rolling aggregation that works on columns, and on objects where it has to."""
+
+    function: ReduceFunction
+    key: Key
+
+    @property
+    def speed(self) -> str:
+        """On columns, and how."""
+        how = "in one pass" if fold_or_none(self.function, self.output_type) else "the next element of all keys at once"
+        return f"columns, {how}"
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain``."""
+        state = "one value for each key, in pages of Arrow columns that are read when one of their keys is touched"
+        return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
+
+
+class RollingOperator(WithoutClock, Operator):
+    """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
+
+    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: both
+    find their state in one place.
+    """
+
+    def __init__(self, spec: RollingSpec, backend: Backend, context: OperatorContext) -> None:
+        self._spec = spec
+        self._backend = backend
+        self._context = context
+        self._columns = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, is_exact=True)
+        self._columns.declare(REDUCED, spec.output_type, REDUCING)
+        self._python: KeyedProcessOperator | None = None
+        self._results: list[Columns] = []
+
+    @property
+    def inputs(self) -> Sequence[Receive]:
+        return (self._receive,)
+
+    @property
+    def late_until(self) -> int:
+        """``MIN_MS``: nothing is late."""
+        return MIN_MS
+
+    def reacts_to(self, watermark_ms: int) -> bool:
+        """False: no watermark changes anything."""
+        return False
+
+    def advance(self, watermark_ms: int) -> None:
+        """Nothing happens: there are no timers."""
+
+    def take_outputs(self) -> Mapping[str | None, Elements]:
+        results, self._results = self._results, []
+        outputs = {} if self._python is None else dict(self._python.take_outputs())
+        if results:
+            outputs[None] = Elements(columns=Columns.joined(results))
+        return outputs
+
+    def flush(self) -> None:
+        if self._python is None:
+            self._columns.flush()
+        else:
+            self._python.flush()
+
+    def held(self) -> Mapping[str, int]:
+        return self._columns.held() if self._python is None else self._python.held()
+
+    def _receive(self, parts: list[Elements]) -> None:
+        python = self._python
+        if python is None:
+            try:
+                self._results.append(self._rolled(parts))
+                return
+            except (Guard, NotTraceable, NoColumns, pa.ArrowException):
+                self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
+                python = self._go_on_in_python()
+        elements = interleave(parts)
+        elements.keys = extracted_keys(self._spec.key.select, elements)
+        python.inputs[0]([elements])
+
+    def _go_on_in_python(self) -> KeyedProcessOperator:
+        spec, context = self._spec, self._context
+        self._columns.flush()
+        kind = KeyedState if spec.dead_letters is None else TransactionalState
+        keyed = kind(self._backend, context.max_parallelism, bucket_bytes=PAGE_BYTES)
+        self._python = KeyedProcessOperator(spec, keyed, context)
+        return self._python
+
+    def _rolled(self, channels: list[Elements]) -> Columns:
+        """The results for some elements, after which the state is that of the last of each key.
+
+        Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once.
+        """
+        key, kind = self._spec.key, self._spec.output_type
+        columns = Columns.joined([elements.as_columns(kind) for elements in channels])
+        arrival = np.arange(len(columns))
+        if len(channels) > 1:
+            arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
+        parts = key_parts(columns, key.columns, key.select)
+        groups = numbers_of_columns(parts)
+        firsts = pa.array(first_rows(groups))
+        keys = [part.take(firsts) for part in parts]
+        places = self._columns.places_of(hashes_of_columns(keys), keys)
+        known = np.flatnonzero(self._columns.have(REDUCED, places))
+        values = columns.values
+        if len(known):
+            before = self._columns.get(REDUCED, places[known], kind)
+            values, groups = pa.concat_arrays([before, values]), np.concatenate([known, groups])
+        of_groups = RollingGroups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
+        results = of_groups.rolled(self._spec.function, values, kind)
+        last = np.empty(len(places), np.int64)
+        last[groups[of_groups.wanted]] = np.arange(len(results))
+        self._columns.put(REDUCED, places, results.take(pa.array(last)), kind)
+        number = sum(map(len, self._results))
+        sequence = pa.array(np.arange(number, number + len(results)))
+        times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
+        return Columns(columns.type_info, results, times, sequence)
+
+
+def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:
+    """The fold that a rolling aggregation is; None for any other function, which is called step by step."""
+    if isinstance(function, Accumulates | Chooses):
+        return function.fold(kind)
+    try:
+        return fold_of(function.reduce, kind)
+    except NotTraceable:
+        return None
+
+
+class RollingGroups:
+    """Elements by their group.
+
+    Args:
+        numbers: the group of each element, from 0.
+        arrival: the places of the elements, in the order in which they came.
+        before: how many of these came before, so that their results are not wanted.
+    """
+
+    def __init__(self, numbers: Numbers, arrival: Numbers, before: int = 0) -> None:
+        self.wanted = arrival[before:]
+        self._order = arrival[order_by(numbers[arrival])]
+        self._numbers = numbers[self._order]
+        self._sizes = np.bincount(numbers)
+        self._starts = np.cumsum(self._sizes) - self._sizes
+
+    def rolled(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
+        """For each element, what a function makes of those of its group up to it.
+
+        Raises:
+            NotTraceable: if columns might not give what the function gives.
+            Guard: if they might not for these elements.
+        """
+        if len(self._sizes) == len(values):
+            return values.take(pa.array(self.wanted))  # nothing is combined with anything
+        fold = fold_or_none(function, kind)
+        if fold is None:
+            return self._step_by_step(function, values, kind)
+        if values.null_count:
+            raise Guard("an element that is None")
+        fields = columns_of_fields(values, kind)
+        if not isinstance(function, Accumulates | Chooses):  # these have an order in which NaN has a place
+            fold.check(fields)
+        chosen = {how: pa.array(self._chosen(how, fields)) for how in {*fold.fields} - SUMS}
+        if len({*fold.fields}) == len(chosen) == 1:
+            return values.take(chosen[fold.fields[0]])
+        rolled = [
+            self._summed(field) if how in SUMS else field.take(chosen[how])
+            for how, field in zip(fold.fields, fields, strict=True)
+        ]
+        return from_fields(rolled, kind)
+
+    def _as_they_came(self, found: Any) -> Any:
+        """The results that are wanted, from those of all elements in the order of their groups."""
+        of_places = np.empty_like(found)
+        of_places[self._order] = found
+        return of_places[self.wanted]
+
+    def _chosen(self, how: FieldFold, fields: Sequence[pa.Array]) -> Numbers:
+        """The place of the element that the result of each comes from."""
+        if how is How.LAST:
+            return self.wanted
+        if isinstance(how, FieldOfExtreme):
+            chosen = how.choices(fields, self._order, self._numbers)
+        else:
+            chosen = self._order[self._starts[self._numbers]]
+        wanted: Numbers = self._as_they_came(chosen)
+        return wanted
+
+    def _summed(self, column: pa.Array) -> pa.Array:
+        if column.null_count:
+            raise Guard("a field that is None, and is added up")
+        numbers = column.to_numpy()[self._order]
+        sums = self._float_sums(numbers) if pa.types.is_floating(column.type) else self._sums(numbers)
+        return pa.array(self._as_they_came(sums)).cast(column.type)
+
+    def _sums(self, numbers: Numbers) -> Numbers:
+        highest = max(abs(int(numbers.max())), abs(int(numbers.min())))
+        if highest * int(self._sizes.max()) >= _MOST:
+            raise Guard("a sum with more than 64 bits")
+        total = np.cumsum(numbers, dtype=np.int64)  # what is too large in the whole comes out right in the difference
+        sums: Numbers = total - (total - numbers)[self._starts][self._numbers]
+        return sums
+
+    def _float_sums(self, numbers: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Sums in the order of the elements, each added to those before it: the result of another order is another."""
+        sums = numbers.copy()
+        with np.errstate(all="ignore"):
+            for group in np.flatnonzero(self._sizes > _FEW_STEPS).tolist():
+                span = slice(self._starts[group], self._starts[group] + self._sizes[group])
+                np.add.accumulate(numbers[span], out=sums[span])
+            for at in self._steps(self._sizes <= _FEW_STEPS):
+                sums[at] += sums[at - 1]
+        return sums
+
+    def _step_by_step(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
+        most = int(self._sizes.max())
+        if most > _FEW_STEPS and most * _WORTH_A_STEP > len(values):
+            raise Guard("few keys with many elements each")
+        places = [self._starts[np.argsort(-self._sizes, kind="stable")], *self._steps(np.ones(len(self._sizes), bool))]
+        elements = [self._order[at] for at in places]
+        made = [values.take(pa.array(elements[0]))]
+        for at in elements[1:]:
+            made.append(combined(function.reduce, kind, made[-1].slice(0, len(at)), values.take(pa.array(at))))
+        place_of = np.empty(len(values), np.int64)
+        place_of[np.concatenate(elements)] = np.arange(len(values))
+        return pa.concat_arrays(made).take(pa.array(place_of[self.wanted]))
+
+    def _steps(self, those: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Numbers]:
+        """The second elements of some groups, their third ones, and so on; those of the largest groups first."""
+        groups = np.flatnonzero(those)
+        groups = groups[np.argsort(-self._sizes[groups], kind="stable")]
+        starts, sizes = self._starts[groups], self._sizes[groups]
+        for step in range(1, int(sizes.max(initial=0))):
+            yield starts[: np.searchsorted(-sizes, -step, side="left")] + step

@@ -19,8 +19,7 @@ import numpy as np
 from eventide.errors import StateError
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Times
-from eventide.runtime.state.pages import PageTypes
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, PageTypes, Times
 from eventide.runtime.state.runs import compressed, decompressed
 
 _INDEX = "buckets"

@@ -24,6 +24,7 @@ from eventide.runtime.state.bucket import (
     Bucket,
     Column,
     Pickled,
+    is_page,
     live,
     owned,
     read_bucket,
@@ -34,7 +35,6 @@ from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
-from eventide.runtime.state.pages import is_page
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
 
 BUCKET_BYTES = 8_192

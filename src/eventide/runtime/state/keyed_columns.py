@@ -9,22 +9,122 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import TypeInformation
-from eventide.errors import StateError
-from eventide.runtime.elements.fields import types_of_fields
+from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo.widening import has_text
+from eventide.errors import DataError, StateError
+from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.elements.elements import columns_of_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
+from eventide.runtime.state.bucket import (
+    EXPIRY,
+    HASH,
+    KINDS_OF_TIME,
+    NO_TIMERS,
+    TIMES,
+    Bucket,
+    Page,
+    PageTypes,
+    encode_page,
+    expiry_of_page,
+    is_page,
+    read_bucket,
+    read_parts,
+)
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
 from eventide.runtime.state.declared import VALUE
-from eventide.runtime.state.expiring import SUFFIX, unexpired, without_times
+from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.growing import GrowingColumn
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
-from eventide.runtime.state.page_reader import ANYTHING, PageReader, expiries_of
-from eventide.runtime.state.pages import HASH, PageTypes, encode_page
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers
+
+ANYTHING = Types.PICKLED_BYTE_ARRAY()
+
+
+class PageReader:
+    """Reads pages and buckets of objects.
+
+    Args:
+        key: the type of the keys.
+        is_exact: whether objects have to come back as they are, type for type.
+
+    Attributes:
+        kinds: the types of values by name, where they are known.
+    """
+
+    def __init__(self, key: TypeInformation, *, is_exact: bool) -> None:
+        self._key = key
+        self._is_exact = is_exact
+        self.kinds: dict[str, TypeInformation] = {}
+
+    def declare(self, name: str, kind: TypeInformation) -> None:
+        """Say the type of the values of a name."""
+        self.kinds[name] = kind if has_text(kind) else ANYTHING
+
+    def read(self, content: bytes) -> list[Part]:
+        """A page, or a bucket of objects as a page, and its changes, if there are any.
+
+        Raises:
+            NoColumns: if columns cannot hold what it is.
+        """
+        if is_page(content):
+            return [self._part(self._with_key(page), page.types) for page in read_parts(content)]
+        return [self._part(self._page_of(*of_bucket), None) for of_bucket in read_bucket(content)]
+
+    def _part(self, page: Page, stored: PageTypes | None) -> Part:
+        """A page as it was read, which is stored with these types; None for a bucket of objects."""
+        timers, expiry = [(of_kind,) for of_kind in page.timers], expiry_of_page(page)
+        of_page = (page.rows, len(page.rows), timers, page.size, expiry)
+        return Part(page.types.values, *of_page, stored, stored is not None)
+
+    def _with_key(self, page: Page) -> Page:
+        """A page whose keys are of the type that they have now."""
+        if page.types.key == self._key:
+            return page
+        keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
+        hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
+        types = PageTypes(self._key, page.types.values)
+        return page._replace(types=types, rows=types.rows(keys, hashes, values))
+
+    def _page_of(self, bucket: Bucket, size: int) -> Page:
+        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
+            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
+        count = len(bucket.keys)
+        found: dict[tuple[str, TypeInformation], pa.Array] = {}
+        for name, (owners, are_pickled, values) in bucket.values.items():
+            kind = self.kinds.get(name, ANYTHING)
+            if not kind.is_pickled:
+                objects = list(map(loads, values)) if are_pickled else values
+                if not kind.keeps(objects):
+                    kind = ANYTHING
+            if kind.is_pickled:
+                array = pa.array(values if are_pickled else list(map(dumps, values)), pa.binary())
+            else:
+                array = kind.to_arrow(objects)
+            where = np.full(count, NO_PLACE)
+            where[range(count) if owners is None else owners] = np.arange(len(array))
+            found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
+        types = PageTypes(self._key, tuple(found))
+        rows = types.rows(self._as_keys(bucket.keys), bucket.hashes, [*found.values()])
+        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
+
+    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
+        """Some keys that are stored as objects, by their parts."""
+        kind = self._key
+        try:
+            if not self._is_exact or kind.keeps(keys):
+                return columns_of_fields(kind.to_arrow(keys), kind)
+        except (DataError, ValueError, OverflowError) as error:
+            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
+        raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
+
+
+def expiries_of(values: pa.Array) -> list[int | None]:
+    """When each of some values expires first, in milliseconds; None for one that stays until it is read."""
+    return [expiry_of(stored) for stored in ANYTHING.from_arrow(values)]
+
 
 PAGE_BYTES = 65_536
 """The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
@@ -109,6 +209,13 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
     def keys_at(self, places: Numbers) -> list[pa.Array]:
         """The keys at some places, by their parts."""
         return [part.take(places) for part in self._keys]
+
+    def have(self, name: str, places: Numbers) -> Flags:
+        """Whether each of the keys at some places has a value under a name."""
+        found = np.zeros(len(places), bool)
+        for _, values in self._of_name(name):
+            found |= values.where.array[places] != NO_PLACE
+        return found
 
     def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
         """The values of the keys at some places under a name, as a column of its type; null for none.

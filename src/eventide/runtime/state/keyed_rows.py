@@ -17,12 +17,11 @@ from eventide.runtime.elements.keys import groups_of_hashes
 from eventide.runtime.elements.ordering import distinct, order_by
 from eventide.runtime.metrics import KEYS, TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, TIMES, Times
+from eventide.runtime.state.bucket import EXPIRY, TIMES, PageTypes, Times
 from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
-from eventide.runtime.state.pages import PageTypes
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import (
     NO_PLACE,

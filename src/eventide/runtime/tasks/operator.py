@@ -8,8 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from eventide.api.functions import KeyedStateStore
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.runtime.elements.elements import Elements
-from eventide.runtime.elements.fields import types_of_fields
+from eventide.runtime.elements.elements import Elements, types_of_fields
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.metrics import Metrics

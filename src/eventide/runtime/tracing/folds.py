@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from eventide.api.functions import AggregateFunction
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TypeInformation
-from eventide.runtime.elements.elements import Numbers
-from eventide.runtime.elements.fields import types_of_fields
+from eventide.runtime.elements.elements import Numbers, types_of_fields
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import traced
 from eventide.runtime.tracing.evaluation import Arguments, evaluated

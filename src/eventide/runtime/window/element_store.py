@@ -21,8 +21,14 @@ from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import VALUE, key_names, key_numbers
 from eventide.runtime.columnar.operator import value_columns
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.elements.elements import Elements, is_small, without_collection
-from eventide.runtime.elements.fields import columns_of_fields, from_fields, types_of_fields
+from eventide.runtime.elements.elements import (
+    Elements,
+    columns_of_fields,
+    from_fields,
+    is_small,
+    types_of_fields,
+    without_collection,
+)
 from eventide.runtime.elements.keys import first_rows, groups_of_hashes, hashes_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.errors import ProgramError
 from eventide.runtime.chain.timestamps import times_of
 from eventide.runtime.columnar.aggregation import ROWS

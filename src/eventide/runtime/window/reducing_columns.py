@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.elements import Columns, Numbers
-from eventide.runtime.elements.fields import columns_of_fields, types_of_fields
+from eventide.runtime.elements.elements import Columns, Numbers, columns_of_fields, types_of_fields
 from eventide.runtime.elements.keys import first_rows, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable

@@ -28,7 +28,7 @@ from eventide.spark.checkpoint.files import (
     in_force,
     in_order,
 )
-from eventide.spark.connect.server import there
+from eventide.spark.connect import there
 from eventide.spark.session.locations import files_at, resolved, texts_at
 from eventide.spark.sinks.routing import directories, refuse_used_directories
 

@@ -1,10 +1,12 @@
 """Savepoints by Spark: of the checkpoint of a stopped job, by its own reader of state; and of a DataFrame.
 
-The rows of a DataFrame become state where they are dealt out to: by key, in parallel.
+The rows of a DataFrame become state where they are dealt out to: by key, in parallel. A job that goes on under another
+parallelism begins with a savepoint too, which lies below its new checkpoint.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby
@@ -27,11 +29,13 @@ from eventide.runtime.pickles import classes_of, dumps_program, loads_program
 from eventide.savepoint import Header, Outline, SavedSource, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import SOURCES, Directory, copy_files
+from eventide.savepoint.fitting import DATA_FRAME
 from eventide.savepoint.rows import TASKS, Small, elements_of
+from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
-from eventide.spark.checkpoint.record import outline, recorded_program
+from eventide.spark.checkpoint.record import append_record, outline, recorded_program, records_of, refuse_continued
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
-from eventide.spark.connect.server import there
+from eventide.spark.connect import there
 from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.spark.session.locations import is_used_here, resolved
@@ -324,3 +328,54 @@ def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> _Wri
             yield from _batches(writer.write(f"{place}/{subtask}", subtask, values))
 
     return write
+
+
+_SAVEPOINT = "eventide-savepoint"
+"""The folder of the savepoint, below the new checkpoint."""
+
+
+def rescale(
+    spark: SparkSession, checkpoint: str, target: str, *, parallelism: int, max_parallelism: int | None = None
+) -> Outline:
+    """Make a new checkpoint of that of a stopped job, for another parallelism.
+
+    The new one begins with a savepoint, which lies below it, and counts on from the micro-batches of the old one: so it
+    writes into the same sinks, and nothing comes twice. The old one is told, and no job starts on it any more.
+
+    Args:
+        spark: the session.
+        checkpoint: the checkpoint's directory.
+        target: a new directory.
+        parallelism: that of the job from now on, if its program says none.
+        max_parallelism: the number of key groups from now on; by default as before.
+
+    Raises:
+        ProgramError: if a location cannot be opened, the parallelism is above the max parallelism, or the job reads
+            DataFrames, which only the program can have begin where they stood.
+        StateError: as `take_savepoint`, or if the checkpoint was continued elsewhere before.
+    """
+    location, target = resolved(spark, checkpoint), resolved(spark, target)
+    found = inspected(spark, location)
+    if any(source.kind == DATA_FRAME for source in found.sources):
+        raise ProgramError(
+            f"the job in {checkpoint} reads a DataFrame, which only its program can have begin where it stood: take a "
+            "savepoint, and begin with it by env.from_savepoint(...) and env.saved_position()"
+        )
+    refuse_continued(location, records_of(spark, location))
+    if records_of(spark, target):
+        raise StateError(f"there is a checkpoint at {target} already; give a new directory")
+    saved = take_savepoint(
+        spark, location, f"{target}/{_SAVEPOINT}", parallelism=parallelism, max_parallelism=max_parallelism
+    )
+    _begin(spark, found, saved, target, parallelism)
+    append_record(spark, location, {**records_of(spark, location)[-1], CONTINUED_IN: target})
+    return saved
+
+
+def _begin(spark: SparkSession, found: Inspection, saved: Outline, target: str, parallelism: int) -> None:
+    """Write the first record of the new checkpoint, with an id of its own, by which sinks with transactions know it."""
+    before = records_of(spark, found.location)[-1]
+    counted = before.get(COUNTED, 0) + (saved.header.batch or 0) + 1
+    begins = {"start": 0, "after": -1, "id": uuid.uuid4().hex, "savepoint": saved.location}
+    program = {**saved.header.program, "parallelism": parallelism}
+    append_record(spark, target, {**before, **begins, "program": program, BEGINS_WITH: parallelism, COUNTED: counted})

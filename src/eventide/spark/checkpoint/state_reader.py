@@ -15,7 +15,7 @@ from eventide.errors import StateError, as_state_error
 from eventide.pickling.stand_ins import shown_loads
 from eventide.runtime.state.operators import HEAD, PROGRAM, program_of
 from eventide.spark.checkpoint.inspection import INSPECTED, Inspection, inspect
-from eventide.spark.connect.server import there
+from eventide.spark.connect import there
 from eventide.spark.failures import in_our_words
 from eventide.spark.query.frame_rows import subtask_ids
 from eventide.why import Evidence

@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql import types as spark
 
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.connectors.sink import FormatSink
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table
@@ -179,55 +178,6 @@ def counted_in(frames: DataFrame) -> Column:
         return frames[COUNTED]
     begin = len(metrics_frame({}).to_bytes()) - len("{}") + 1  # such frames are sent without a channel
     return F.when(frames["target"] == METRICS, F.expr(f"cast(substring(frame, {begin}) as string)"))
-
-
-@dataclass(frozen=True, slots=True)
-class DroppedRows:
-    """The rows of a sink that drops them, dropped where they are made: Spark has what was counted alone.
-
-    Attributes:
-        number: the target of the sink's frames.
-    """
-
-    is_of_rows: ClassVar[bool] = False
-    number: int
-
-    @staticmethod
-    def of(sink: SinkSpec) -> DroppedRows | None:
-        """The rows of a sink with Spark's format ``noop``; None for others.
-
-        Raises:
-            ProgramError: if the type of its elements is not declared.
-        """
-        if not isinstance(sink.sink, FormatSink) or sink.sink.format != "noop":
-            return None
-        sink.check_columns()
-        return DroppedRows(sink.number)
-
-    def schema(self) -> spark.StructType:
-        """The column of what was counted."""
-        return spark.StructType([spark.StructField(COUNTED, spark.StringType())])
-
-    def batches(self, frames: Iterable[Frame]) -> Iterator[pa.RecordBatch]:
-        """Make rows of the elements, as for any sink, and drop them; return what was counted."""
-        for frame in frames:
-            if frame.target == METRICS:
-                yield pa.record_batch([pa.array([json.dumps(frame.content)], pa.string())], names=[COUNTED])
-            elif frame.target == self.number and frame.signal is Signal.ELEMENTS:
-                as_rows(frame.content.values)
-
-    def of_frames(self, frames: DataFrame) -> DataFrame:
-        """Make rows of the elements of the sink among frames of any kind, and drop them; return no rows."""
-        number = self.number
-
-        def drop(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for values in elements_of(batches, number):
-                as_rows(values)
-            yield from ()
-
-        if COUNTED in frames.columns:
-            return frames
-        return frames.mapInArrow(lambda batches: settled(drop(batches)), self.schema())
 
 
 def batches_of(frames: Iterable[Frame], ids: Sequence[int], to: OutputOfSink | None) -> Iterator[pa.RecordBatch]:

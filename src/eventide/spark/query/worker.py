@@ -5,12 +5,13 @@ The module also keeps the worker quick from one task to the next.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from pyspark import SparkFiles, TaskContext
 
@@ -135,3 +136,24 @@ class OpenedPrograms:
 _stages = OpenedPrograms(lambda stage: ((), stage.tasks), may_share=True)
 _sources = OpenedPrograms(lambda source: ((source,), ()))
 _sinks = OpenedPrograms(lambda sink: ((), ()))
+
+
+class FaultLog:
+    """The file to which Python's ``faulthandler`` writes at a native crash: Spark adds it to the error of the task.
+
+    One text is kept in it, to which the traceback of a crash is appended. If Spark has named no such file, nothing is
+    kept.
+    """
+
+    def __init__(self) -> None:
+        folder = os.environ.get("PYTHON_FAULTHANDLER_DIR")
+        self._file: IO[bytes] | None = None
+        if folder is not None:
+            self._file = open(os.path.join(folder, str(os.getpid())), "ab", buffering=0)  # noqa: SIM115 - for the task
+            faulthandler.enable(file=self._file)
+
+    def __call__(self, text: str) -> None:
+        """Keep a text in place of the one before."""
+        if self._file is not None:
+            self._file.truncate(0)
+            self._file.write(text.encode())

@@ -12,7 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide.errors import ProgramError, StateError
-from eventide.spark.connect.server import there
+from eventide.spark.connect import there
 from eventide.storage import absolute
 
 _NOWHERE = "eventide-looks-for-nothing"

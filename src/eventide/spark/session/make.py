@@ -24,7 +24,7 @@ from eventide._distribution import getting
 from eventide.common.configuration import Configuration
 from eventide.errors import ProgramError
 from eventide.runtime.python_folder import new_folder
-from eventide.spark.connect.server import over_connect
+from eventide.spark.connect import over_connect
 from eventide.spark.query.data_source import CAN_LIMIT
 from eventide.spark.session.java import check_java
 from eventide.spark.session.python_files import (

@@ -1,4 +1,7 @@
-"""Sinks on Spark: each gets its elements of a micro-batch, and files appear exactly once."""
+"""Sinks on Spark: each gets its elements of a micro-batch, and files appear exactly once.
+
+Tables of Delta Lake and Iceberg remember the micro-batches of a job that are in them, and take none twice.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,102 @@ from eventide.connectors.file_system.sink import used_by_another, used_twice
 from eventide.connectors.kafka import KafkaSink
 from eventide.connectors.sink import DataFrameSink, FormatSink
 from eventide.errors import ProgramError
-from eventide.plan.job import SinkSpec
+from eventide.plan.job import SinkSpec, drops_rows
 from eventide.runtime.exchange.frames import Signal
 from eventide.runtime.pickles import dumps_program, loads_program
 from eventide.spark.checkpoint.owner import Ownership
-from eventide.spark.connect.server import over_connect
-from eventide.spark.query.frame_rows import DroppedRows, OutputOfSink, RowsOfSink, schema_of, typed_rows
+from eventide.spark.connect import over_connect
+from eventide.spark.query.frame_rows import OutputOfSink, RowsOfSink, schema_of, typed_rows
 from eventide.spark.session.locations import files_at, resolved
 from eventide.spark.session.python_files import modules_for_server
 from eventide.spark.sinks.files import SPARKS_FILES, DirectoryOfSpark, DirectoryOfTasks, FileDirectory, FilesOfSink
 from eventide.spark.sinks.kafka import KafkaDelivery, SinkRun
 from eventide.spark.sinks.program_sinks import of_the_program
-from eventide.spark.sinks.tables import is_table, tables_of
+
+_CHECKPOINT = "eventide.checkpoint"
+_MICRO_BATCH = "eventide.micro-batch"
+"""Properties of the snapshot of a micro-batch in an Iceberg table."""
+
+
+class LakeTable:
+    """The table of one sink of a job: each micro-batch with results is one commit to it, which names the job.
+
+    Args:
+        sink: the sink, of a format for which `is_table` holds.
+        job: the run of the job.
+        owner: told by the job where two of its runs could write to the table.
+    """
+
+    def __init__(self, sink: FormatSink, job: SinkRun, owner: Ownership | None = None) -> None:
+        self._sink = sink
+        self._job = job
+        self._owner = owner
+        self._has_written = False
+
+    def write(self, rows: DataFrame, batch_id: int) -> None:
+        """Append the rows of a micro-batch, unless the run before has done so and ended before Spark noted it down.
+
+        Raises:
+            StateError: if another run of the job has begun since.
+        """
+        if self._owner is not None:
+            self._owner.check()
+        _WRITERS[self._sink.format](self, rows, batch_id)
+        self._has_written = True
+
+    def _to_delta(self, rows: DataFrame, batch_id: int) -> None:
+        """Delta Lake itself passes over a transaction whose number it has seen from an application."""
+        # With the path, so that another sink of the job, whose path is spelled in another way, is another application.
+        self._append(rows, {"txnAppId": f"{self._job.checkpoint} {path_of(self._sink)}", "txnVersion": str(batch_id)})
+
+    def _to_iceberg(self, rows: DataFrame, batch_id: int) -> None:
+        """Iceberg keeps what a snapshot says of itself; only the first micro-batch of a run can be there already."""
+        said = {_CHECKPOINT: self._job.checkpoint, _MICRO_BATCH: str(batch_id)}
+        if self._has_written or not self._has_snapshot(rows, said):
+            self._append(rows, {f"snapshot-property.{name}": value for name, value in said.items()})
+
+    def _has_snapshot(self, rows: DataFrame, said: dict[str, str]) -> bool:
+        path = path_of(self._sink)
+        snapshots = rows.sparkSession.read.format("iceberg").load(f"{path}{'#' if '/' in path else '.'}snapshots")
+        summary = F.col("summary")
+        for name, value in said.items():
+            snapshots = snapshots.where(summary[name] == value)
+        return not snapshots.isEmpty()
+
+    def _append(self, rows: DataFrame, more: dict[str, str]) -> None:
+        writer = rows.write.format(self._sink.format).options(**(self._sink.options | more))
+        writer.partitionBy(*self._sink.partition_by).mode("append").save()
+
+
+_WRITERS: dict[str, Callable[[LakeTable, DataFrame, int], None]] = {
+    "delta": LakeTable._to_delta,
+    "iceberg": LakeTable._to_iceberg,
+}
+
+
+def is_table(sink: object) -> bool:
+    """Whether a sink writes to a table that can tell which micro-batches it has."""
+    return isinstance(sink, FormatSink) and sink.format in _WRITERS
+
+
+def path_of(sink: FormatSink) -> str:
+    """Where the table is: a path, or the name that a catalog gives it."""
+    return sink.options.get("path", "").rstrip("/")
+
+
+def tables_of(sinks: Sequence[SinkSpec], job: SinkRun, owner: Ownership | None) -> dict[int, LakeTable]:
+    """The tables of a job by the numbers of their sinks.
+
+    Raises:
+        ProgramError: if two sinks write to one: it would take the rows of one for a repetition of the other's.
+    """
+    found = {spec.number: spec.sink for spec in sinks if isinstance(spec.sink, FormatSink) and is_table(spec.sink)}
+    paths = [path_of(sink) for sink in found.values()]
+    for path in paths:
+        if paths.count(path) > 1:
+            raise ProgramError(f"two sinks write to the table {path!r}; unite their streams, and give them one sink")
+    return {number: LakeTable(sink, job, owner) for number, sink in found.items()}
+
 
 ToProgram = Callable[[DataFrame, int], None]
 """Takes the frames of a micro-batch, of whatever sinks, and its number, on their way to the program."""
@@ -47,9 +134,7 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
         if directory is not None:
             rows = directory.rows(frames, only).writeStream.outputMode("append")
             return rows.foreachBatch(directory.write)
-        dropped = DroppedRows.of(only)
-        found = typed_rows(frames, only) if dropped is None else dropped.of_frames(frames)
-        rows = found.writeStream.outputMode("append")
+        rows = _rows(frames, only).writeStream.outputMode("append")
         return rows.format(sink.format).options(**sink.options).partitionBy(*sink.partition_by)
     deliver = _DeliveryAtServer(delivery, frames.sparkSession) if over_connect() else delivery
     return frames.writeStream.foreachBatch(deliver).outputMode("append")
@@ -63,13 +148,18 @@ def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     elif (directory := delivery.directories.get(only.number)) is not None:
         directory.write(directory.rows(frames, only), 0)
     else:
-        _write(typed_rows(frames, only), only, 0)
+        _write(_rows(frames, only), only, 0)
 
 
 def sink_of_rows(sinks: Sequence[SinkSpec]) -> SinkSpec | None:
     """The only sink of a job, if Spark takes its rows from the plan of the query itself."""
     is_only = len(sinks) == 1 and isinstance(sinks[0].sink, FormatSink) and not is_table(sinks[0].sink)
     return sinks[0] if is_only else None
+
+
+def _rows(frames: DataFrame, sink: SinkSpec) -> DataFrame:
+    """The rows for the only sink; for one that drops all, which no element reaches, the frames as they are."""
+    return frames if drops_rows(sink.sink) else typed_rows(frames, sink)
 
 
 def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, FilesOfSink]:
@@ -80,7 +170,9 @@ def files_of_tasks(spark: SparkSession, sinks: Sequence[SinkSpec]) -> dict[int, 
 def output_of(sinks: Sequence[SinkSpec], files: Mapping[int, FilesOfSink]) -> OutputOfSink | None:
     """The output of sources in place of frames where all of it goes to the only sink of a job; None for frames."""
     only = sink_of_rows(sinks)
-    return None if only is None else files.get(only.number) or DroppedRows.of(only) or RowsOfSink.of(only)
+    if only is None or drops_rows(only.sink):
+        return None
+    return files.get(only.number) or RowsOfSink.of(only)
 
 
 def _is_of_files(sink: FormatSink) -> bool:

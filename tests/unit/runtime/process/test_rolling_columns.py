@@ -21,10 +21,9 @@ from eventide.datastream import OutputTag
 from eventide.errors import EventideError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.metrics import Metrics
-from eventide.runtime.process import rolling_columns
+from eventide.runtime.process import rolling
 from eventide.runtime.process.operation import ProcessOperation, RollingOperation
-from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
-from eventide.runtime.process.rolling_columns import RollingGroups, RollingSpec
+from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, RollingGroups, RollingSpec, higher, lower
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import TIMES, read_living
@@ -269,7 +268,7 @@ def test_a_wider_type_of_elements_takes_the_state_over():
 
 
 def test_keys_of_one_hash_stay_apart(monkeypatch):
-    monkeypatch.setattr(rolling_columns, "hashes_of_columns", lambda parts: np.full(len(parts[0]), 7, np.uint64))
+    monkeypatch.setattr(rolling, "hashes_of_columns", lambda parts: np.full(len(parts[0]), 7, np.uint64))
     monkeypatch.setattr(keyed, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
     monkeypatch.setattr(keyed, "stable_hash", lambda key: 7)
     backend, total = MemoryBackend(), Accumulates(operator.add, "n")

@@ -154,3 +154,13 @@ def opened_whole(backend):
 def test_what_is_compressed_comes_back(numbers, rest):
     for content in (np.array(numbers, np.int64).tobytes() + rest, rest * 3):
         assert decompressed(compressed(content)) == content
+
+
+@pytest.mark.parametrize("kind", ["numbers", "text", "numbers and text"])
+def test_of_a_large_value_the_form_is_taken_that_is_shorter_for_a_sample(kind):
+    numbers = np.arange(1_000_000, 1_004_003).tobytes()
+    text = "".join(f"https://auction.example/item/{n * 7919 % 1_000}/bid " for n in range(600)).encode()[:32_021]
+    content = {"numbers": numbers + b"rest", "text": text, "numbers and text": numbers + text}[kind]
+    stored = compressed(content)
+    assert decompressed(stored) == content
+    assert len(stored) <= {"numbers": 1_000, "text": 4_000, "numbers and text": 10_000}[kind]

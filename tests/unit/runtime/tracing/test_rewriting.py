@@ -4,8 +4,8 @@ from types import FunctionType
 
 import pytest
 
+from eventide.runtime.tracing.admission import asks_for_none, with_operators
 from eventide.runtime.tracing.replaced import OPERATORS
-from eventide.runtime.tracing.rewriting import asks_for_none, with_operators
 
 
 def looping(n):

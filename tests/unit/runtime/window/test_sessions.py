@@ -3,11 +3,11 @@
 import sys
 
 from eventide.common import Types, WatermarkStrategy
-from eventide.common.time_window import TimeWindow
+from eventide.common.windows import TimeWindow
 from eventide.datastream.window import EventTimeSessionWindows, MergingWindowAssigner, Window
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.window.merging import MergingWindows, Sessions, windows_of
+from eventide.runtime.window.operator import MergingWindows, Sessions, windows_of
 from eventide.testing import OperatorHarness, local_environment
 
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])

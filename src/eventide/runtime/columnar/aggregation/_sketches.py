@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from eventide.aggregates.library import check_sketches_are_installed
+from eventide.aggregates import check_sketches_are_installed
 from eventide.runtime.columnar.aggregation._accumulators import ask_different, values_in_order, with_one_nan_and_zero
 from eventide.runtime.columnar.aggregation._groups import Grouping, Groups, Ints, Later, offsets_of, sums
 

@@ -1,1 +1,0 @@
-"""Spark Connect: the server is asked, and results are kept until the program takes them."""
