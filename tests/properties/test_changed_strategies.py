@@ -120,7 +120,7 @@ class Runs:
         (self.location / folder / str(self.checkpoint.batch)).touch()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12)
 @given(_STEPS)
 def test_a_change_counts_from_one_micro_batch_on_whoever_runs_or_repeats_it(steps):
     batches = [[(split, number * 10 + at) for split, at in elements] for number, (elements, *_) in enumerate(steps)]

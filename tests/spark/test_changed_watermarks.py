@@ -40,6 +40,7 @@ def start(folder: Path, bound_ms: int = BOUND_MS) -> JobClient:
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(folder / "checkpoint"))
     source = FileSource.text(str(folder / "in")).monitor_continuously(Duration.of_millis(1)).build()
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(bound_ms).with_timestamp_assigner(lambda t, _: int(t))
+    strategy = strategy.with_idleness(Duration.of_days(1))
     lines = env.from_source(source, strategy, "lines").map(checked, Types.LONG())
     windows = lines.key_by(lambda _: 0, Types.LONG()).window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     fired = windows.reduce(max).name("windows").map(str, Types.STRING())
@@ -92,13 +93,13 @@ def test_a_bound_changes_between_two_micro_batches_of_a_job_that_goes_on(spark: 
     with pytest.raises(ProgramError, match=r"no watermark strategy of the name 'line'; it has 'lines'"):
         job.change_watermarks("line", max_out_of_orderness=1)
 
-    asked = command(tmp_path, "--source", "lines", "--out-of-orderness", "20ms", "--idle-timeout", "1h")
-    assert asked["declared"] == {"lines": {"bound_ms": BOUND_MS, "idle_after_ms": None}}
+    asked = command(tmp_path, "--source", "lines", "--out-of-orderness", "20ms", "--idle-timeout", "off")
+    assert asked["declared"] == {"lines": {"bound_ms": BOUND_MS, "idle_after_ms": 86_400_000}}
     wait_until(lambda: not command(tmp_path)["waiting"], job)
     assert read(tmp_path, job, 45) == 30, "a watermark does not go back"
     assert read(tmp_path, job, 55) == 34
     job.cancel().result()
-    assert command(tmp_path)["changed"] == {"lines": {"bound_ms": 20, "idle_after_ms": 3_600_000}}
+    assert command(tmp_path)["changed"] == {"lines": {"bound_ms": 20, "idle_after_ms": None}}
 
     job = start(tmp_path)
     (tmp_path / "may go on").touch()
@@ -107,7 +108,7 @@ def test_a_bound_changes_between_two_micro_batches_of_a_job_that_goes_on(spark: 
     job = start(tmp_path, bound_ms=4)
     assert read(tmp_path, job, 75) == 70, "until the program declares another value"
     job.cancel().result()
-    assert command(tmp_path)["changed"] == {"lines": {"idle_after_ms": 3_600_000}}
+    assert command(tmp_path)["changed"] == {"lines": {"idle_after_ms": None}}
 
 
 @in_steps

@@ -194,6 +194,9 @@ class JobPlan:
             return self
         common = self.sources[0]
         again = self.compiled_again(changed).with_registered_types(self.registered_types)
+        clocks = [stage.needs_clock for stage in self.stages]  # a query of Spark's has timers for ever, or never
+        stages = [replace(stage, keeps_clock=clock) for stage, clock in zip(again.stages, clocks, strict=True)]
+        again = replace(again, stages=tuple(stages))
         return again.with_job_parameters(common.job_parameters).with_dead_letter_limits(common.dead_letter_limits)
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:

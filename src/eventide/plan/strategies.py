@@ -37,6 +37,8 @@ _WORDS = {BOUND: "max out-of-orderness", IDLE_TIMEOUT: "idle timeout", MAX_DRIFT
 _WHY_NOT = {
     BOUND: "its watermarks do not follow from a bound, but from a generator of yours, or there are none; change the "
     "program, and start it again on its checkpoint",
+    IDLE_TIMEOUT: "the program declares none for it, and Spark wakes a query without data only if it did so from its "
+    "first micro-batch on; add with_idleness(...), and begin with a savepoint",
     MAX_DRIFT: "the program declares no watermark alignment for it; add with_watermark_alignment(...), and start it "
     "again",
 }
@@ -126,9 +128,11 @@ def _values(node: AssignTransformation | SourceTransformation) -> dict[str, int 
     if isinstance(node, AssignTransformation):
         if isinstance(node.strategy.generator, BoundedOutOfOrderness):
             values[BOUND] = node.strategy.generator.bound_ms
-        values[IDLE_TIMEOUT] = node.strategy.idle_timeout_ms
+        idle_after_ms = node.strategy.idle_timeout_ms
     else:
-        values[IDLE_TIMEOUT] = node.idle_timeout_ms
+        idle_after_ms = node.idle_timeout_ms
+    if idle_after_ms is not None:
+        values[IDLE_TIMEOUT] = idle_after_ms
     if node.alignment is not None:
         values[MAX_DRIFT] = node.alignment.drift_ms
     return values
