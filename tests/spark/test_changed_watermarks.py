@@ -1,4 +1,4 @@
-"""Watermark strategies that change while a job runs: from a definite micro-batch on, whoever runs or repeats it."""
+"""Watermark strategies that change while a job runs: a micro-batch that is repeated has the values that it had."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from eventide.datastream.connectors import FormatSink
 from eventide.datastream.connectors.file_system import FileSource
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, UserFunctionError
+from eventide.spark.checkpoint.strategies import waiting_changes
 from support.steps import in_steps
 
 pytestmark = pytest.mark.spark
@@ -73,7 +74,7 @@ def read(folder: Path, job: JobClient, *times: int) -> int:
 
 
 def command(folder: Path, *options: str) -> dict[str, object]:
-    """What `eventide watermarks` says."""
+    """The answer of `eventide watermarks`."""
     line = [sys.executable, "-m", "eventide", "watermarks", str(folder / "checkpoint"), *options, "--json"]
     said = subprocess.run(line, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
@@ -81,6 +82,7 @@ def command(folder: Path, *options: str) -> dict[str, object]:
     return answer
 
 
+@pytest.mark.long
 @in_steps
 def test_a_bound_changes_between_two_micro_batches_of_a_job_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     job = start(tmp_path)
@@ -95,7 +97,7 @@ def test_a_bound_changes_between_two_micro_batches_of_a_job_that_goes_on(spark: 
 
     asked = command(tmp_path, "--source", "lines", "--out-of-orderness", "20ms", "--idle-timeout", "off")
     assert asked["declared"] == {"lines": {"bound_ms": BOUND_MS, "idle_after_ms": 86_400_000}}
-    wait_until(lambda: not command(tmp_path)["waiting"], job)
+    wait_until(lambda: not waiting_changes(str(tmp_path / "checkpoint")), job)
     assert read(tmp_path, job, 45) == 30, "a watermark does not go back"
     assert read(tmp_path, job, 55) == 34
     job.cancel().result()
@@ -124,7 +126,7 @@ def test_a_micro_batch_that_is_repeated_has_the_bound_that_it_had(spark: SparkSe
 
     (tmp_path / "may go on").touch()
     job = start(tmp_path)
-    wait_until(lambda: not command(tmp_path)["waiting"], job)
+    wait_until(lambda: not waiting_changes(str(tmp_path / "checkpoint")), job)
     assert fired(tmp_path) == [5, 15, 25]
     assert read(tmp_path, job, 95) == 57, "the change has waited for the end of the micro-batch"
     job.cancel().result()

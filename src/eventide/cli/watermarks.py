@@ -68,7 +68,7 @@ def watermarks(
         name = source
         where_it_lies(lambda location: ask_for(location, name, *times), checkpoint)
     elif times != [None] * len(times):
-        raise ProgramError("say whose watermarks are to change: --source NAME")
+        raise ProgramError("name the source of the watermarks that are to change: --source NAME")
     found = where_it_lies(strategies_at, checkpoint, STANDING)
     answer(dataclasses.asdict(found), Group(*_view(found)), as_json=as_json)
 

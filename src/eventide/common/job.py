@@ -211,8 +211,8 @@ _NO_SAVEPOINT = (
 
 
 _NO_CHANGE = (
-    "there is no running job whose watermark strategies could change: that is for jobs that run on Spark as streams; "
-    "`eventide watermarks CHECKPOINT` has a change wait for the next start of one that has ended"
+    "watermark strategies change while a job runs on Spark as a stream, and this one does not; change the program, or, "
+    "if it has a checkpoint, call `eventide watermarks CHECKPOINT`, which has a change wait for the next start"
 )
 
 

@@ -85,8 +85,8 @@ def checked_values(
     if name not in known:
         names = ", ".join(map(repr, known)) or "none"
         raise ProgramError(
-            f"the job has no watermark strategy of the name {name!r}; it has {names}. A strategy has the name of its "
-            "source, and downstream of an operator the one that name(...) gives the stream with it"
+            f"the job has no watermark strategy of the name {name!r}; it has {names}. Give the name of its source, or, "
+            "downstream of an operator, the one that name(...) gives the stream with it"
         )
     values: dict[str, int | None] = {}
     for what, value in ((BOUND, max_out_of_orderness), (IDLE_TIMEOUT, idle_timeout), (MAX_DRIFT, max_drift)):

@@ -2,7 +2,7 @@
 
 A change waits in a file of its own, which anybody may write, until no micro-batch is begun. The run that begins then
 writes it to the values in force, before it plans anything: so a micro-batch that is repeated has the values that it
-had, whoever repeats it. A change counts until the program declares another value than it did when the change was made.
+had, in another run too. A change counts until the program declares another value than it did when the change was made.
 """
 
 from __future__ import annotations
