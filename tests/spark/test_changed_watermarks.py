@@ -21,7 +21,7 @@ from eventide.errors import ProgramError, UserFunctionError
 from eventide.spark.checkpoint.strategies import waiting_changes
 from support.steps import in_steps
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 BOUND_MS = 1_000
 """The bound that the program declares: with it, no window of these tests fires."""
@@ -82,7 +82,6 @@ def command(folder: Path, *options: str) -> dict[str, object]:
     return answer
 
 
-@pytest.mark.long
 @in_steps
 def test_a_bound_changes_between_two_micro_batches_of_a_job_that_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     job = start(tmp_path)
