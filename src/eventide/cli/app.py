@@ -20,6 +20,7 @@ from eventide.cli.compact import compact
 from eventide.cli.dashboard import dashboard
 from eventide.cli.demo import demo
 from eventide.cli.doctor import doctor
+from eventide.cli.watermarks import watermarks
 from eventide.cli.why import why
 from eventide.errors import EventideError
 
@@ -53,6 +54,7 @@ app.command()(demo)
 app.command()(doctor)
 app.command()(rescale)
 app.command()(savepoint)
+app.command()(watermarks)
 app.command()(why)
 
 

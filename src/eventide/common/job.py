@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 from eventide._absent import says_what_is_absent
+from eventide.common.time import Duration, Time
 from eventide.common.type_variables import T
 from eventide.errors import ProgramError
 
@@ -209,6 +210,12 @@ _NO_SAVEPOINT = (
 )
 
 
+_NO_CHANGE = (
+    "watermark strategies change while a job runs on Spark as a stream, and this one does not; change the program, or, "
+    "if it has a checkpoint, call `eventide watermarks CHECKPOINT`, which has a change wait for the next start"
+)
+
+
 @says_what_is_absent
 class JobClient(ABC):
     """A running job. Methods that return a future in PyFlink return one here too: call its ``result()``."""
@@ -263,6 +270,36 @@ class JobClient(ABC):
             ProgramError: As with :meth:`trigger_savepoint`, or the end of event time is asked for.
         """
         raise ProgramError(_NO_SAVEPOINT)
+
+    def change_watermarks(
+        self,
+        name: str,
+        *,
+        max_out_of_orderness: Duration | Time | int | None = None,
+        idle_timeout: Duration | Time | int | Literal["off"] | None = None,
+        max_allowed_watermark_drift: Duration | Time | int | Literal["off"] | None = None,
+    ) -> Future[None]:
+        """Change values of a watermark strategy, from the next micro-batch on that begins. Not in Flink.
+
+        The job finishes the micro-batch that it is in, and goes on with a new query. The watermark never goes back: it
+        stands until elements bring it further under the new bound. The change is kept with the checkpoint, and counts
+        for every later run, until the program declares another value than it does now.
+
+        Args:
+            name: The name of the source that the strategy follows; downstream of an operator, that of the stream with
+                the strategy.
+            max_out_of_orderness: The bound of ``for_bounded_out_of_orderness``; by default it stays as it is.
+            idle_timeout: How long a split may be silent; ``"off"``: no split becomes idle by itself.
+            max_allowed_watermark_drift: How far a split may be ahead of its group; ``"off"``: the source does not wait
+                for the group, nor the group for it.
+
+        Returns:
+            A future that is done when the change is in force.
+
+        Raises:
+            ProgramError: The strategy is unknown or has no such value, or the job does not run on Spark as a stream.
+        """
+        raise ProgramError(_NO_CHANGE)
 
     @abstractmethod
     def get_job_execution_result(self) -> Future[JobExecutionResult]:

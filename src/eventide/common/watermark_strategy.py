@@ -68,14 +68,17 @@ class WatermarkAlignment:
 
     Attributes:
         group: The name that all sources have in common that wait for each other.
-        drift_ms: How far a split of the source may be ahead of the lowest watermark of the group, in milliseconds.
+        drift_ms: How far a split of the source may be ahead of the lowest watermark of the group, in milliseconds. None
+            if the source does not wait, and no other waits for it: that was switched off while the job ran.
     """
 
     group: str
-    drift_ms: int
+    drift_ms: int | None
 
     def describe(self) -> str:
         """Return a few words for plans and logs."""
+        if self.drift_ms is None:
+            return f"not aligned in {self.group!r} for now"
         return f"aligned in {self.group!r} within {self.drift_ms} ms"
 
 

@@ -127,7 +127,7 @@ class Chains:
                 self._consumers[source.number].append(node)
         self._arrivals: dict[int, list[IncomingEdge]] = defaultdict(list)
         self._reported: dict[int, list[Edge]] = defaultdict(list)
-        self._strategies = {node.number: node.strategy for node in nodes if isinstance(node, AssignTransformation)}
+        self._declared = {node.number: node.declared for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
         """The nodes that take the elements of a stream."""
@@ -266,7 +266,7 @@ class Chains:
         """The origin of the watermarks at the end of a path, in words that stay when the program grows around it."""
         if path.assigner is None:
             return ""
-        return self._ids.get(path.assigner) or self._strategies[path.assigner].describe()
+        return self._ids.get(path.assigner) or self._declared[path.assigner].describe()
 
 
 def _speed(step: Step, type_info: TypeInformation) -> str:

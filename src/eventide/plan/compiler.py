@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide.common.accepted import has_no_effect, level_of_the_program
 from eventide.common.timestamp_assigner import ExpressionAssigner
@@ -31,10 +31,20 @@ from eventide.plan.graph import (
     Transformation,
     heads,
     reachable,
+    unique_names,
     why_without_parallelism,
 )
 from eventide.plan.identity import audience_of, function_names, generators_identity, operator_ids
-from eventide.plan.job import DataFrameSourceSpec, JobPlan, RuntimeExecutionMode, SinkSpec, drops_rows
+from eventide.plan.job import (
+    NO_STRATEGIES,
+    DataFrameSourceSpec,
+    JobPlan,
+    RuntimeExecutionMode,
+    SinkSpec,
+    Strategies,
+    drops_rows,
+)
+from eventide.plan.strategies import declared, with_values
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
@@ -59,6 +69,7 @@ def compile_plan(
     parallelism: int,
     max_parallelism: int,
     mode: RuntimeExecutionMode = RuntimeExecutionMode.STREAMING,
+    changed: Strategies = NO_STRATEGIES,
 ) -> JobPlan:
     """Compile what a program runs.
 
@@ -68,11 +79,14 @@ def compile_plan(
         parallelism: the number of subtasks of each keyed operator.
         max_parallelism: the number of key groups.
         mode: the mode of the program; one with batch DataFrames alone runs in batch execution in any case.
+        changed: values of watermark strategies that are to take the place of those that the program declares.
 
     Raises:
         ProgramError: if a program cannot run as it is written.
     """
-    return _Compiler(ends, parallelism, max_parallelism, mode).compile()
+    plan = _Compiler(with_values(ends, changed), parallelism, max_parallelism, mode).compile()
+    again = partial(compile_plan, with_values(ends, NO_STRATEGIES), parallelism, max_parallelism, mode)
+    return replace(plan, strategies=declared(ends), compiled_again=again)
 
 
 def runs_in_batch(nodes: Iterable[Transformation], mode: RuntimeExecutionMode) -> bool:
@@ -117,7 +131,7 @@ class _Compiler:
         self._max_parallelism = max_parallelism
         self._nodes = reachable(ends)
         self._in_batch = runs_in_batch(self._nodes, mode)
-        self._names = _unique_names(self._nodes)
+        self._names = unique_names(self._nodes)
         self._alignments = Alignments(self._nodes, self._names)
         alignment = self._alignments.node()
         if alignment is not None:
@@ -374,22 +388,6 @@ def _stages(nodes: Sequence[Transformation]) -> dict[int, int]:
     return stages
 
 
-def _unique_names(nodes: list[Transformation]) -> dict[int, str]:
-    """Give operators of one name numbers, so that counters and messages tell them apart."""
-    seen: Counter[str] = Counter()
-    taken = {node.name for node in nodes}
-    names = {}
-    for node in nodes:
-        seen[node.name] += 1
-        name = node.name
-        if seen[name] > 1:
-            while (name := f"{node.name}-{seen[node.name]}") in taken:
-                seen[node.name] += 1
-            taken.add(name)
-        names[node.number] = name
-    return names
-
-
 def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]) -> set[str] | None:
     used: set[str] = set()
     for consumer in consumers(node):
@@ -501,16 +499,18 @@ class Alignments:
         return AlignmentTransformation(streams[number] for number in sorted(streams)) if streams else None
 
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The names of the sources of each group."""
+        """The names of the sources of each group that wait for each other."""
         found: dict[str, list[str]] = {}
         for number, aligned in sorted(self._by_source.items()):
+            if aligned.alignment.drift_ms is None:
+                continue
             found.setdefault(aligned.alignment.group, []).append(self._names[number])
         return {group: tuple(names) for group, names in sorted(found.items())}
 
     def of(self, source: InputTransformation) -> SourceAlignment | None:
         """The alignment of a source; None for one that does not wait."""
         aligned = self._by_source.get(source.number)
-        if aligned is None:
+        if aligned is None or aligned.alignment.drift_ms is None:
             return None
         group = aligned.alignment.group
         return SourceAlignment(group, aligned.alignment.drift_ms, self.groups()[group], _by_time(aligned))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -108,6 +109,11 @@ class SourceTransformation(InputTransformation):
         self.alignment = alignment
 
     @property
+    def has_strategy(self) -> bool:
+        """Whether a strategy says something about the source's own watermarks."""
+        return self.idle_timeout_ms is not None or self.alignment is not None or self.source.gives_watermarks()
+
+    @property
     def is_punctuated(self) -> bool:
         return self.source.gives_watermarks()
 
@@ -168,11 +174,14 @@ class FunctionTransformation(Transformation):
 
 
 class AssignTransformation(Transformation):
-    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is."""
+    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is.
+
+    ``declared`` is the strategy of the program, also where the values of ``strategy`` were changed while a job runs.
+    """
 
     def __init__(self, name: str, source: Transformation, strategy: WatermarkSpec, *, of_source: bool = False) -> None:
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
-        self.strategy = strategy
+        self.strategy = self.declared = strategy
         self.of_source = of_source
 
     def known_type(self, *, for_good: bool) -> TypeInformation:
@@ -340,6 +349,23 @@ def reachable(streams: Iterable[Transformation]) -> list[Transformation]:
             found[node.number] = node
             waiting += node.inputs
     return [found[number] for number in sorted(found)]
+
+
+def unique_names(nodes: Iterable[Transformation]) -> dict[int, str]:
+    """Give operators of one name numbers, so that counters and messages tell them apart."""
+    nodes = [*nodes]
+    seen: Counter[str] = Counter()
+    taken = {node.name for node in nodes}
+    names = {}
+    for node in nodes:
+        seen[node.name] += 1
+        name = node.name
+        if seen[name] > 1:
+            while (name := f"{node.name}-{seen[node.name]}") in taken:
+                seen[node.name] += 1
+            taken.add(name)
+        names[node.number] = name
+    return names
 
 
 def as_json(ends: Iterable[Transformation], parallelism: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeAlias
 
 from eventide.api.dead_letters import DeadLetterLimits
 from eventide.common.job import JobClient
@@ -21,6 +21,14 @@ from eventide.runtime.search import Search
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
+
+Values: TypeAlias = Mapping[str, int | None]
+"""Values of a watermark strategy, in milliseconds; what they may be is in `eventide.plan.strategies`."""
+
+Strategies: TypeAlias = Mapping[str, Values]
+"""Values of several strategies, by name."""
+
+NO_STRATEGIES: Strategies = {}
 
 _OF_BUCKETS = frozenset({"STRING", "BYTE", "SHORT", "INT", "LONG", "SQL_DATE"})
 """Types of fields whose values may name directories: those of one text each."""
@@ -106,7 +114,8 @@ class JobPlan:
     through them untouched. So every operator runs exactly once in a micro-batch, however many consumers its
     results have, and the number of shuffles is the depth of the graph.
 
-    With ``in_batch`` it reads all input at once, and no watermark comes before the end.
+    With ``in_batch`` it reads all input at once, and no watermark comes before the end. ``strategies`` are the values
+    of its watermark strategies, as the program declares them, and ``compiled_again`` compiles it with other ones.
     """
 
     sources: tuple[SourceSpec | DataFrameSourceSpec, ...]
@@ -116,6 +125,8 @@ class JobPlan:
     max_parallelism: int
     registered_types: tuple[Any, ...] = ()
     in_batch: bool = False
+    strategies: Strategies = field(default_factory=dict, compare=False)
+    compiled_again: Callable[[Strategies], JobPlan] | None = field(default=None, compare=False, repr=False)
 
     @property
     def operators(self) -> tuple[TaskSpec, ...]:
@@ -176,6 +187,17 @@ class JobPlan:
             for number, source in enumerate(self.sources, start=1)
         )
         return replace(self, sources=sources, stages=tuple(stage.with_storage(standing) for stage in self.stages))
+
+    def with_strategies(self, changed: Strategies) -> JobPlan:
+        """Return a copy of the job whose watermark strategies have other values; settings of hosts come after this."""
+        if not changed or self.compiled_again is None:
+            return self
+        common = self.sources[0]
+        again = self.compiled_again(changed).with_registered_types(self.registered_types)
+        clocks = [stage.needs_clock for stage in self.stages]  # a query of Spark's has timers for ever, or never
+        stages = [replace(stage, keeps_clock=clock) for stage, clock in zip(again.stages, clocks, strict=True)]
+        again = replace(again, stages=tuple(stages))
+        return again.with_job_parameters(common.job_parameters).with_dead_letter_limits(common.dead_letter_limits)
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
         """Return a copy of the job whose functions may ask for these parameters."""

@@ -26,6 +26,7 @@ from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, S
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.runtime.search import Search
 from eventide.savepoint import Outline
+from eventide.spark.changes import Changes
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import (
     bytes_of_offsets,
@@ -39,6 +40,7 @@ from eventide.spark.checkpoint.record import (
 )
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import evidence
+from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiting_changes
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
 from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words, is_of_an_ended_process
@@ -142,7 +144,7 @@ class SparkHost(Host):
         take(location, settings.job_name)
         at_end = partial(_leave, self.spark, location, settings)
         hand_over = HandOver(collected.put)
-        start = partial(self._start, plan.with_storage(location), settings, location, hand_over, collected)
+        start = partial(self._start, plan, settings, location, hand_over, collected)
         try:
             if settings.checkpoint_location is None:
                 _tell_of_temporary_checkpoint(self.spark, location, settings)
@@ -154,7 +156,9 @@ class SparkHost(Host):
         view = ProgressView(settings.job_name, settings.dashboard_url)
         explain, save = partial(_why, self.spark, location), partial(_save, self.spark, location)
         savepoints = Savepoints(str(run.query.id), save, settings.default_savepoint_directory)
-        return StreamingJob(run, start, restarts, collected, view, at_end, explain, savepoints)
+        ask, waiting = partial(_ask, self.spark, location), partial(_waiting, self.spark, location)
+        changes = Changes(ask, waiting, looks=not over_connect())
+        return StreamingJob(run, start, restarts, collected, view, at_end, explain, savepoints, changes)
 
     def _start(
         self,
@@ -182,6 +186,8 @@ class SparkHost(Host):
 
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
+            in_force = partial(values_in_force, location, plan.strategies, takes=not is_finishing)
+            program, plan = plan, plan.with_strategies(there(self.spark, in_force)).with_storage(location)
             plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
@@ -231,7 +237,7 @@ class SparkHost(Host):
         failed = partial(_note, self.spark, location)
         if is_finishing:
             return QueryRun(query, close, lambda _: True, taking, check=check, failed=failed)
-        again = partial(self._start, plan, settings, location, hand_over, collected, is_finishing=True)
+        again = partial(self._start, program, settings, location, hand_over, collected, is_finishing=True)
         goes_on = plan.needs_clock and settings.checkpoint_location is not None
 
         def finish(is_saved: bool) -> QueryRun | None:
@@ -315,6 +321,14 @@ def _save(spark: SparkSession, location: str, target: str) -> None:
     except Exception as error:
         error.add_note(f"If the job was stopped for it, `eventide savepoint {location} TARGET` writes one elsewhere.")
         raise
+
+
+def _ask(spark: SparkSession, location: str, name: str, *values: object) -> str:
+    return there(spark, partial(ask_for, location, name, *values))
+
+
+def _waiting(spark: SparkSession, location: str) -> list[str]:
+    return there(spark, partial(waiting_changes, location))
 
 
 def _why(spark: SparkSession, location: str, operator: str | None, at: int | str | None, key: str | None) -> Why:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
@@ -32,9 +32,11 @@ from eventide.common.job import (
     completed,
 )
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
+from eventide.common.time import Duration, Time
 from eventide.common.words import length
 from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
+from eventide.spark.changes import Changes
 from eventide.spark.connect import ResultConsumer
 from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_late_process, original
 from eventide.spark.progress import ProgressView, about, said_in
@@ -64,6 +66,7 @@ class StreamingJob(JobClient):
         at_end: what to do when it has ended for good, told whether nothing more is wanted of its checkpoint.
         explain: says why watermarks stand where they do.
         savepoints: writes those that are asked for.
+        changes: those of watermark strategies that are asked for.
     """
 
     def __init__(
@@ -76,6 +79,7 @@ class StreamingJob(JobClient):
         at_end: Callable[[bool], None],
         explain: Callable[[str | None, int | str | None, str | None], Any],
         savepoints: Savepoints,
+        changes: Changes,
     ) -> None:
         self._run = run
         self._start = start
@@ -85,6 +89,7 @@ class StreamingJob(JobClient):
         self._at_end = at_end
         self._explain = explain
         self._savepoints = savepoints
+        self._changes = changes
         self._started = time.monotonic()
         self._result: Future[JobExecutionResult] = Future()
         self._result.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
@@ -97,7 +102,7 @@ class StreamingJob(JobClient):
         self._asked_for_status = -_STATUS_S
         self._poll_s: float = _POLL_S
         self._id = JobID(str(run.query.id))
-        self._is_restarting = False
+        self._is_restarting = self._is_changing = False
         self._cancelled = threading.Event()
         self._between_runs = threading.Lock()
         self._stopping = threading.Thread()
@@ -150,6 +155,16 @@ class StreamingJob(JobClient):
         with self._between_runs:
             return self._savepoints.take_at_end(savepoint_directory)
 
+    def change_watermarks(
+        self,
+        name: str,
+        *,
+        max_out_of_orderness: Duration | Time | int | None = None,
+        idle_timeout: Duration | Time | int | Literal["off"] | None = None,
+        max_allowed_watermark_drift: Duration | Time | int | Literal["off"] | None = None,
+    ) -> Future[None]:
+        return self._changes.ask(name, max_out_of_orderness, idle_timeout, max_allowed_watermark_drift)
+
     def get_job_execution_result(self) -> Future[JobExecutionResult]:
         return self._result
 
@@ -192,6 +207,7 @@ class StreamingJob(JobClient):
         failure = self._run_until_the_end()
         with self._between_runs:
             is_saved = self._savepoints.end(failure or self._cancellation())
+        self._changes.end()
         with suppress(Exception):
             self._view.close()
         with suppress(Exception):
@@ -212,15 +228,19 @@ class StreamingJob(JobClient):
         return StateError(said) if self._cancelled.is_set() else None
 
     def _run_until_the_end(self) -> BaseException | None:
-        """One run after the other, as long as they fail and the restart strategy says so; return what was the last."""
+        """One run after the other, as long as they fail and the restart strategy says so; return what was the last.
+
+        Between two runs, watermark strategies change.
+        """
         failure = self._look_until_the_end() or self._finish()
-        while failure is not None and not self._cancelled.is_set():
-            wait_s = self._restarts.wait_after(failure)
-            if wait_s is None:
-                return failure
-            self._is_restarting = True
-            if self._cancelled.wait(wait_s):
-                return None
+        while (failure is not None or self._is_changing) and not self._cancelled.is_set():
+            if failure is not None:
+                wait_s = self._restarts.wait_after(failure)
+                if wait_s is None:
+                    return failure
+                self._is_restarting = True
+                if self._cancelled.wait(wait_s):
+                    return None
             failure = self._run_again() or self._finish()
         return failure
 
@@ -228,9 +248,11 @@ class StreamingJob(JobClient):
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
         try:
             with self._between_runs:
-                if self._run.finish is None or not self._is_over or self._cancelled.is_set():
+                self._is_changing = self._changes.are_due and not self._is_over
+                is_stopped = self._is_over or self._is_changing
+                if self._run.finish is None or not is_stopped or self._cancelled.is_set():
                     return None
-                following = self._run.finish(self._savepoints.has_last)
+                following = self._run.finish(self._savepoints.has_last or self._is_changing)
                 if following is None:
                     return None
                 self._run = following
@@ -244,6 +266,8 @@ class StreamingJob(JobClient):
             with self._between_runs:
                 if self._cancelled.is_set():
                     return None
+                self._changes.begin()
+                self._is_changing = False
                 self._run = self._start()
         except Exception as error:
             return original(error)
@@ -272,9 +296,11 @@ class StreamingJob(JobClient):
                     self._look()
                 if running:
                     self._check_now_and_then()
-                if running and self._savepoints.has_last and self._run.finish is not None:
-                    self._is_over = True
-                    self._stop_at_the_end(is_over=True)
+                if running and self._run.finish is not None:
+                    self._is_over = self._is_over or self._savepoints.has_last
+                    if not self._is_over:
+                        self._changes.look()
+                    self._stop_at_the_end(self._savepoints.has_last or self._changes.are_due)
             except Exception as error:  # the status of the query is not understood, so it must not go on
                 of_ours = of_ours or error
                 self._stop_at_the_end(is_over=True)

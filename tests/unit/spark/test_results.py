@@ -19,6 +19,7 @@ from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import connect
 from eventide.spark import job as job_module
+from eventide.spark.changes import Changes
 from eventide.spark.connect import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
@@ -331,7 +332,10 @@ def job_of(server: Server, query: Query, collected: Collected) -> StreamingJob:
     restarts = Restarts("orders", RestartStrategies.no_restart())
     view = ProgressView("orders")
     savepoints = Savepoints("1", lambda _: None, None)
-    return StreamingJob(run, lambda: run, restarts, collected, view, lambda _: None, lambda *_: None, savepoints)
+    changes = Changes(lambda *_: "", lambda: [])
+    return StreamingJob(
+        run, lambda: run, restarts, collected, view, lambda _: None, lambda *_: None, savepoints, changes
+    )
 
 
 @pytest.mark.parametrize("tells", [True, False])

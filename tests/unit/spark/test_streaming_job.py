@@ -11,6 +11,7 @@ from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
+from eventide.spark.changes import Changes
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
@@ -49,7 +50,19 @@ def job_of(failures):
     return job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
 
 
-def job_with(run, start, strategy, collected=None, save=lambda target: None, at_end=lambda may_go: None):
+class Waiting:
+    """Changes of watermarks that wait: the names under which they do."""
+
+    def __init__(self):
+        self.names = []
+
+    def ask(self, name, *values):
+        self.names.append(name)
+        return name
+
+
+def job_with(run, start, strategy, collected=None, save=lambda target: None, at_end=lambda may_go: None, waiting=None):
+    waiting = waiting or Waiting()
     restarts = Restarts("orders", strategy)
     return StreamingJob(
         run,
@@ -60,6 +73,7 @@ def job_with(run, start, strategy, collected=None, save=lambda target: None, at_
         at_end,
         lambda operator, at: None,
         Savepoints("1", save, None),
+        Changes(waiting.ask, lambda: waiting.names),
     )
 
 
@@ -135,6 +149,62 @@ def test_a_savepoint_that_fails_tells_its_caller_and_the_job_goes_on():
     assert "nothing is committed" in str(job.trigger_savepoint("/saves").exception(10))
     assert job.get_job_status().result() is JobStatus.RUNNING
     job.cancel()
+
+
+def job_that_changes(waiting, events):
+    """A job whose query goes on until it is stopped, and has begun one more micro-batch then."""
+
+    def run(name, **settings):
+        events.append(f"{name} with {len(waiting.names)} waiting")
+        return QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None, **settings)
+
+    def start():
+        waiting.names.clear()
+        return run("the next query", finish=finish)
+
+    def finish(is_wanted):
+        return run("the query that finishes", is_over=lambda progress: True) if is_wanted else None
+
+    return job_with(run("a query", finish=finish), start, RestartStrategies.no_restart(), waiting=waiting)
+
+
+def test_watermarks_change_between_two_queries_after_the_micro_batch_that_was_begun():
+    waiting, events = Waiting(), []
+    job = job_that_changes(waiting, events)
+    job.change_watermarks("orders", max_out_of_orderness=5).result(30)
+    assert events == [
+        "a query with 0 waiting",
+        "the query that finishes with 1 waiting",
+        "the next query with 0 waiting",
+    ]
+    assert job.get_job_status().result() is JobStatus.RUNNING
+    assert job.get_restarts() == []
+    job.cancel()
+    with pytest.raises(ProgramError, match="the job has ended; `eventide watermarks CHECKPOINT` has a change wait"):
+        job.change_watermarks("orders", max_out_of_orderness=5)
+
+
+def test_a_change_of_another_process_is_seen_by_the_job():
+    waiting, events = Waiting(), []
+    job = job_that_changes(waiting, events)
+    waiting.names.append("of a command")
+    deadline = time.monotonic() + 60
+    while waiting.names:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert events[1:] == ["the query that finishes with 1 waiting", "the next query with 0 waiting"]
+    job.cancel()
+
+
+def test_a_job_that_ends_before_a_change_tells_its_caller():
+    waiting = Waiting()
+    run = QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None)  # one that only finishes
+    job = job_with(run, lambda: run, RestartStrategies.no_restart(), waiting=waiting)
+    changed = job.change_watermarks("orders", idle_timeout="off")
+    job.cancel()
+    with pytest.raises(StateError, match="the job has ended before its watermark strategies could change"):
+        changed.result(30)
+    assert waiting.names == ["orders"], "it waits for the next start"
 
 
 def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):

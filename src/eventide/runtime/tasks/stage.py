@@ -17,10 +17,14 @@ from eventide.runtime.tasks.task import TaskSpec
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The operators whose inputs all come from sources and from stages before; ``number`` counts from 1."""
+    """The operators whose inputs all come from sources and from stages before; ``number`` counts from 1.
+
+    One that ``keeps_clock`` may run when only the clock has gone on, as it did before idleness was switched off.
+    """
 
     number: int
     tasks: tuple[TaskSpec, ...]
+    keeps_clock: bool = False
 
     @property
     def name(self) -> str:
@@ -35,7 +39,7 @@ class Stage:
     @property
     def needs_clock(self) -> bool:
         """Whether it has to run when only the clock has gone on."""
-        return any(task.needs_clock and not task.in_batch for task in self.tasks)
+        return self.keeps_clock or any(task.needs_clock and not task.in_batch for task in self.tasks)
 
     def program(self) -> dict[str, dict[str, str]]:
         """Identity of each operator's state, by the operator's id."""
