@@ -56,6 +56,6 @@ def page_of(notebook: dict[str, Any], name: str) -> tuple[str, dict[str, str]]:
 
 
 def _shown(cell: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is below a cell, by its kind."""
+    """The output below a cell, by its kind."""
     for output in cell.get("outputs", ()):
         yield {"text/plain": output["text"]} if output["output_type"] == "stream" else output["data"]

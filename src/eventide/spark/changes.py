@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from eventide.errors import ProgramError, StateError
 
 _LOG = logging.getLogger("eventide")
-_LOOK_S = 2.0
+_LOOK_S, _PAUSE_S = 2.0, 60.0
 
 
 class Changes:
@@ -61,7 +61,11 @@ class Changes:
             self._look_at = time.monotonic() + _LOOK_S
             try:
                 waiting = {*self._waiting()}
-            except (OSError, ProgramError) as error:
+            except ProgramError:  # a store that Arrow does not reach; nothing can be changed there
+                self._looks = False
+                return
+            except OSError as error:
+                self._look_at += _PAUSE_S
                 _LOG.warning("it could not be seen whether watermark strategies are to change: %s", error)
                 return
             for name in self._asked.keys() - waiting:

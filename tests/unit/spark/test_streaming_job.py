@@ -407,3 +407,27 @@ def test_a_job_that_waits_is_restarting_and_can_be_cancelled():
     CloseableIterator(job).close()
     assert job.get_job_status().result() is JobStatus.CANCELED
     assert runs.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "warned", "looks_a_minute_later"),
+    [(ProgramError("no Arrow"), 0, False), (StorageError("no answer"), 1, True)],
+)
+def test_a_job_does_not_ask_a_store_again_at_once_that_gives_no_answer(
+    monkeypatch, caplog, error, warned, looks_a_minute_later
+):
+    looks, now = [], [100.0]
+    monkeypatch.setattr("eventide.spark.changes.time.monotonic", lambda: now[0])
+
+    def waiting():
+        looks.append(now[0])
+        raise error
+
+    changes = Changes(lambda *_: "", waiting)
+    with caplog.at_level("WARNING", "eventide"):
+        for second in (0, 5, 55, 65):
+            now[0] = 100.0 + second
+            changes.look()
+    assert looks == [100.0] + [165.0] * looks_a_minute_later
+    assert len(caplog.records) == len(looks) * warned
+    assert not changes.are_due
