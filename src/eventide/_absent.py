@@ -311,7 +311,7 @@ _LISTING = (
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
 _CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
-_COMPACTION = "Spark does not put small files together; let a job of its own, or a table format, do that"
+_COMPACTION = "a sink merges no small files; `eventide compact DIRECTORY` does, or a table format"
 _AVRO = (
     "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
     'sink_to(FormatSink("avro", {...}))'

@@ -101,7 +101,7 @@ DIFFERENCES = {
     f"{_STREAM}.print": "prints `str(element)`, on the driver",
     f"{_STREAM}.shuffle": _ONE_BY_ONE,
     f"{_STREAM}.rescale": _ONE_BY_ONE,
-    f"{_STREAM}.process": "runs in the tasks of the operator before it",
+    f"{_STREAM}.process": "without keys, runs in the tasks of the operator before it",
     f"{_STREAM}.sink_to": "takes a function of a DataFrame and a batch id too",
     f"{_STREAM}.add_sink": "is `sink_to` under an older name; no class of Java is taken",
     f"{_STREAM}.execute_and_collect": "with a limit, cancels the job when it has that number of elements",

@@ -30,7 +30,7 @@ from eventide.spark.session.java import check_java, java_version
 
 _ANOTHER_PROJECT = "eventide"
 """A distribution on the public index that has modules of this name, too."""
-_OF_DEVELOPERS = {"bench", "build", "dev", "docs", "lint", "test"}
+_OF_DEVELOPERS = {"bench", "build", "demo", "dev", "docs", "lint", "matrix", "notebooks", "test"}
 _LEAST_FREE_GB = 1
 _LEAST_MEMORY_GB = 2
 _LOCAL_ADDRESS = "127.0.0.1"

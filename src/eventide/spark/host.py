@@ -44,7 +44,7 @@ from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiti
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
 from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words, is_of_an_ended_process
-from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
@@ -208,6 +208,7 @@ class SparkHost(Host):
             if owner is not None:
                 there(self.spark, owner.claim)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
+            clock: TriggerClock | None = None
             if is_finishing:
                 output = output.trigger(processingTime=_ONE_MICRO_BATCH)
             elif _takes_what_is_there(plan, settings):
@@ -216,6 +217,7 @@ class SparkHost(Host):
                 # Without a pause, micro-batches for the clock alone would keep a core busy.
                 interval_ms = settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
                 output = output.trigger(processingTime=f"{interval_ms} milliseconds")
+                clock = TriggerClock() if interval_ms and not is_elsewhere else None
             committed = partial(last_committed, self.spark, location)
             taking = (
                 ResultConsumer(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
@@ -243,7 +245,8 @@ class SparkHost(Host):
         def finish(is_saved: bool) -> QueryRun | None:
             return again() if (is_saved or goes_on) and has_begun_more(self.spark, location) else None
 
-        return QueryRun(query, close, _end_that_spark_does_not_see(plan, settings), taking, finish, check, failed)
+        is_over = _end_that_spark_does_not_see(plan, settings)
+        return QueryRun(query, close, is_over, taking, finish, check, failed, clock)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")

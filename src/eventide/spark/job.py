@@ -48,6 +48,7 @@ _ENDS_WITHIN_S = 10.0
 """A query that ends by itself is not active for a moment before Spark says that it has ended."""
 _CHECK_S = 1.0
 _STATUS_S = 1.0
+_SET_BACK_S = 2.0
 _AT_WORK = ("Processing new data", "No new data but cleaning up state")
 """The messages of `StreamingQuery.status` while a micro-batch runs."""
 _POLL_AFTER_SILENCE_S = 60
@@ -230,7 +231,7 @@ class StreamingJob(JobClient):
     def _run_until_the_end(self) -> BaseException | None:
         """One run after the other, as long as they fail and the restart strategy says so; return what was the last.
 
-        Between two runs, watermark strategies change.
+        A run also ends so that watermark strategies change, or because the clock was set back.
         """
         failure = self._look_until_the_end() or self._finish()
         while (failure is not None or self._is_changing) and not self._cancelled.is_set():
@@ -248,7 +249,7 @@ class StreamingJob(JobClient):
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
         try:
             with self._between_runs:
-                self._is_changing = self._changes.are_due and not self._is_over
+                self._is_changing = self._is_to_change() and not self._is_over
                 is_stopped = self._is_over or self._is_changing
                 if self._run.finish is None or not is_stopped or self._cancelled.is_set():
                     return None
@@ -300,7 +301,7 @@ class StreamingJob(JobClient):
                     self._is_over = self._is_over or self._savepoints.has_last
                     if not self._is_over:
                         self._changes.look()
-                    self._stop_at_the_end(self._savepoints.has_last or self._changes.are_due)
+                    self._stop_at_the_end(self._savepoints.has_last or self._is_to_change())
             except Exception as error:  # the status of the query is not understood, so it must not go on
                 of_ours = of_ours or error
                 self._stop_at_the_end(is_over=True)
@@ -311,6 +312,11 @@ class StreamingJob(JobClient):
                 if failure is not None:
                     self._run.failed(failure)
                 return of_ours or of_taking if failure is None else original(failure)
+
+    def _is_to_change(self) -> bool:
+        """Whether the query is to end so that another one goes on from its checkpoint."""
+        clock = self._run.clock
+        return self._changes.are_due or (clock is not None and clock.was_set_back())
 
     def _look(self) -> None:
         """Take what progress there is, and see whether the query is over."""
@@ -416,6 +422,33 @@ _WHEN_LATE = RestartStrategies.failure_rate_restart(failure_rate=5, failure_inte
 """The strategy for losses of a busy machine, which are no failures of the job, whatever its own strategy is."""
 
 
+class TriggerClock:
+    """Says whether the clock was set back that a query's trigger waits for.
+
+    Spark begins a micro-batch when the clock has come to a time that it has chosen before. After an hour back, that is
+    an hour later.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_s = _wall_clock_ahead_s()
+        self._is_set_back = False
+
+    def was_set_back(self) -> bool:
+        """Look at the clock again."""
+        ahead_s = _wall_clock_ahead_s()
+        if self._ahead_s - ahead_s > _SET_BACK_S and not self._is_set_back:
+            self._is_set_back = True
+            back = length(round(1_000 * (self._ahead_s - ahead_s)))
+            _LOG.warning("the clock was set back by %s; a new query begins, as Spark would wait as long", back)
+        self._ahead_s = max(self._ahead_s, ahead_s)
+        return self._is_set_back
+
+
+def _wall_clock_ahead_s() -> float:
+    """How far the wall clock is ahead of one that is never set."""
+    return time.time() - time.monotonic()
+
+
 @dataclass(frozen=True, slots=True)
 class QueryRun:
     """One run of a job.
@@ -431,6 +464,7 @@ class QueryRun:
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
         check: raises an error if another run has taken over; None where the store, or Spark, sees to that.
         failed: takes note, for the next run, of what made the query fail.
+        clock: the clock for which the query's trigger waits; None if it waits for none, or for that of another machine.
     """
 
     query: StreamingQuery
@@ -440,6 +474,7 @@ class QueryRun:
     finish: Callable[[bool], QueryRun | None] | None = None
     check: Callable[[], None] | None = None
     failed: Callable[[BaseException], None] = lambda _: None
+    clock: TriggerClock | None = None
 
 
 class Savepoints:

@@ -174,7 +174,7 @@ def test_a_checkpoint_of_spark_alone_is_named_as_such(tmp_path: Path) -> None:
 def test_a_checkpoint_in_another_format_is_refused_with_both(tmp_path: Path, of_another_format: dict[str, Any]) -> None:
     started(tmp_path, **of_another_format)
     with pytest.raises(
-        StateError, match=rf"stores state in format .* and this version of eventide reads format {FORMAT}"
+        StateError, match=rf"stores state in format .* and this version of eventide reads the formats 3 and {FORMAT}"
     ):
         inspect(str(tmp_path))
 

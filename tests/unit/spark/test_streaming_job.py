@@ -12,7 +12,7 @@ from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
 from eventide.spark.changes import Changes
-from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob
+from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
 
@@ -205,6 +205,40 @@ def test_a_job_that_ends_before_a_change_tells_its_caller():
     with pytest.raises(StateError, match="the job has ended before its watermark strategies could change"):
         changed.result(30)
     assert waiting.names == ["orders"], "it waits for the next start"
+
+
+def test_a_new_query_begins_when_the_clock_is_set_back_for_which_the_trigger_waits(monkeypatch, caplog):
+    ahead_s, looks, started = [7_200.0], [], []
+
+    def look():
+        looks.append(ahead_s[0])
+        return ahead_s[0]
+
+    monkeypatch.setattr(job_module, "_wall_clock_ahead_s", look)
+
+    def run():
+        query = Query(SimpleNamespace(put=lambda value: None), [])
+        return QueryRun(query, lambda: None, finish=lambda is_wanted: None, clock=TriggerClock())
+
+    def start():
+        started.append(ahead_s[0])
+        return run()
+
+    job = job_with(run(), start, RestartStrategies.no_restart())
+    with caplog.at_level("WARNING", "eventide"):
+        for moved_s in (-1.0, +3_600.0, -3_600.0):  # back by less than matters, forth, back to what it was
+            ahead_s[0] += moved_s
+            seen = len(looks)
+            while len(looks) < seen + 3:
+                time.sleep(0.01)
+    while not started:
+        time.sleep(0.01)
+    assert job.get_job_status().result() is JobStatus.RUNNING
+    assert (started, job.get_restarts()) == ([7_199.0], [])
+    assert [record.message for record in caplog.records] == [
+        "the clock was set back by 1 h; a new query begins, as Spark would wait as long"
+    ]
+    job.cancel()
 
 
 def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):

@@ -198,8 +198,9 @@ def check_format(found: Any) -> None:
     """
     if found not in (_WITHOUT_CHECKSUMS, FORMAT):
         raise StateError(
-            f"the checkpoint stores state in format {found!r}, and this version of eventide reads format {FORMAT}; go "
-            "on with the version that wrote it, or start with a new checkpoint location"
+            f"the checkpoint stores state in format {found!r}, and this version of eventide reads the formats "
+            f"{_WITHOUT_CHECKSUMS} and {FORMAT}; go on with the version that wrote it, or start with a new checkpoint "
+            "location"
         )
 
 
