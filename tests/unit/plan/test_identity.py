@@ -112,9 +112,7 @@ def test_operators_that_go_and_stages_that_come_are_refused():
 
 
 def test_a_checkpoint_of_another_format_is_refused():
-    with pytest.raises(
-        StateError, match="format 0, and this version of eventide reads the formats 3 and 4"
-    ):
+    with pytest.raises(StateError, match="format 0, and this version of eventide reads the formats 3 and 4"):
         check_identity("/there", grown().identity() | {"format": 0}, grown().identity())
 
 
