@@ -36,6 +36,7 @@ SHOWN_ALONE = (
     "changing-programs.md",  # tests/unit/local/test_changed_programs.py
     "lake-tables.md",  # tests/lake
     "real-time-mode.md",  # tests/kafka/test_real_time_mode.py
+    "pipelines.md",  # tests/spark/test_pipelines.py
     "runbook.md",  # symptoms and commands; tests/unit/dashboard/test_alerts.py holds its names
 )
 ON_A_BROKER = ("kafka.md", "kafka-source.md", "kafka-sink.md")  # in tests/kafka
