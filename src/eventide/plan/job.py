@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TypeInformation
 from eventide.connectors.sink import FormatSink, Sink
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, StateError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
@@ -194,10 +194,32 @@ class JobPlan:
             return self
         common = self.sources[0]
         again = self.compiled_again(changed).with_registered_types(self.registered_types)
-        clocks = [stage.needs_clock for stage in self.stages]  # a query of Spark's has timers for ever, or never
+        clocks = [stage.needs_clock for stage in self.stages]  # for other values, which may come while the job runs
         stages = [replace(stage, keeps_clock=clock) for stage, clock in zip(again.stages, clocks, strict=True)]
         again = replace(again, stages=tuple(stages))
         return again.with_job_parameters(common.job_parameters).with_dead_letter_limits(common.dead_letter_limits)
+
+    def with_clocks(self, began: Sequence[bool]) -> JobPlan:
+        """Return a copy of the job that continues state whose stages began with the clock, or without it.
+
+        Spark calls a stage when only the clock has gone on, or it does not, and never changes that. If there are fewer
+        or more stages now, nothing is known of them.
+
+        Raises:
+            StateError: if a stage needs the clock that began without it.
+        """
+        if len(began) != len(self.stages):
+            return self
+        for stage, had_clock in zip(self.stages, began, strict=True):
+            if stage.needs_clock and not had_clock:
+                raise StateError(
+                    f"the state of {stage.name} began without timers of processing time, and the program needs them "
+                    "there now: for idleness, for windows, timers or triggers of processing time, or for a watermark "
+                    "generator of yours. Spark cannot add them: write a savepoint of the checkpoint, and start this "
+                    "program from it with a new checkpoint location; or undo the change"
+                )
+        pairs = zip(self.stages, began, strict=True)
+        return replace(self, stages=tuple(replace(stage, keeps_clock=had_clock) for stage, had_clock in pairs))
 
     def with_job_parameters(self, job_parameters: Mapping[str, str]) -> JobPlan:
         """Return a copy of the job whose functions may ask for these parameters."""

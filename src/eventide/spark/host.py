@@ -39,7 +39,7 @@ from eventide.spark.checkpoint.record import (
     savepoint_of,
 )
 from eventide.spark.checkpoint.savepoint import take_savepoint
-from eventide.spark.checkpoint.state_reader import evidence
+from eventide.spark.checkpoint.state_reader import clocks_of_state, evidence
 from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiting_changes
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
 from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
@@ -188,6 +188,8 @@ class SparkHost(Host):
             savepoint = savepoint_of(self.spark, location, plan, settings)
             in_force = partial(values_in_force, location, plan.strategies, takes=not is_finishing)
             program, plan = plan, plan.with_strategies(there(self.spark, in_force)).with_storage(location)
+            if plan.stages and last_committed(self.spark, location) >= 0:
+                plan = plan.with_clocks(clocks_of_state(self.spark, location))
             plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None

@@ -73,6 +73,21 @@ def test_a_plan_with_other_values_is_of_the_same_program():
     assert changed.strategies == plan.strategies, "what is declared stays"
 
 
+def test_a_plan_keeps_the_clock_with_which_its_state_began_and_cannot_begin_to_need_it():
+    without, having = (
+        plan_of(windows(source(local_environment(), "orders", strategy)))
+        for strategy in (BY_VALUE, BY_VALUE.with_idleness(30))
+    )
+    assert [plan.needs_clock for plan in (without, having)] == [False, True]
+    assert without.with_clocks([True]).needs_clock
+    assert not without.with_clocks([False]).needs_clock
+    assert having.with_clocks([True]).needs_clock
+    with pytest.raises(StateError, match=r"the state of .* began without timers of processing time, and the program"):
+        having.with_clocks([False])
+    for began in ([], [False, False]):
+        assert having.with_clocks(began) is having, "nothing is known of its stages"
+
+
 def test_a_bound_and_a_timeout_are_those_of_the_operators_that_hear_the_source():
     plan = plan_of(windows(source(local_environment(), "orders", BY_VALUE.with_idleness(30))))
     [edge] = [

@@ -19,7 +19,7 @@ from eventide.runtime.tasks.task import TaskSpec
 class Stage:
     """The operators whose inputs all come from sources and from stages before; ``number`` counts from 1.
 
-    One that ``keeps_clock`` may run when only the clock has gone on, as it did before idleness was switched off.
+    One that ``keeps_clock`` may run when only the clock has gone on even if nothing in it needs that now.
     """
 
     number: int

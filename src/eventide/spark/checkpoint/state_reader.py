@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,15 +27,27 @@ _OURS = """operatorName LIKE 'transformWithState%' AND operatorProperties LIKE '
 
 def stages_of_state(spark: SparkSession, location: str, batch: int) -> list[DataFrame]:
     """For each stage, the values in its state after a micro-batch: ``subtask``, ``name`` and ``content``."""
-    _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
-    stateful = spark.read.format("state-metadata").load(location).where(_OURS)
     stages = []
-    for number in sorted({row.operatorId for row in stateful.collect()}, reverse=True):  # Spark begins at the last
+    for number in _operators(spark, location):
         state = spark.read.format("statestore").option("path", location).option("batchId", batch)
         rows = state.option("operatorId", number).option("stateVarName", "state").load()
         if "subtask" in rows.select("key.*").columns:  # else it is state of a DataFrame's own
             stages.append(rows.select("key.subtask", "user_map_key.name", "user_map_value.content"))
     return stages
+
+
+def clocks_of_state(spark: SparkSession, location: str) -> list[bool]:
+    """For each stage, whether its query calls it when only the clock has gone on."""
+    properties = _operators(spark, location).values()
+    return [json.loads(one)["timeMode"] == "ProcessingTime" for one in properties]
+
+
+def _operators(spark: SparkSession, location: str) -> dict[int, str]:
+    """The properties of the operators that have state, in the order of stages: Spark begins at the last."""
+    _ = spark.streams.active  # the reader of Spark 4.1 needs what starts with the manager of queries
+    stateful = spark.read.format("state-metadata").load(location).where(_OURS)
+    found = {row.operatorId: row.operatorProperties for row in stateful.collect()}
+    return dict(sorted(found.items(), reverse=True))
 
 
 @contextmanager
