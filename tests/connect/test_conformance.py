@@ -46,7 +46,7 @@ def test_spark_connect_gives_what_flink_gave(
     leaving = ResultSpool(location, "nobody", plan.sinks)
     frames = frames_of(plan, JobSettings("scenarios"), spark)
     output = frames.writeStream.foreachBatch(leaving).trigger(availableNow=True)
-    with settings_for_start(spark, plan.parallelism, ends_with_data=True):
+    with settings_for_start(spark, plan.parallelism, only_with_data=True):
         query = output.option("checkpointLocation", location).start()
     query.awaitTermination()
     take_of = {sink_key(sink): (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}

@@ -169,7 +169,7 @@ def _run(
             take(batch_id, as_recorded(rows_with_times) if isinstance(elements.values[0], Row) else rows_with_times)
 
     output = frames.writeStream.foreachBatch(record_batch).trigger(availableNow=True)
-    with settings_for_start(spark, plan.parallelism, ends_with_data=True):
+    with settings_for_start(spark, plan.parallelism, only_with_data=True):
         query = output.option("checkpointLocation", str(place / "scenarios")).start()
     query.awaitTermination()
     for index, watermark in recorded_watermarks(plan, query):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from eventide.common import Duration, Time, Types, WatermarkStrategy
-from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import StateError
 from eventide.spark.checkpoint.savepoint import take_savepoint
@@ -32,6 +33,31 @@ def run(place: Path, strategy: WatermarkStrategy, parts: int, savepoint: str | N
     numbers = env.from_source(source, strategy, "numbers").key_by(lambda _: 0, Types.LONG())
     windows = numbers.window(TumblingEventTimeWindows.of(Time.milliseconds(10)))
     return list(windows.reduce(lambda a, b: a + b).name("windows").execute_and_collect())
+
+
+class WaitsForEventTime(KeyedProcessFunction):
+    """Counts elements, and sets timers of event time."""
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        ctx.timer_service().register_event_time_timer(value + 10)
+        yield value
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        yield -timestamp
+
+
+def test_a_function_that_waits_for_event_time_alone_has_no_micro_batches_without_data(tmp_path: Path) -> None:
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path))
+    source = ScriptedSource(["s"], PARTS, Types.LONG(), bounded=False)
+    numbers = env.from_source(source, BY_VALUE, "numbers").key_by(lambda _: 0, Types.LONG())
+    client = numbers.process(WaitsForEventTime(), Types.LONG()).execute_and_collect("no clock")
+    found = [next(client) for _ in range(10)]
+    assert sorted(found) == [-25, -22, -17, -15, 1, 5, 7, 12, 15, 33]
+    before = len([*(tmp_path / "offsets").glob("[0-9]*")])
+    time.sleep(3)
+    assert len([*(tmp_path / "offsets").glob("[0-9]*")]) == before
+    client.close()
 
 
 def test_a_program_without_idleness_goes_on_where_one_with_it_was(tmp_path: Path) -> None:

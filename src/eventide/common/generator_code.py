@@ -6,17 +6,16 @@ import dis
 import functools
 import inspect
 from abc import ABCMeta
-from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from collections.abc import Callable
+from types import FunctionType, MethodType
 from typing import Any
 
+from eventide.common.code import argument, keeps_methods, mentions
 from eventide.common.watermark_generator import VectorizedWatermarkGenerator, WatermarkGenerator
 
-_METHODS = ("on_event", "on_batch", "on_periodic_emit")
+_METHODS = frozenset({"on_event", "on_batch", "on_periodic_emit"})
 _EVENTS, _OUTPUT, _LAST_OUTPUT = 1, 3, 1  # the places of arguments, after the generator itself
 _VERBS = frozenset({"emit_watermark", "emit_watermarks", "mark_idle", "mark_active"})
-_SEES_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "sys", "inspect"})
-_CHANGES_METHODS = frozenset({"setattr", "__setattr__", "__dict__", "__class__", "vars", *_METHODS})
 _CALLS = frozenset({"CALL", "CALL_KW"})
 _LOADS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_DEREF"})
 _NEUTRAL = frozenset({"RESUME", "CACHE", "PUSH_NULL", "COPY_FREE_VARS", "PRECALL", "KW_NAMES", "NOP"})
@@ -64,59 +63,25 @@ def _methods_of_elements(kind: type[WatermarkGenerator]) -> list[Any]:
     return [inspect.getattr_static(kind, name) for name in names]
 
 
-def _keeps_methods(kind: type) -> bool:
-    """Whether objects of a class have the methods of the class, as far as its code shows."""
-    for ancestor in kind.__mro__:
-        if ancestor.__module__ == WatermarkGenerator.__module__ or ancestor.__module__ in ("abc", "typing", "builtins"):
-            continue
-        if {"__getattribute__", "__getattr__"} & vars(ancestor).keys():
-            return False
-        functions = [one for one in vars(ancestor).values() if isinstance(one, FunctionType)]
-        if any(_CHANGES_METHODS.intersection(_stored_names(one.__code__)) for one in functions):
-            return False
-    return True
-
-
-def _stored_names(code: CodeType) -> Iterator[str]:
-    """The attributes that a code sets, and the names by which it could set others."""
-    for part in _codes(code):
-        for instruction in dis.get_instructions(part):
-            if instruction.opname == "STORE_ATTR" or instruction.argval in _CHANGES_METHODS.difference(_METHODS):
-                yield instruction.argval
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _codes(constant)
-
-
-def _argument(function: Any, place: int) -> tuple[CodeType, str] | None:
-    """The code of a plain function, and the name of its argument at a place."""
-    if type(function) is not FunctionType or place >= function.__code__.co_argcount:
-        return None
-    code = function.__code__
-    if any(_SEES_LOCALS.intersection(part.co_names) for part in _codes(code)):
-        return None
-    return code, code.co_varnames[place]
+def _keeps_methods(kind: type[WatermarkGenerator]) -> bool:
+    return keeps_methods(kind, _METHODS, WatermarkGenerator)
 
 
 def _is_unused(function: Any, place: int) -> bool:
     """Whether a plain function leaves the argument at a place alone."""
-    found = _argument(function, place)
-    return found is not None and not any(_mentions(one, found[1]) for one in dis.get_instructions(found[0]))
+    found = argument(function, place)
+    return found is not None and not any(mentions(one, found[1]) for one in dis.get_instructions(found[0]))
 
 
 def _only_speaks(function: Any, place: int) -> bool:
     """Whether all that a plain function does with the argument at a place is to call methods of an output."""
-    found = _argument(function, place)
+    found = argument(function, place)
     if found is None:
         return False
     code, name = found
     instructions = [one for one in dis.get_instructions(code) if one.opname != "CACHE"]
     for one, after in zip(instructions, [*instructions[1:], None], strict=True):
-        if _mentions(one, name):
+        if mentions(one, name):
             is_loaded = one.opname in ("LOAD_FAST", "LOAD_FAST_BORROW")
             speaks = after is not None and after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in _VERBS
             # Without the call, the method itself could be kept.
@@ -124,13 +89,6 @@ def _only_speaks(function: Any, place: int) -> bool:
             if not (is_loaded and speaks and is_called):
                 return False
     return True
-
-
-def _mentions(instruction: dis.Instruction, name: str) -> bool:
-    """Whether an instruction is about a variable: newer versions of Python name two of them in one."""
-    value = instruction.argval
-    is_about_variables = "FAST" in instruction.opname or instruction.opname in ("MAKE_CELL", "LOAD_CLOSURE")
-    return is_about_variables and (value == name or (isinstance(value, tuple) and name in value))
 
 
 def _called_last(function: FunctionType) -> Any:

@@ -157,8 +157,13 @@ class JobPlan:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether something may have to happen when no data comes."""
+        """Whether a stage may have to run when only the clock has gone on."""
         return any(stage.needs_clock for stage in self.stages)
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether micro-batches have to come while no data does."""
+        return any(stage.runs_without_data for stage in self.stages)
 
     @property
     def num_splits(self) -> int:

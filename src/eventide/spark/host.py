@@ -211,25 +211,27 @@ class SparkHost(Host):
                 there(self.spark, owner.claim)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
             clock: TriggerClock | None = None
+            rows = _reads_data_frames(plan)
+            # State of a DataFrame's own may need micro-batches without data, and Spark has them for all or for none.
+            runs_without_data = plan.needs_clock if rows else plan.runs_without_data
             if is_finishing:
                 output = output.trigger(processingTime=_ONE_MICRO_BATCH)
             elif _takes_what_is_there(plan, settings):
                 output = output.trigger(availableNow=True)
             else:
                 # Without a pause, micro-batches for the clock alone would keep a core busy.
-                interval_ms = settings.trigger_interval_ms or (_TICK_MS if plan.needs_clock else 0)
+                interval_ms = settings.trigger_interval_ms or (_TICK_MS if runs_without_data else 0)
                 output = output.trigger(processingTime=f"{interval_ms} milliseconds")
                 clock = TriggerClock() if interval_ms and not is_elsewhere else None
             committed = partial(last_committed, self.spark, location)
             taking = (
                 ResultConsumer(self.spark, location, run, of_program, collected, committed) if is_elsewhere else None
             )
-            ends = _takes_what_is_there(plan, settings) and plan.needs_clock
-            rows = _reads_data_frames(plan)
+            only_with_data = plan.needs_clock and (_takes_what_is_there(plan, settings) or not runs_without_data)
             partitions = shuffle_partitions(self.spark, plan.parallelism)
             offsets_bytes = bytes_of_offsets(self.spark, location, plan)
             with settings_for_start(
-                self.spark, partitions, location, rows=rows, ends_with_data=ends, offsets_bytes=offsets_bytes
+                self.spark, partitions, location, rows=rows, only_with_data=only_with_data, offsets_bytes=offsets_bytes
             ):
                 query = output.option("checkpointLocation", location).start()
             if taking is not None:

@@ -144,6 +144,11 @@ class OnColumns(ABC):
         return False
 
     @property
+    def runs_without_data(self) -> bool:
+        """Whether it follows the clock."""
+        return self.needs_clock
+
+    @property
     def sort_inputs(self) -> SortInputs:
         """Sorts by timestamps."""
         return rows_in_time_order

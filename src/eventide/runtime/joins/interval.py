@@ -228,6 +228,11 @@ class IntervalJoinSpec:
         return False
 
     @property
+    def runs_without_data(self) -> bool:
+        """False: nothing waits for the clock."""
+        return False
+
+    @property
     def sort_inputs(self) -> SortInputs:
         """Sorts by timestamps across both inputs."""
         return in_time_order

@@ -25,6 +25,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import ElementContext, Moment, Times
 from eventide.runtime.chain.outputs import described
+from eventide.runtime.clock_code import may_set_timers_of_clock
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
@@ -258,6 +259,11 @@ class ProcessSpec:
     def needs_clock(self) -> bool:
         """Whether the function may set timers by the clock."""
         return self.has_keys and self.processing.may_wait_for_clock
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether the code of the function does not rule that out."""
+        return self.needs_clock and may_set_timers_of_clock(self.processing.user_function)
 
     @property
     def sort_inputs(self) -> SortInputs | None:

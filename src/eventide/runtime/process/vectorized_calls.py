@@ -25,6 +25,7 @@ from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.batch_operators import values_of
 from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
+from eventide.runtime.clock_code import may_set_timers_of_clock
 from eventide.runtime.elements.elements import Numbers, columns_in_time_order
 from eventide.runtime.elements.keys import (
     are_comparable,
@@ -500,6 +501,11 @@ class VectorizedProcessSpec:
     def needs_clock(self) -> bool:
         """Whether the function may set timers by the clock."""
         return self.has_timers
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether the code of the function does not rule that out."""
+        return self.has_timers and may_set_timers_of_clock(self.function)
 
     @property
     def sort_inputs(self) -> SortInputs:

@@ -129,6 +129,10 @@ class OperatorSpec(Protocol):
         """Whether it may have something to do when only the clock has gone on."""
 
     @property
+    def runs_without_data(self) -> bool:
+        """Whether it must be asked, while no data comes, if it has something to do."""
+
+    @property
     def sort_inputs(self) -> SortInputs | None:
         """Puts the input into the order of timestamps in batch execution: with keys, and for all windows.
 

@@ -53,8 +53,16 @@ class OperatorTaskSpec(TaskSpec):
 
     @property
     def needs_clock(self) -> bool:
-        idleness = any(edge.idle_after_ms is not None for edge in self.edges)
-        return self.has_generators or idleness or self.operator.needs_clock
+        return self._watches_clock or self.operator.needs_clock
+
+    @property
+    def runs_without_data(self) -> bool:
+        return self._watches_clock or self.operator.runs_without_data
+
+    @property
+    def _watches_clock(self) -> bool:
+        """Whether its watermarks may follow the clock, whatever the operator does."""
+        return self.has_generators or any(edge.idle_after_ms is not None for edge in self.edges)
 
     @property
     def first_speaks_for_all(self) -> bool:

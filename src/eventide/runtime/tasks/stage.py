@@ -38,8 +38,13 @@ class Stage:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether it has to run when only the clock has gone on."""
+        """Whether it may have to run when only the clock has gone on."""
         return self.keeps_clock or any(task.needs_clock and not task.in_batch for task in self.tasks)
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether micro-batches have to come while no data does, because of its operators."""
+        return any(task.runs_without_data and not task.in_batch for task in self.tasks)
 
     def program(self) -> dict[str, dict[str, str]]:
         """Identity of each operator's state, by the operator's id."""

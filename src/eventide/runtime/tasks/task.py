@@ -92,7 +92,12 @@ class TaskSpec(ABC):
     @property
     @abstractmethod
     def needs_clock(self) -> bool:
-        """Whether its tasks have to run when only the clock has gone on."""
+        """Whether its tasks may have to run when only the clock has gone on."""
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether micro-batches have to come while no data does, because of its tasks."""
+        return self.needs_clock
 
     @abstractmethod
     def task(self, subtask: int, backend: Backend, clock_ms: int, run: str | None = None) -> Task:

@@ -31,6 +31,7 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
+from eventide.runtime.clock_code import may_set_timers_of_clock
 from eventide.runtime.columnar.panes import WITH_PANES
 from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.state.key_context import KeyContext, handles_under
@@ -257,6 +258,12 @@ class WindowSpec:
         """Whether windows end by the clock, or a trigger may set timers by it; those of users may."""
         without_clock = self.assigner.is_event_time() or type(self.assigner) in _TIMELESS
         return not (without_clock and type(unpurged(self.trigger)) in _WITHOUT_CLOCK)
+
+    @property
+    def runs_without_data(self) -> bool:
+        """Whether neither the assigner nor the code of a user's trigger rules that out."""
+        without_clock = self.assigner.is_event_time() or type(self.assigner) in _TIMELESS
+        return self.needs_clock and not (without_clock and not may_set_timers_of_clock(unpurged(self.trigger)))
 
     @property
     def sort_inputs(self) -> SortInputs:

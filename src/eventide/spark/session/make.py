@@ -232,7 +232,7 @@ def settings_for_start(
     checkpoint: str = "",
     *,
     rows: bool = False,
-    ends_with_data: bool = False,
+    only_with_data: bool = False,
     offsets_bytes: int = 0,
 ) -> Iterator[None]:
     """Set what a query reads from the session when it starts, and put the session back as it was.
@@ -241,9 +241,9 @@ def settings_for_start(
     starts again, or one that a sink's function of the batch job starts and waits for.
 
     ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python.
-    ``ends_with_data`` says that a query whose operators follow the clock ends by itself after the micro-batch with the
-    last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports of progress where
-    that is much.
+    ``only_with_data`` says that a query has no micro-batches for the clock alone: if it takes what is there, it ends by
+    itself after the last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports of
+    progress where that is much.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(partitions),
@@ -252,7 +252,7 @@ def settings_for_start(
         # To count what is stored, Spark reads before it writes; a row is a bucket here, whose number tells nothing.
         ROW_COUNT: "false",
     }
-    if ends_with_data:
+    if only_with_data:
         # Spark would begin one more micro-batch for the clock, and another one after that. Stopped from outside, the
         # query leaves one that it has begun and not committed.
         wanted[BATCHES_WITHOUT_DATA] = "false"
