@@ -242,8 +242,8 @@ def settings_for_start(
 
     ``partitions`` is the number of shuffle partitions. ``rows`` says that rows of a DataFrame go to Python.
     ``only_with_data`` says that a query has no micro-batches for the clock alone: if it takes what is there, it ends by
-    itself after the last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports of
-    progress where that is much.
+    itself after the last data. ``offsets_bytes`` is what the offsets of a micro-batch take: Spark keeps fewer reports
+    of progress where that is much.
     """
     wanted: dict[str, str | None] = {
         SHUFFLE_PARTITIONS: str(partitions),
