@@ -24,7 +24,7 @@ PARTS = [[("s", 1), ("s", 5)], [("s", 7), ("s", 12)], [("s", 15), ("s", 33)]]
 
 
 def run(place: Path, strategy: WatermarkStrategy, parts: int, savepoint: str | None = None) -> list[Any]:
-    """The sums of windows of 10 ms that fire when so many parts of the input are there."""
+    """The sums of the windows of 10 ms that fire when the first ``parts`` of the input are there."""
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(str(place))
     if savepoint is not None:

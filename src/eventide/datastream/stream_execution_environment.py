@@ -88,9 +88,14 @@ class StreamExecutionEnvironment(EnvironmentHints):
             configuration: Spark settings for a session that is made here, such as ``spark.driver.memory``; other
                 settings go to :meth:`configure`.
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
+
+        Raises:
+            ProgramError: if the configuration is none.
         """
         from eventide.spark.host import SparkHost
 
+        needs = "get_execution_environment takes a session as spark=..., and needs a Configuration here"
+        check_is(configuration, Configuration | None, needs)
         spark_options, options = split_options(configuration or Configuration())
         return StreamExecutionEnvironment(SparkHost.find(spark, spark_options)).configure(options)
 

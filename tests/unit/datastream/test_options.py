@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from eventide.common import Configuration
-from eventide.datastream import RuntimeExecutionMode
+from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.datastream._options import split_options
 from eventide.errors import ProgramError
 from eventide.testing import local_environment
@@ -60,6 +60,11 @@ def test_one_warning_names_all_options_without_effect(env):
     assert [str(w.message).partition(" have no effect")[0] for w in caught] == [
         "python.fn-execution.x, state.backend.type"
     ]
+
+
+def test_a_session_in_place_of_a_configuration_is_said():
+    with pytest.raises(ProgramError, match=r"takes a session as spark=\.\.\., and needs a Configuration here"):
+        StreamExecutionEnvironment.get_execution_environment(object())
 
 
 def test_an_option_of_sparks_that_comes_too_late_says_where_it_belongs(env):

@@ -9,6 +9,8 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
+from pyarrow.fs import FSSpecHandler, PyFileSystem
 
 from eventide.common.checksum import json_with_checksum
 from eventide.errors import StateError
@@ -205,6 +207,21 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "metadata").write_text("[]")
     with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: "):
         inspect(str(tmp_path))
+
+
+def test_a_folder_that_is_made_while_it_is_listed_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow asks HDFS whether it is a folder, and then whether there is anything at all."""
+
+    class Made(LocalFileSystem):
+        def isdir(self, path: str) -> bool:
+            return False
+
+        def exists(self, path: str, **_: object) -> bool:
+            return True
+
+    made = PyFileSystem(FSSpecHandler(Made()))
+    monkeypatch.setattr("eventide.spark.checkpoint.files.opened", lambda location: (made, location))
+    assert CheckpointFiles(str(tmp_path)).planned() == {}
 
 
 def test_how_large_the_offsets_of_the_last_planned_micro_batch_are(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
     - `process_batch` is called with elements of a subtask, in their order, of whatever keys. All of them come under one
       watermark: usually once in a micro-batch, and several times where the watermark moves between its elements. How
       elements of one watermark are divided into calls is not defined. The state that it reads is that before the first
-      of them; the function itself must handle several elements of one key in a call. The function.
+      of them; the function itself must handle several elements of one key in a call.
     - `on_timers` is called when time moves, with the timers that are due, each key at most once: its earliest. It is
       called again with what is due then, of the same keys and with the state as it was left, until nothing is: so the
       timers of each key fire in the order of their time, as do those that it sets meanwhile.

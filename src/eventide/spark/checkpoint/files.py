@@ -160,7 +160,10 @@ class CheckpointFiles:
 
     def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
         selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)
-        return list(self._store.get_file_info(selector))
+        try:
+            return list(self._store.get_file_info(selector))
+        except NotADirectoryError:  # in HDFS, of a folder that is made between two of Arrow's calls
+            return []
 
     def _text(self, path: str) -> str:
         """Read a file, and look at the sums that Hadoop leaves beside what it writes to a disk, as it does itself.
