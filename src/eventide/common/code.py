@@ -1,4 +1,4 @@
-"""What the code of a plain function shows of its arguments, whatever the version of Python that has compiled it."""
+"""Facts that the code of a plain function shows about its arguments, whatever version of Python has compiled it."""
 
 from __future__ import annotations
 
