@@ -25,7 +25,7 @@ LATE = OutputTag("late", EVENT)
 
 
 class Bytes(Source):
-    """An element a second in each split; one split is far behind the other, and late where it is taken for idle."""
+    """An element a second in each split; the elements of the one far behind are late if it is taken for idle."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder

@@ -90,7 +90,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             spark: the session to use. Without it, the active one is used; without that, a local one is made.
 
         Raises:
-            ProgramError: if the configuration is none.
+            ProgramError: if ``configuration`` is of another class, such as a session.
         """
         from eventide.spark.host import SparkHost
 
