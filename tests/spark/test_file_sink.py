@@ -330,6 +330,7 @@ def test_a_micro_batch_that_is_repeated_replaces_its_files_in_all_folders(spark:
     rows = spark.createDataFrame([(1, "a"), (2, "b")], "n INT, shop STRING").coalesce(1)
     for shops in (["a", "b"], ["b"]):
         directory = DirectoryOfSpark(str(tmp_path / "out"), "json", {}, ("shop",))
+        directory.begin(spark, 0, 7)
         directory.write(rows.where(rows.shop.isin(shops)), 7)
         assert names(tmp_path / "out") == [f"shop={shop}/part-00000007-{n:05d}.json" for n, shop in enumerate(shops)]
     assert spark.read.json(str(tmp_path / "out")).collect() == [(2, "b")]
@@ -373,7 +374,9 @@ def test_a_micro_batch_that_is_repeated_replaces_what_it_had_written(spark: Spar
     assert len(names(out)) == 8
     (out / "_eventide-before").mkdir()
     (out / "_eventide-before" / "part-00000-half-written-c000.txt").write_text("1")  # killed in the midst of it
-    DirectoryOfSpark(str(out), "text", {}).write(rows, 1)
+    repeated = DirectoryOfSpark(str(out), "text", {})
+    repeated.begin(spark, 0, 1)
+    repeated.write(rows, 1)
     assert names(out) == [*(f"part-00000000-{n:05d}.txt" for n in range(4)), "part-00000001-00000.txt"]
     assert texts(spark, out) == sorted(str(n) for n in [*range(100), *range(100)])
 
@@ -388,6 +391,7 @@ def test_a_run_whose_files_another_run_has_taken_away_stops(
 
     def slowly(rows: DataFrame) -> set[int]:
         filled = write(rows)
+        second.begin(spark, 0, 7)
         second.write(rows, 7)
         return filled
 

@@ -125,27 +125,28 @@ def test_files_of_a_micro_batch_are_there_once_whatever_fails_when_they_become_v
     """A micro-batch that fails is run again: it writes its files again, and makes them visible again."""
     place = f"{PLACE}/parts-{fault.name if fault else 'good'}"
 
-    def staged(location: str, stage: str) -> Callable[[bool], int]:
+    def staged(location: str, stage: str, begun: int | None = None) -> Callable[[], int]:
         parts = PartFiles.at(location)
+        leftovers = parts.leftovers(begun)
         parts.file_system.create_dir(f"{parts.path}/{stage}", recursive=True)
         for name in ("a", "b"):
             with parts.file_system.open_output_stream(f"{parts.path}/{stage}/{name}.txt") as file:
                 file.write(name.encode())
-        return lambda again: parts.commit(0, stage, {"a.txt": ".txt", "b.txt": ".txt"}, after_another_run=again)
+        return lambda: parts.commit(0, stage, {"a.txt": ".txt", "b.txt": ".txt"}, leftovers)
 
     commit = staged(f"{place}/first", "_eventide-first")
-    count = calls_of(faults, lambda: commit(False))
+    count = calls_of(faults, commit)
     assert count > 4
     for number in range(count):
         location = f"{place}/{number}"
         commit = staged(location, "_eventide-first")
         faults.begin(only(number, fault) if fault else from_then_on(number, Fault.DENIED))
-        _, said = outcome(lambda commit=commit: commit(False), OSError)
+        _, said = outcome(commit, OSError)
         assert bool(said) == (fault is None), said
         faults.begin()
         if said:
             assert f"parts-good/{number}" in said
-            staged(location, "_eventide-second")(True)
+            staged(location, "_eventide-second", begun=0)()
         parts = PartFiles.at(location)
         contents = [parts.file_system.open_input_stream(f"{parts.path}/{name}").read() for name in parts.names()]
         assert (contents, parts.folders()) == ([b"a", b"b"], [])

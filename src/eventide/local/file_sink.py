@@ -13,7 +13,14 @@ from eventide.common.serialization import SerializationSchema
 from eventide.common.typeinfo import CompositeTypeInfo, Types
 from eventide.common.types import Row
 from eventide.connectors.file_system.part_writer import ParquetFiles, TaskParts
-from eventide.connectors.file_system.sink import PartFiles, bucket_of, new_stage, used_by_another, used_twice
+from eventide.connectors.file_system.sink import (
+    NO_LEFTOVERS,
+    PartFiles,
+    bucket_of,
+    new_stage,
+    used_by_another,
+    used_twice,
+)
 from eventide.connectors.formats.csv import CsvRowSerializationSchema
 from eventide.connectors.formats.csv_rows import Dialect
 from eventide.connectors.formats.json import JsonRowSerializationSchema
@@ -96,24 +103,25 @@ class LocalFiles:
 
     Args:
         spec: a sink whose files :func:`is_of_files` says that the twin can write.
+        begun: the micro-batch that an earlier run began and did not finish; None if there is none.
 
     Raises:
         ProgramError: if its elements have no columns, or Arrow cannot open its directory.
     """
 
-    def __init__(self, spec: SinkSpec) -> None:
+    def __init__(self, spec: SinkSpec, begun: int | None) -> None:
         spec.check_columns()
         self._spec = spec
         self._parts = PartFiles.at(_path(spec))
         self._stage = new_stage()
-        self._may_hold_leftovers = True
+        self._leftovers = self._parts.leftovers(begun)
 
     def write(self, values: Sequence[Any], batch_id: int) -> None:
         """Write the elements of a micro-batch; a repeated micro-batch replaces its files."""
         parquet = _parquet(self._spec)
         written = self._write(values) if parquet is None else self._write_parquet(values, parquet)
-        self._parts.commit(batch_id, self._stage, written, after_another_run=self._may_hold_leftovers)
-        self._may_hold_leftovers = False
+        self._parts.commit(batch_id, self._stage, written, self._leftovers)
+        self._leftovers = NO_LEFTOVERS
 
     def _write_parquet(self, values: Sequence[Any], files: ParquetFiles) -> dict[str, str]:
         with closing(TaskParts(self._parts, self._stage, files, _sink(self._spec).partition_by)) as parts:

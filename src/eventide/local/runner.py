@@ -112,10 +112,11 @@ class LocalRunner:
         self._plan = plan
         self._sources = [_own(source).pruned() for source in plan.sources]
         self._opened = OpenedParts(self._sources, self._plan.stages, self._plan.registered_types)
-        self._files = {sink.number: LocalFiles(sink) for sink in plan.sinks if is_of_files(sink)}
         self._max_rows = max_rows
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self.checkpoint = checkpoint or LocalCheckpoint()
+        begun = None if self.checkpoint.planned is None else self.checkpoint.batch
+        self._files = {sink.number: LocalFiles(sink, begun) for sink in plan.sinks if is_of_files(sink)}
         self._available_now = available_now
         self._run = None if available_now else run or uuid.uuid4().hex
         self._targets: dict[str, dict[str, int]] = {}

@@ -200,7 +200,7 @@ class SparkHost(Host):
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files, owner)
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated, counted = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
-            delivery.count_on(counted)
+            delivery.begin(self.spark, counted, repeated)
             if savepoint is not None:
                 restore_sources(self.spark, savepoint, plan, location)
             if settings.checkpoint_location is None:

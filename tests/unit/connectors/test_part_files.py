@@ -54,15 +54,48 @@ def test_a_run_whose_files_a_younger_one_has_deleted_leaves_those_of_the_younger
     assert (content(folder, "part-7"), folder.names()) == ("younger", ["part-7"])
 
 
-def test_a_run_that_was_taken_over_in_its_first_micro_batch_deletes_nothing_of_its_successor(folder):
-    younger = [prefix_of(7) + "00000", prefix_of(7) + "00001"]
-    for name in younger:
+def put_by_a_younger_run(folder):
+    """Files of a run that took over: its micro-batch 7 is complete, and it writes the next one."""
+    names = [prefix_of(7) + "00000", prefix_of(7) + "00001"]
+    for name in names:
         put(folder, name, "younger")
     put(folder, f"{new_stage()}/written", "the younger one's next micro-batch")
-    with pytest.raises(FileNotFoundError, match="has been deleted"):
-        folder.commit(7, new_stage(), {"written": ""}, after_another_run=True)
+    return names
+
+
+def test_a_run_that_was_taken_over_in_its_first_micro_batch_changes_nothing_of_its_successor(folder):
+    leftovers, older = folder.leftovers(7), new_stage()
+    younger = put_by_a_younger_run(folder)
+    put(folder, f"{older}/written", "older")
+    with pytest.raises(FileExistsError, match="this run has not written part-00000007-00000"):
+        folder.commit(7, older, {"written": ""}, leftovers)
+    assert {name: content(folder, name) for name in folder.names()} == dict.fromkeys(younger, "younger")
+    assert sorted(folder.names(stage) for stage in folder.folders()) == [["written"], ["written"]]
+
+
+def test_a_run_that_has_nothing_to_write_when_it_resumes_deletes_nothing_of_its_successor(folder):
+    put(folder, f"{(killed := new_stage())}/written", "half")
+    leftovers = folder.leftovers(7)
+    younger = put_by_a_younger_run(folder)
+    folder.commit(7, new_stage(), {}, leftovers)
     assert folder.names() == younger
+    assert killed not in folder.folders()
     assert [folder.names(stage) for stage in folder.folders()] == [["written"]]
+
+
+def test_files_of_a_micro_batch_that_a_killed_run_began_are_replaced_or_deleted(folder):
+    for number in range(3):
+        put(folder, f"{prefix_of(7)}0000{number}", "killed")
+    put(folder, f"{prefix_of(6)}00000", "committed")
+    put(folder, f"{(killed := new_stage())}/written", "half")
+    leftovers, stage = folder.leftovers(7), new_stage()
+    put(folder, f"{stage}/written", "again")
+    assert folder.commit(7, stage, {"written": ""}, leftovers) == 1
+    assert {name: content(folder, name) for name in folder.names()} == {
+        f"{prefix_of(6)}00000": "committed",
+        f"{prefix_of(7)}00000": "again",
+    }
+    assert (folder.folders(), killed in leftovers.stages) == ([], True)
 
 
 def test_a_file_that_this_run_has_not_written_is_not_replaced_later_on(folder):

@@ -18,7 +18,7 @@ from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
 from eventide.errors import ProgramError
 from eventide.local.host import LocalHost
-from eventide.local.runner import LocalCheckpoint, LocalRunner
+from eventide.local.runner import LocalCheckpoint, LocalRunner, PlannedBatch
 from eventide.testing import ScriptedSource, local_environment
 
 VISITS = Types.ROW_NAMED(["user", "visits"], [Types.STRING(), Types.LONG()])
@@ -133,6 +133,11 @@ def test_two_sinks_need_two_directories(tmp_path):
         env.execute()
 
 
+def begun_again(finished):
+    """A checkpoint whose only micro-batch was begun and not finished, given one where it was finished."""
+    return LocalCheckpoint(planned=PlannedBatch(finished.offsets, clock_ms=0, run=None))
+
+
 def test_a_micro_batch_that_is_repeated_replaces_its_files_and_deletes_what_the_run_before_left(tmp_path):
     env = StreamExecutionEnvironment(LocalHost()).set_parallelism(1)
     source = ScriptedSource(["s"], [[("s", 1)]], Types.LONG())
@@ -142,7 +147,7 @@ def test_a_micro_batch_that_is_repeated_replaces_its_files_and_deletes_what_the_
     hidden = tmp_path / "out" / "_eventide-12345678"
     hidden.mkdir()
     (tmp_path / "out" / "part-00000000-00001.txt").write_text("half\n")
-    list(LocalRunner(plan, checkpoint=LocalCheckpoint()).batches())
+    list(LocalRunner(plan, checkpoint=begun_again(checkpoint)).batches())
     assert names(tmp_path / "out") == ["part-00000000-00000.txt"]
     assert not hidden.exists()
 
@@ -200,7 +205,7 @@ def test_a_repeated_micro_batch_replaces_its_files_in_all_folders(tmp_path):
     (tmp_path / "out" / name).write_text("half")
     (tmp_path / "out" / "shop=b").mkdir()
     (tmp_path / "out" / "shop=b" / name.rpartition("/")[2]).write_text("half")
-    list(LocalRunner(plan, checkpoint=LocalCheckpoint()).batches())
+    list(LocalRunner(plan, checkpoint=begun_again(checkpoint)).batches())
     assert names(tmp_path / "out") == [name]
     assert pq.ParquetFile(tmp_path / "out" / name).read().to_pylist() == [{"day": None, "price": 1}]
 

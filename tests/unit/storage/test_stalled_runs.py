@@ -12,7 +12,7 @@ import pytest
 import eventide.storage
 from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles
-from eventide.connectors.file_system.sink import PartFiles, new_stage
+from eventide.connectors.file_system.sink import NO_LEFTOVERS, PartFiles, new_stage
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
 from eventide.spark import connect
@@ -192,8 +192,9 @@ def test_files_of_a_sink_are_those_of_the_younger_run(stalls, tmp_path, replaces
 
     def commit(number, batch, names, content, *, is_first):
         folder, stage = PartFiles(*eventide.storage.opened(str(tmp_path / str(number)))), new_stage()
+        leftovers = folder.leftovers(batch) if is_first else NO_LEFTOVERS
         put(number, stage, names, content)
-        folder.commit(batch, stage, dict.fromkeys(names, ".txt"), after_another_run=is_first)
+        folder.commit(batch, stage, dict.fromkeys(names, ".txt"), leftovers)
 
     for is_first in (True, False):
 

@@ -10,6 +10,7 @@ import re
 import uuid
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -381,6 +382,23 @@ def used_twice(path: str) -> ProgramError:
 
 
 @dataclass(frozen=True, slots=True)
+class Leftovers:
+    """The files of a micro-batch, and the hidden directories, that were there when a run began: earlier runs left them.
+
+    A run replaces and deletes these and its own files alone. What appears later may be of a younger run.
+    """
+
+    names: frozenset[str] = frozenset()
+    stages: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.names or self.stages)
+
+
+NO_LEFTOVERS = Leftovers()
+
+
+@dataclass(frozen=True, slots=True)
 class PartFiles:
     """A directory of part files as Arrow sees it.
 
@@ -404,7 +422,12 @@ class PartFiles:
         """
         return cls(*opened(location))
 
-    def commit(self, batch_id: int, stage: str, written: Mapping[str, str], *, after_another_run: bool) -> int:
+    def leftovers(self, begun: int | None = None) -> Leftovers:
+        """Return what earlier runs have left, given the micro-batch that they began and did not finish, if any."""
+        stages = [name for name in self.folders() if name.startswith(_STAGE)]
+        return Leftovers(frozenset(() if begun is None else self._names_of(begun)), frozenset(stages))
+
+    def commit(self, batch_id: int, stage: str, written: Mapping[str, str], leftovers: Leftovers = NO_LEFTOVERS) -> int:
         """Make the files of a micro-batch visible, and delete the hidden directory; without files it may be missing.
 
         Args:
@@ -412,48 +435,40 @@ class PartFiles:
             stage: the hidden directory.
             written: the files in it that count, in their order, each with the ending that it keeps; each stays in the
                 bucket whose folder is before its name.
-            after_another_run: whether a run that was killed may have left something of this micro-batch.
+            leftovers: for the first micro-batch of a run, what earlier runs have left: this one replaces or deletes it.
 
         Returns:
             The number of files.
 
         Raises:
             FileNotFoundError: if a file in the hidden directory is gone: another run has deleted it.
-            FileExistsError: if another run has written files of this micro-batch.
+            FileExistsError: if another run has written files of this micro-batch since this one began.
         """
         prefix = prefix_of(batch_id)
         names = {
             f"{stage}/{name}": f"{name[: name.rfind('/') + 1]}{prefix}{n:05d}{ending}"
             for n, (name, ending) in enumerate(written.items())
         }
-        gone = {*written} - {*self.names(stage)} if after_another_run else set()
-        if gone:
-            raise FileNotFoundError(f"{stage}/{min(gone)} has been deleted")
         for bucket in {here.rpartition("/")[0] for here in names.values()} - {""}:
             self.file_system.create_dir(f"{self.path}/{bucket}", recursive=True)
         for there, here in names.items():
-            self.move(there, here, may_replace=after_another_run)
-        if after_another_run:  # a run that was taken over has stopped above, and deletes nothing of its successor
-            self._delete_leftovers(prefix, stage, {*names.values()})
-        try:
-            self.delete_folder(stage)
-        except FileNotFoundError:
-            if names:
-                raise
-        return len(names)
-
-    def _delete_leftovers(self, prefix: str, stage: str, names: set[str]) -> None:
-        """Delete the files of a run that was killed: it can have written only in this micro-batch."""
-        for name in self.names():
-            if name.rpartition("/")[2].startswith(prefix) and name not in names:
-                self.delete(name)
-        for name in self.folders():
-            if name.startswith(_STAGE) and name != stage:
+            self.move(there, here, may_replace=here in leftovers.names)
+        for name in leftovers.names - {*names.values()}:
+            self.delete(name)
+        for name in leftovers.stages:
+            with suppress(FileNotFoundError):
                 self.delete_folder(name)
+        with nullcontext() if names else suppress(FileNotFoundError):
+            self.delete_folder(stage)
+        return len(names)
 
     def has_files_of(self, batch_id: int) -> bool:
         """Whether there is anything of a micro-batch."""
-        return any(name.rpartition("/")[2].startswith(prefix_of(batch_id)) for name in self.names())
+        return bool(self._names_of(batch_id))
+
+    def _names_of(self, batch_id: int) -> list[str]:
+        prefix = prefix_of(batch_id)
+        return [name for name in self.names() if name.rpartition("/")[2].startswith(prefix)]
 
     def names(self, below: str = "") -> list[str]:
         """The names of the files in it, or in a directory below, those in buckets after the names of their folders.

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -16,12 +17,13 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql import types as spark
 
 from eventide.connectors.file_system.part_writer import ParquetFiles, TaskParts
-from eventide.connectors.file_system.sink import PartFiles, new_stage
+from eventide.connectors.file_system.sink import NO_LEFTOVERS, Leftovers, PartFiles, new_stage
 from eventide.connectors.sink import FormatSink
 from eventide.errors import ProgramError, StateError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal
 from eventide.spark.checkpoint.owner import Ownership
+from eventide.spark.connect import there
 from eventide.spark.failures import ONE_RUN_ONLY
 from eventide.spark.query.frame_rows import COUNTED, as_rows, elements_of, schema_of, typed_rows
 from eventide.spark.query.worker import settled
@@ -138,11 +140,25 @@ class FileDirectory(ABC):
         """Told by the job where two of its runs could write here."""
         self.counted = 0
         """How many micro-batches were written here before the first one of the checkpoint."""
+        self.leftovers = NO_LEFTOVERS
+        """Files and hidden directories that earlier runs have left here; this run deletes them in its first micro-batch."""
 
-    @property
-    def may_hold_leftovers(self) -> bool:
-        """Whether this run has written nothing yet, so that what the one before left half done may be there."""
-        return self._parts is None
+    def begin(self, spark: SparkSession, counted: int, begun: int | None) -> None:
+        """Look at what earlier runs have left, before this run plans a micro-batch.
+
+        A younger run begins later, so its files are not among these, however long this run stalls before it deletes.
+
+        Args:
+            spark: the session.
+            counted: how many micro-batches were written here before the first one of the checkpoint.
+            begun: the micro-batch that an earlier run began and did not finish; None if there is none.
+
+        Raises:
+            ProgramError: if Arrow, which moves the files, does not reach where they are.
+        """
+        self.counted = counted
+        look = partial(_leftovers, self._path, resolved(spark, self._path), None if begun is None else counted + begun)
+        self.leftovers = there(spark, look, [Leftovers])
 
     def rows(self, frames: DataFrame, sink: SinkSpec) -> DataFrame:
         """The elements of the sink among frames of any, as they are written."""
@@ -158,17 +174,17 @@ class FileDirectory(ABC):
         """
 
     def _there(self, spark: SparkSession) -> PartFiles:
-        return self._parts or _parts_of(spark, self._path)
+        return self._parts or _parts_at(self._path, resolved(spark, self._path))
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
         """Have the files that count appear; return their number."""
         if self.owner is not None:
             self.owner.check()
         try:
-            count = parts.commit(self.counted + batch_id, self._stage, kept, after_another_run=self.may_hold_leftovers)
+            count = parts.commit(self.counted + batch_id, self._stage, kept, self.leftovers)
         except (FileNotFoundError, FileExistsError) as error:
             raise self._another_run(f": {error}") from error
-        self._parts = parts
+        self._parts, self.leftovers = parts, NO_LEFTOVERS
         return count
 
     def _another_run(self, saying: str = "") -> StateError:
@@ -190,7 +206,7 @@ class DirectoryOfTasks(FileDirectory):
         """Have a micro-batch written, whose rows are reports of tasks."""
         parts = self._there(rows.sparkSession)
         names = [row[_FILE] for row in rows.select(_FILE).collect() if row[_FILE] is not None]
-        if names or self.may_hold_leftovers:
+        if names or self.leftovers:
             in_order = sorted(names, key=lambda name: name.rpartition("/")[0])
             self._commit(parts, batch_id, dict.fromkeys(in_order, self._files.files.ending))
 
@@ -259,14 +275,18 @@ class DirectoryOfSpark(FileDirectory):
         return set(observation.get["tasks"])
 
 
-def _parts_of(spark: SparkSession, path: str) -> PartFiles:
-    """A directory on the file system on which Spark has it: paths may be without a scheme.
+def _leftovers(path: str, location: str, begun: int | None) -> Leftovers:
+    return _parts_at(path, location).leftovers(begun)
+
+
+def _parts_at(path: str, location: str) -> PartFiles:
+    """The files of a directory, given as Spark takes it and as any library understands it.
 
     Raises:
-        ProgramError: if Arrow cannot open that.
+        ProgramError: if Arrow cannot open it.
     """
     try:
-        return PartFiles.at(resolved(spark, path))
+        return PartFiles.at(location)
     except ProgramError as error:
         raise ProgramError(
             f"a file sink writes to {path}, and Arrow has to move its files when they are complete: {error}. Write "

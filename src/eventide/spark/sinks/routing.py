@@ -142,6 +142,7 @@ def writer(frames: DataFrame, delivery: Delivery) -> DataStreamWriter:
 
 def write_batch(frames: DataFrame, delivery: Delivery) -> None:
     """Write the results of a batch job."""
+    delivery.begin(frames.sparkSession)
     only = sink_of_rows(delivery.sinks)
     if only is None:
         delivery(frames, 0)
@@ -249,11 +250,20 @@ class Delivery:
         if strange:
             raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
 
-    def count_on(self, counted: int) -> None:
-        """Tell sinks of micro-batches by numbers that begin after those of a checkpoint that this one continues."""
+    def begin(self, spark: SparkSession, counted: int = 0, begun: int | None = None) -> None:
+        """Prepare the sinks for a run, before it plans a micro-batch.
+
+        Args:
+            spark: the session.
+            counted: how many micro-batches the sinks have had of the checkpoints that this one continues.
+            begun: the micro-batch that an earlier run began and did not finish; None if there is none.
+
+        Raises:
+            ProgramError: if Arrow does not reach the directory of a file sink.
+        """
         self._counted = counted
         for directory in self.directories.values():
-            directory.counted = counted
+            directory.begin(spark, counted, begun)
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
@@ -280,7 +290,7 @@ class Delivery:
                         table.write(typed_rows(mine, sink), batch_id + self._counted)
                 elif directory is None:
                     _write(typed_rows(mine, sink), sink, batch_id + self._counted)
-                elif sink.number in with_results or directory.may_hold_leftovers:
+                elif sink.number in with_results or directory.leftovers:
                     directory.write(directory.rows(mine, sink), batch_id)
         finally:
             frames.unpersist()
