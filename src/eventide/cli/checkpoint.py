@@ -15,6 +15,7 @@ from rich.text import Text
 from eventide._secrets import without_secrets
 from eventide.cli.answers import AsJson, answer, found_in, started_spark, where_it_lies, working
 from eventide.common.words import count, length, moment, size
+from eventide.connectors.file_system.sink import prefix_of
 
 if TYPE_CHECKING:
     from eventide.savepoint import Header, Outline
@@ -192,8 +193,9 @@ def _state(found: Inspection, sizes: Iterable[StateSize]) -> Iterator[tuple[str,
 def _sinks(found: Inspection) -> Iterator[str]:
     for sink in found.description["sinks"]:
         yield f"{sink['name']} ({sink['kind']})"
+    following = found.counted if found.committed is None else found.counted + found.committed.number + 1
     for directory in found.directories:
-        yield f"files in {directory}"
+        yield f"files in {directory}; those of the next micro-batch begin with {prefix_of(following)}"
     for group in found.transactions:
         yield f"transactions of Kafka in the group {group}"
 

@@ -42,6 +42,7 @@ def inspection() -> Inspection:
         committed=MicroBatch(41, NOW_MS - 7_500, NOW_MS - 7_400, NOW_MS - 6_200),
         unfinished=MicroBatch(42, NOW_MS - 5_000, NOW_MS - 4_900, None),
         listing=Listing(1_204, {"": 45, "state": 2_000_000, "offsets": 12_000}),
+        counted=10,  # by a checkpoint that this one continues
     )
 
 
@@ -78,7 +79,7 @@ def test_the_view_says_where_a_job_stands() -> None:
         "Sinks",
         "  results (KafkaSink)",
         "  late (PrintSink)",
-        "  files in /out",
+        "  files in /out; those of the next micro-batch begin with part-00000052-",
         "  transactions of Kafka in the group orders",
     ]
 

@@ -141,7 +141,7 @@ class FileDirectory(ABC):
         self.counted = 0
         """How many micro-batches were written here before the first one of the checkpoint."""
         self.leftovers = NO_LEFTOVERS
-        """Files and hidden directories that earlier runs have left here; this run deletes them in its first micro-batch."""
+        """Leftovers of earlier runs; this run deletes them in its first micro-batch."""
 
     def begin(self, spark: SparkSession, counted: int, begun: int | None) -> None:
         """Look at what earlier runs have left, before this run plans a micro-batch.
