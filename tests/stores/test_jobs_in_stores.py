@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,28 +73,85 @@ def test_jobs_in_a_store_give_what_they_give_on_disk_whatever_is_killed(
 def test_of_two_drivers_of_one_job_one_goes_on(
     spark: SparkSession, cluster: SparkCluster, store_for_jobs: Store, tmp_path: Path
 ) -> None:
-    variables, job = store_for_jobs.written(tmp_path), "bounded"
+    with _twice("two", spark, cluster, store_for_jobs, tmp_path) as job:
+        job.start()
+        job.wait_for(2)
+        job.start()
+        ended_well = job.ended()
+    assert sorted(ended_well) == [False, True]
+    assert ended_well[1] or not store_for_jobs.location.startswith("s3a"), "the younger one goes on"
+
+
+def test_a_driver_that_stalls_while_another_one_takes_over_stops(
+    spark: SparkSession,
+    cluster: SparkCluster,
+    store_for_jobs: Store,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+) -> None:
+    """With SIGSTOP and SIGCONT, at a random moment of a micro-batch; `--seed=` repeats it."""
+    moments = random.Random(f"{pytestconfig.getoption('--seed')} stall {store_for_jobs.location}")
+    with _twice("stalled", spark, cluster, store_for_jobs, tmp_path) as job:
+        older = job.start()
+        planned = job.wait_for(moments.randrange(3))
+        time.sleep(moments.uniform(0, 2))
+        os.killpg(older.pid, signal.SIGSTOP)
+        job.start()
+        job.wait_for(planned + 2)
+        time.sleep(moments.uniform(0, 2))
+        os.killpg(older.pid, signal.SIGCONT)
+        assert job.ended() == [False, True]
+
+
+class _Twice:
+    """A job in a store that several drivers work on at once."""
+
+    def __init__(self, place: str, cluster: SparkCluster, variables: Mapping[str, str]) -> None:
+        self.program, self.checkpoint = of_files("bounded", place, f"{place}/input")
+        self.drivers: list[subprocess.Popen[str]] = []
+        self._cluster = cluster
+        # Or the second driver waits for the cores of the first.
+        self._variables = {**variables, "SETTINGS": json.dumps({"spark.cores.max": "1"})}
+
+    def start(self) -> subprocess.Popen[str]:
+        self.drivers.append(started(KILLED_DRIVER, self._cluster, *self.program, variables=self._variables))
+        return self.drivers[-1]
+
+    def wait_for(self, batch: int) -> int:
+        """Wait until a micro-batch is planned; return the number of the last one."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (planned := max(CheckpointFiles(self.checkpoint).planned(), default=-1)) < batch:
+            assert self.drivers[-1].poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        return planned
+
+    def ended(self) -> list[bool]:
+        """Wait for the end of each driver; return whether it ended well."""
+        for driver in self.drivers:
+            driver.communicate(timeout=PATIENCE_S)
+        return [driver.returncode == 0 for driver in self.drivers]
+
+
+@contextmanager
+def _twice(name: str, spark: SparkSession, cluster: SparkCluster, store: Store, tmp_path: Path) -> Iterator[_Twice]:
+    """Prepare a job in a store; after the block, compare what it has left with that of an undisturbed one."""
+    variables, undisturbed, place = store.written(tmp_path), tmp_path / "undisturbed", f"{store.location}/{name}"
     killed_job.write_input(tmp_path / "input")
-    undisturbed = tmp_path / "undisturbed"
-    PROGRAMS[job].main(job, str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(tmp_path / "input"))
-    place = f"{store_for_jobs.location}/two"
+    killed_job.main("bounded", str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(tmp_path / "input"))
     put(tmp_path / "input", f"{place}/input")
-    program, checkpoint = of_files(job, place, f"{place}/input")
-    a_core_each = {**variables, "SETTINGS": json.dumps({"spark.cores.max": "1"})}  # or the second waits for the first
-    drivers = [started(KILLED_DRIVER, cluster, *program, variables=a_core_each)]
-    deadline = time.monotonic() + PATIENCE_S
-    while max(CheckpointFiles(checkpoint).planned(), default=-1) < 2:
-        assert drivers[0].poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    drivers.append(started(KILLED_DRIVER, cluster, *program, variables=a_core_each))
-    for driver in drivers:
-        driver.communicate(timeout=PATIENCE_S)
-    assert sorted(driver.returncode == 0 for driver in drivers) == [False, True]
-    assert drivers[1].returncode == 0 or not store_for_jobs.location.startswith("s3a"), "the younger one goes on"
+    job = _Twice(place, cluster, variables)
+    try:
+        yield job
+    finally:
+        for driver in job.drivers:
+            if driver.poll() is None:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.communicate()
     copied = got(place, tmp_path / "copied")
-    of_the_store = json.dumps(command(variables, "why", checkpoint)).replace(f"{place}/input", str(tmp_path / "input"))
-    check(spark, {job: copied}, {job: undisturbed}, lambda _: json.loads(of_the_store))
+    of_the_store = json.dumps(command(variables, "why", job.checkpoint))
+    as_on_disk = of_the_store.replace(f"{place}/input", str(tmp_path / "input"))
+    check(spark, {"bounded": copied}, {"bounded": undisturbed}, lambda _: json.loads(as_on_disk))
 
 
 def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(

@@ -4,8 +4,10 @@ import pickle
 
 import pytest
 
+from eventide.connectors.file_system.sink import PartFiles, prefix_of
 from eventide.errors import StateError
 from eventide.spark.checkpoint.owner import Ownership
+from eventide.spark.sinks.files import DirectoryOfSpark
 
 TAKEN = "another run of this job has begun with its checkpoint, and this one has stopped"
 
@@ -22,3 +24,22 @@ def test_the_run_that_began_last_owns_a_checkpoint(tmp_path):
 def test_a_checkpoint_that_was_deleted_is_nobodys(tmp_path):
     with pytest.raises(StateError, match=TAKEN):
         Ownership(str(tmp_path / "gone"), "run").check()
+
+
+def test_the_owner_replaces_what_an_older_run_writes_until_it_stops_and_nothing_later(tmp_path):
+    out = tmp_path / "out"
+    directory = DirectoryOfSpark(str(out), "text", {})
+    directory.owner = Ownership(str(tmp_path / "checkpoint"), "younger").claim()
+
+    def commit(number):
+        """Commit a micro-batch of which an older run has written the file since this one began."""
+        (out / directory._stage).mkdir(parents=True)
+        (out / directory._stage / "staged.txt").write_text("younger")
+        (out / f"{prefix_of(number)}00000.txt").write_text("older")
+        return directory._commit(PartFiles.at(str(out)), number, {"staged.txt": ".txt"})
+
+    assert commit(5) == 1
+    assert (out / "part-00000005-00000.txt").read_text() == "younger"
+    with pytest.raises(StateError, match=r"this run has not written part-00000006-00000\.txt"):
+        commit(6)
+    assert (out / "part-00000006-00000.txt").read_text() == "older"

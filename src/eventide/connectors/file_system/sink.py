@@ -425,7 +425,7 @@ class PartFiles:
     def leftovers(self, begun: int | None = None) -> Leftovers:
         """Return what earlier runs have left, given the micro-batch that they began and did not finish, if any."""
         stages = [name for name in self.folders() if name.startswith(_STAGE)]
-        return Leftovers(frozenset(() if begun is None else self._names_of(begun)), frozenset(stages))
+        return Leftovers(frozenset(() if begun is None else self.names_of(begun)), frozenset(stages))
 
     def commit(self, batch_id: int, stage: str, written: Mapping[str, str], leftovers: Leftovers = NO_LEFTOVERS) -> int:
         """Make the files of a micro-batch visible, and delete the hidden directory; without files it may be missing.
@@ -462,11 +462,8 @@ class PartFiles:
             self.delete_folder(stage)
         return len(names)
 
-    def has_files_of(self, batch_id: int) -> bool:
-        """Whether there is anything of a micro-batch."""
-        return bool(self._names_of(batch_id))
-
-    def _names_of(self, batch_id: int) -> list[str]:
+    def names_of(self, batch_id: int) -> list[str]:
+        """The names of the files of a micro-batch."""
         prefix = prefix_of(batch_id)
         return [name for name in self.names() if name.rpartition("/")[2].startswith(prefix)]
 

@@ -186,7 +186,7 @@ def may_be_in_sinks(found: Inspection) -> bool:
         return False
     are_all_files = len(found.directories) == len(found.sinks) and not found.has_newer_program
     return not are_all_files or any(
-        PartFiles.at(path).has_files_of(found.counted + found.unfinished.number) for path in found.directories
+        PartFiles.at(path).names_of(found.counted + found.unfinished.number) for path in found.directories
     )
 
 

@@ -130,7 +130,7 @@ def _why_in_sinks(found: Inspection, stored: Mapping[str, list[str]], partitions
     if found.has_newer_program:
         return "another program was started on it since the last one that is committed, and its sinks may be others"
     for path in found.directories:
-        if PartFiles.at(path).has_files_of(found.counted + found.unfinished.number):
+        if PartFiles.at(path).names_of(found.counted + found.unfinished.number):
             return f"there are files of it in {path}"
     if len(found.directories) == len(found.sinks):
         return None

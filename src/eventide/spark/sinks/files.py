@@ -7,7 +7,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -178,10 +178,13 @@ class FileDirectory(ABC):
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
         """Have the files that count appear; return their number."""
+        number, leftovers = self.counted + batch_id, self.leftovers
         if self.owner is not None:
             self.owner.check()
+            if self._parts is None:  # an older run may have written until it saw that it owns the checkpoint no more
+                leftovers = replace(leftovers, names=frozenset(parts.names_of(number)))
         try:
-            count = parts.commit(self.counted + batch_id, self._stage, kept, self.leftovers)
+            count = parts.commit(number, self._stage, kept, leftovers)
         except (FileNotFoundError, FileExistsError) as error:
             raise self._another_run(f": {error}") from error
         self._parts, self.leftovers = parts, NO_LEFTOVERS
