@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from support.spark_cluster import SparkCluster
 
@@ -20,6 +21,7 @@ def started(
     python: str = sys.executable,
     variables: Mapping[str, str] | None = None,
     started_by: Sequence[str] = (),
+    errors: IO[bytes] | None = None,
 ) -> subprocess.Popen[str]:
     """Start a program, whose functions an interpreter runs that finds no modules of the tests by itself."""
     environment = {
@@ -31,7 +33,9 @@ def started(
         **(variables or {}),
     }
     command = [*started_by, sys.executable, str(program), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True, env=environment
+    )
 
 
 def ended(

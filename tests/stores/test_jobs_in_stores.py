@@ -106,16 +106,18 @@ def test_a_driver_that_stalls_while_another_one_takes_over_stops(
 class _Twice:
     """A job in a store that several drivers work on at once."""
 
-    def __init__(self, place: str, cluster: SparkCluster, variables: Mapping[str, str]) -> None:
+    def __init__(self, place: str, cluster: SparkCluster, variables: Mapping[str, str], folder: Path) -> None:
         self.program, self.checkpoint = of_files("bounded", place, f"{place}/input")
         self.drivers: list[subprocess.Popen[str]] = []
-        self._cluster = cluster
+        self._cluster, self._folder = cluster, folder
         # Or the second driver waits for the cores of the first.
         self._variables = {**variables, "SETTINGS": json.dumps({"spark.cores.max": "1"})}
 
     def start(self) -> subprocess.Popen[str]:
-        self.drivers.append(started(KILLED_DRIVER, self._cluster, *self.program, variables=self._variables))
-        return self.drivers[-1]
+        with self._said(len(self.drivers)).open("wb") as errors:
+            driver = started(KILLED_DRIVER, self._cluster, *self.program, variables=self._variables, errors=errors)
+        self.drivers.append(driver)
+        return driver
 
     def wait_for(self, batch: int) -> int:
         """Wait until a micro-batch is planned; return the number of the last one."""
@@ -127,10 +129,17 @@ class _Twice:
         return planned
 
     def ended(self) -> list[bool]:
-        """Wait for the end of each driver; return whether it ended well."""
+        """Wait for the end of each driver; return whether it ended well, or else because of another one."""
         for driver in self.drivers:
             driver.communicate(timeout=PATIENCE_S)
-        return [driver.returncode == 0 for driver in self.drivers]
+        ended_well = [driver.returncode == 0 for driver in self.drivers]
+        for number, is_well in enumerate(ended_well):
+            said = self._said(number).read_text()
+            assert is_well or "let only one run at a time use a checkpoint" in said, said[-2_000:]
+        return ended_well
+
+    def _said(self, driver: int) -> Path:
+        return self._folder / f"driver-{driver}"
 
 
 @contextmanager
@@ -140,7 +149,7 @@ def _twice(name: str, spark: SparkSession, cluster: SparkCluster, store: Store, 
     killed_job.write_input(tmp_path / "input")
     killed_job.main("bounded", str(undisturbed / "checkpoint"), str(undisturbed / "output"), str(tmp_path / "input"))
     put(tmp_path / "input", f"{place}/input")
-    job = _Twice(place, cluster, variables)
+    job = _Twice(place, cluster, variables, tmp_path)
     try:
         yield job
     finally:
