@@ -235,7 +235,7 @@ def test_a_new_query_begins_when_the_clock_is_set_back_for_which_the_trigger_wai
         time.sleep(0.01)
     assert job.get_job_status().result() is JobStatus.RUNNING
     assert (started, job.get_restarts()) == ([7_199.0], [])
-    assert [record.message for record in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "the clock was set back by 1 h; a new query begins, as Spark would wait as long"
     ]
     job.cancel()
