@@ -21,6 +21,7 @@ from eventide.runtime.state.bucket import Bucket, Column, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.keyed_values import buckets_of
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 
@@ -130,6 +131,12 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
             for bucket, places in read_living(content, loads_anyway):
                 of_living = {*bucket.hashes[places].tolist()}
                 yield from (row for row in _rows_of_bucket(bucket, keys) if row["key_hash"] in of_living)
+
+
+def rows_of_values(backend: Backend, keys: KeyRows) -> Iterator[Row]:
+    """Give the rows of the values by key that lie in extents."""
+    for bucket in buckets_of(backend):
+        yield from _rows_of_bucket(bucket, keys)
 
 
 def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:

@@ -26,6 +26,7 @@ from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import CHUNKS, StoredChunks
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole
+from eventide.runtime.state.keyed_values import has_values
 from eventide.runtime.state.operators import HEAD, OperatorStates, renumbered, small_values, stored_values
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
@@ -47,6 +48,7 @@ from eventide.savepoint.rows import (
     keep_windows,
     mine,
     rows_of_buckets,
+    rows_of_values,
     rows_of_windows,
 )
 from eventide.savepoint.tasks import SAVED, of_subtask
@@ -354,8 +356,12 @@ class StateWriter:
                         of_buckets = tables.of_buckets(store, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_buckets)
                 for part in _parts(own, EXTENTS):
-                    extents = RowStore(PartOfState(MemoryBackend(own), part), 1)
-                    _write_tables(directory, operator, part, place, tables.of_extents(extents, self.max_parallelism))
+                    extents = PartOfState(MemoryBackend(own), part)
+                    if has_values(extents):
+                        keyed.write(rows_of_values(extents, KeyRows(operator, part, self.max_parallelism)))
+                    else:
+                        of_extents = tables.of_extents(RowStore(extents, 1), self.max_parallelism)
+                        _write_tables(directory, operator, part, place, of_extents)
                 for part in _parts(own, CHUNKS):
                     chunks = StoredChunks(PartOfState(MemoryBackend(own), part))
                     keyed.write(rows_of_windows(chunks, KeyRows(operator, part, self.max_parallelism)))

@@ -21,6 +21,7 @@ from eventide.runtime.state.bucket_store import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.journal import has_base, whole
+from eventide.runtime.state.keyed_values import page_of
 from eventide.runtime.state.operators import small_values
 from eventide.runtime.state.runs import decompressed
 
@@ -205,7 +206,7 @@ class Evidence:
         for (part, subtask), values in sorted(rows.items()):
             store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}), 1)
             for _, found in store.read(store.others()):
-                yield StoredValue(part, None, encode_table(found.drop_columns([HASH])))
+                yield StoredValue(part, None, page_of(found) or encode_table(found.drop_columns([HASH])))
         for (part, row, *_), parts in sorted(pieces.items()):
             yield StoredValue(part, row, b"".join(content for _, content in sorted(parts.items())))
 

@@ -34,6 +34,7 @@ from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import OUTLINED, opened_savepoint, outlined, outlined_at
 from eventide.savepoint.tasks import with_channels
 from eventide.testing import ScriptedSource, local_environment
+from support import changing
 from support.disks import damages, outcome
 from support.twin import BY_SECOND_FIELD, Contents, plan_of
 
@@ -71,6 +72,27 @@ def test_state_by_key_is_rows_that_a_person_can_read(saved):
         {"operator": "windows", "kind": "window", "key": "'b'", "namespace": "0", "value": "[('b', 2)]"},
     ]
     assert saved.offsets_of("source")["s"]["position"] == 1
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_rolling_aggregate_on_columns_goes_on_with_another_parallelism(parallelism, tmp_path):
+    before = changing.program(changing.rolling(lambda keyed: keyed.sum("v")))
+    assert "columns" in before.plan().operators[-1].speed
+    _, *expected = LocalRunner(before.plan(), clock=lambda: 0).batches()
+    runner = LocalRunner(before.plan(), clock=lambda: 0)
+    next(batches := runner.batches())
+    batches.close()
+    saved = take_savepoint(before.plan(), runner.checkpoint, str(tmp_path / "saved"))
+    rows = pq.read_table(f"{saved.location}/keyed").sort_by("key").to_pylist()
+    assert [(row["key"], row["name"]) for row in rows] == [("'a'", "global:reduced"), ("'b'", "global:reduced")]
+    after = replace(before, parallelism=parallelism).plan()
+    fit(saved, after)
+    found = LocalRunner(after, clock=lambda: 0, checkpoint=begun_from(saved, after)).batches()
+    assert results_of(found) == results_of(expected)
+
+
+def results_of(batches):
+    return sorted((value for batch in batches for rows in batch.elements.values() for value, _ in rows), key=repr)
 
 
 @pytest.mark.parametrize(

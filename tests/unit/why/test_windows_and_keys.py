@@ -171,7 +171,7 @@ def test_a_key_that_has_changed_again_and_again_has_what_it_has_now(key):
         assert f"at={at}" in kept
 
 
-class ForwardPartitioner(ProcessJoinFunction):
+class BothTimes(ProcessJoinFunction):
     """Gives the times of both."""
 
     def process_element(self, left, right, ctx):
@@ -200,7 +200,7 @@ def test_an_interval_join_on_columns_has_elements_of_either_side():
 def test_an_interval_join_of_elements_has_elements_of_either_side():
     one, other = two_streams()
     join = one.key_by(lambda o: o.shop).interval_join(other.key_by(lambda o: o.shop)).between(0, 60_000)
-    story = Story(join.process(in_python(ForwardPartitioner())).name("join"))
+    story = Story(join.process(in_python(BothTimes())).name("join"))
     kept = dict(why(without_the_program(story), key="a").keys[0].kept)
     assert kept["left elements"].startswith("2, of 2026-09-21 14:14:01 UTC to 2026-09-21 14:14:02 UTC: [Row(shop='a'")
     assert "right elements" in kept

@@ -33,18 +33,18 @@ from eventide.runtime.elements.elements import (
     interleave,
     types_of_fields,
 )
-from eventide.runtime.elements.keys import first_rows, hashes_of_columns, numbers_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of, hashes_of_columns, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
-from eventide.runtime.metrics import BATCHES_IN_PYTHON
+from eventide.runtime.metrics import BATCHES_IN_PYTHON, KEYS, TIMERS
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec, Results
 from eventide.runtime.process.operator import KeyedProcessOperator
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, MemoryBackend
 from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.declared import REDUCING
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_columns import PAGE_BYTES, KeyedColumns
+from eventide.runtime.state.keyed_values import KeyedValues
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
@@ -287,24 +287,22 @@ class RollingSpec(ProcessSpec):
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
-        state = "one value for each key, in pages of Arrow columns that are read when one of their keys is touched"
+        state = "one value for each key, in Arrow columns of which those of touched keys are read"
         return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
 
 
 class RollingOperator(WithoutClock, Operator):
     """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
 
-    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: both
-    find their state in one place.
+    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: the
+    values of the keys that it sees are objects until the micro-batch ends.
     """
 
     def __init__(self, spec: RollingSpec, backend: Backend, context: OperatorContext) -> None:
         self._spec = spec
-        self._backend = backend
         self._context = context
-        self._columns = KeyedColumns(backend, spec.key.type_info, context.max_parallelism, is_exact=True)
-        self._columns.declare(REDUCED, spec.output_type, REDUCING)
-        self._python: KeyedProcessOperator | None = None
+        self._values = KeyedValues(backend, spec.key.type_info, REDUCED, spec.output_type, REDUCING)
+        self._python: _InPython | None = None
         self._results: list[Columns] = []
 
     @property
@@ -325,45 +323,40 @@ class RollingOperator(WithoutClock, Operator):
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
         results, self._results = self._results, []
-        outputs = {} if self._python is None else dict(self._python.take_outputs())
+        outputs = {} if self._python is None else dict(self._python.operator.take_outputs())
         if results:
             outputs[None] = Elements(columns=Columns.joined(results))
         return outputs
 
     def flush(self) -> None:
-        if self._python is None:
-            self._columns.flush()
-        else:
-            self._python.flush()
+        if self._python is not None:
+            self._python.operator.flush()
+            self._values.adopt(self._python.backend)
+            self._python = None
+        self._values.flush()
 
     def held(self) -> Mapping[str, int]:
-        return self._columns.held() if self._python is None else self._python.held()
+        return {KEYS: self._values.count, TIMERS: 0}
 
     def _receive(self, parts: list[Elements]) -> None:
-        python = self._python
-        if python is None:
+        if self._python is None:
             try:
                 self._results.append(self._rolled(parts))
                 return
             except (Guard, NotTraceable, NoColumns, pa.ArrowException):
                 self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
-                python = self._go_on_in_python()
+                self._python = _InPython(self._spec, self._context)
         elements = interleave(parts)
         elements.keys = extracted_keys(self._spec.key.select, elements)
-        python.inputs[0]([elements])
-
-    def _go_on_in_python(self) -> KeyedProcessOperator:
-        spec, context = self._spec, self._context
-        self._columns.flush()
-        kind = KeyedState if spec.dead_letters is None else TransactionalState
-        keyed = kind(self._backend, context.max_parallelism, bucket_bytes=PAGE_BYTES)
-        self._python = KeyedProcessOperator(spec, keyed, context)
-        return self._python
+        for bucket in self._values.take(hashes_of([*dict.fromkeys(elements.keys)])):
+            self._python.keyed.adopt(bucket, 0)
+        self._python.operator.inputs[0]([elements])
 
     def _rolled(self, channels: list[Elements]) -> Columns:
         """The results for some elements, after which the state is that of the last of each key.
 
-        Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once.
+        Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once. The
+        values of their keys are elements that came before.
         """
         key, kind = self._spec.key, self._spec.output_type
         columns = Columns.joined([elements.as_columns(kind) for elements in channels])
@@ -371,24 +364,38 @@ class RollingOperator(WithoutClock, Operator):
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
         parts = key_parts(columns, key.columns, key.select)
+        hashes = hashes_of_columns(parts)
+        hashes_before, parts_before, before = self._values.of(hashes)
+        hashes = np.concatenate([hashes_before, hashes])
+        parts = [pa.concat_arrays([*pair]) for pair in zip(parts_before, parts, strict=True)]
+        values, known = pa.concat_arrays([before, columns.values]), len(before)
         groups = numbers_of_columns(parts)
-        firsts = pa.array(first_rows(groups))
-        keys = [part.take(firsts) for part in parts]
-        places = self._columns.places_of(hashes_of_columns(keys), keys)
-        known = np.flatnonzero(self._columns.have(REDUCED, places))
-        values = columns.values
-        if len(known):
-            before = self._columns.get(REDUCED, places[known], kind)
-            values, groups = pa.concat_arrays([before, values]), np.concatenate([known, groups])
-        of_groups = RollingGroups(groups, np.concatenate([np.arange(len(known)), len(known) + arrival]), len(known))
+        of_groups = RollingGroups(groups, np.concatenate([np.arange(known), known + arrival]), known)
         results = of_groups.rolled(self._spec.function, values, kind)
-        last = np.empty(len(places), np.int64)
-        last[groups[of_groups.wanted]] = np.arange(len(results))
-        self._columns.put(REDUCED, places, results.take(pa.array(last)), kind)
+        firsts = first_rows(groups)
+        last = np.empty(len(firsts), np.int64)
+        last[groups[:known]] = np.arange(known)
+        last[groups[of_groups.wanted]] = known + np.arange(len(results))
+        keys = [part.take(pa.array(firsts)) for part in parts]
+        self._values.put(keys, hashes[firsts], pa.concat_arrays([before, results]).take(pa.array(last)))
         number = sum(map(len, self._results))
         sequence = pa.array(np.arange(number, number + len(results)))
         times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
         return Columns(columns.type_info, results, times, sequence)
+
+
+class _InPython:
+    """The operator of objects, and its state, for the rest of a micro-batch.
+
+    Attributes:
+        backend: has the state as objects, after the operator has been flushed.
+    """
+
+    def __init__(self, spec: RollingSpec, context: OperatorContext) -> None:
+        self.backend = MemoryBackend()
+        kind = KeyedState if spec.dead_letters is None else TransactionalState
+        self.keyed = kind(self.backend, context.max_parallelism)
+        self.operator = KeyedProcessOperator(spec, self.keyed, context)
 
 
 def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:

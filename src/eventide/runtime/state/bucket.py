@@ -103,7 +103,7 @@ def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: P
     if any(timers):
         parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
         of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
-    text = b"" if types == to else _text(types)
+    text = b"" if types == to else text_of_types(types)
     packed = _packed(rows) if len(rows) <= _FEW_ROWS and rows.nbytes <= _FEW_BYTES else None
     content, end = (memoryview(rows.serialize()), _END) if packed is None else (packed, _END_OF_FEW)
     return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), end])
@@ -137,7 +137,7 @@ def _part_before(content: bytes, end: int) -> tuple[int, tuple[int, int, int]]:
 def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: Page | None, end: int) -> Page:
     of_rows, of_timers, of_text = lengths
     at = begin + of_rows + of_timers
-    types, schema = _types(content[at : at + of_text]) if to is None or of_text else (to.types, to.rows.schema)
+    types, schema = types_of_text(content[at : at + of_text]) if to is None or of_text else (to.types, to.rows.schema)
     buffer = pa.py_buffer(content).slice(begin, of_rows)
     is_packed = content.endswith(_END_OF_FEW, 0, end)
     rows = _unpacked(buffer, schema) if is_packed else pa.ipc.read_record_batch(buffer, schema)
@@ -194,12 +194,13 @@ def _timers(content: bytes, begin: int, end: int) -> Timers:
 
 
 @lru_cache
-def _text(types: PageTypes) -> bytes:
+def text_of_types(types: PageTypes) -> bytes:
+    """The types of a page as they are stored."""
     return json.dumps([str(types.key), [[name, str(kind)] for name, kind in types.values]]).encode()
 
 
 @lru_cache
-def _types(text: bytes) -> tuple[PageTypes, pa.Schema]:
+def types_of_text(text: bytes) -> tuple[PageTypes, pa.Schema]:
     """The types of a page, and its schema; pages of one value, of earlier versions, say its name first."""
     key, values, *of_one_value = json.loads(text)
     if of_one_value:
@@ -282,7 +283,7 @@ class Bucket:
 def read_bucket(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tuple[Bucket, int]]:
     """A bucket as it is by itself, or a page, and its changes, the oldest first; and how many bytes each has."""
     if is_page(stored):
-        return [(_of_page(page), page.size) for page in read_parts(stored)]
+        return [(bucket_of_page(page), page.size) for page in read_parts(stored)]
     found, end = [], len(stored)
     while stored.endswith(_END_OF_CHANGES, 0, end):
         end_of_content = end - _LENGTH.size - len(_END_OF_CHANGES)
@@ -311,7 +312,8 @@ def _unpickled(content: Any) -> Bucket:
     return Bucket(keys, np.frombuffer(hashes, _HASHES), *rest)
 
 
-def _of_page(page: Page) -> Bucket:
+def bucket_of_page(page: Page) -> Bucket:
+    """A page as a bucket of objects."""
     types, rows, timers, _ = page
     count = len(rows)
     found: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * count)

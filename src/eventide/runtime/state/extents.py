@@ -202,6 +202,17 @@ class RowStore:
         """Forget the pages that were read, after a caller has read all rows once."""
         self._pages.clear()
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of some rows, of which there are any."""
+        return self._schema(next(iter(self._extents.values())).schema)
+
+    def delete_all(self) -> None:
+        """Delete all rows, at once."""
+        for number in [*self._extents]:
+            self._delete(number)
+        self._put_head()
+
     def _store(self) -> None:
         known = [np.concatenate(column) for column in zip(*self._known, strict=True)]
         order = np.argsort(known[0])
@@ -236,8 +247,8 @@ class RowStore:
         left = self._written
         while left:
             schema = left[0][0].schema
-            alike = [one for one in left if one[0].schema == schema]
-            left = [one for one in left if one[0].schema != schema]
+            alike = [one for one in left if one[0].schema.equals(schema, check_metadata=True)]
+            left = [one for one in left if not one[0].schema.equals(schema, check_metadata=True)]
             rows = pa.concat_tables([rows for rows, _ in alike])
             order = np.argsort(_hashes_of(rows), kind="stable")
             due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]

@@ -48,15 +48,13 @@ class PageReader:
 
     Args:
         key: the type of the keys.
-        is_exact: whether objects have to come back as they are, type for type.
 
     Attributes:
         kinds: the types of values by name, where they are known.
     """
 
-    def __init__(self, key: TypeInformation, *, is_exact: bool) -> None:
+    def __init__(self, key: TypeInformation) -> None:
         self._key = key
-        self._is_exact = is_exact
         self.kinds: dict[str, TypeInformation] = {}
 
     def declare(self, name: str, kind: TypeInformation) -> None:
@@ -114,11 +112,9 @@ class PageReader:
         """Some keys that are stored as objects, by their parts."""
         kind = self._key
         try:
-            if not self._is_exact or kind.keeps(keys):
-                return columns_of_fields(kind.to_arrow(keys), kind)
+            return columns_of_fields(kind.to_arrow(keys), kind)
         except (DataError, ValueError, OverflowError) as error:
             raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
-        raise NoColumns(f"keys are stored that are not as columns of {kind} have them")
 
 
 def expiries_of(values: pa.Array) -> list[int | None]:
@@ -143,8 +139,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         backend: where it is stored.
         key: the type of the keys.
         max_parallelism: the number of key groups.
-        is_exact: whether what is stored as objects has to come back as it is, type for type. Else it is brought to its
-            declared type.
         in_batch: as in `KeyedState`.
 
     Attributes:
@@ -157,12 +151,10 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         key: TypeInformation,
         max_parallelism: int,
         *,
-        is_exact: bool = False,
         in_batch: bool = False,
     ) -> None:
         self._key = key
-        self._is_exact = is_exact
-        self._reader = PageReader(key, is_exact=is_exact)
+        self._reader = PageReader(key)
         super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16, in_batch=in_batch)
 
     def _forget(self) -> None:
@@ -210,18 +202,11 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """The keys at some places, by their parts."""
         return [part.take(places) for part in self._keys]
 
-    def have(self, name: str, places: Numbers) -> Flags:
-        """Whether each of the keys at some places has a value under a name."""
-        found = np.zeros(len(places), bool)
-        for _, values in self._of_name(name):
-            found |= values.where.array[places] != NO_PLACE
-        return found
-
     def get(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
         """The values of the keys at some places under a name, as a column of its type; null for none.
 
         Raises:
-            StateError: if a value that is stored is of another type; NoColumns, where it is not exactly of it.
+            StateError: if a value that is stored is of another type.
         """
         typed = self._values.get((name, kind))
         found = pa.nulls(len(places), kind.arrow_type()) if typed is None else typed.at(places)
@@ -280,8 +265,6 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
     def _brought(self, name: str, objects: list[Any], kind: TypeInformation) -> pa.Array:
         """Some objects, as a column of a type."""
         label = name.partition(":")[2]
-        if self._is_exact and not kind.keeps(objects):
-            raise NoColumns(f"the state {label!r} has a value that is not as columns of {kind} have it")
         try:
             return kind.to_arrow(objects)
         except Exception as error:
