@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import has_text, type_of_text
-from eventide.errors import DataError, TypeMismatch
+from eventide.errors import DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, frame_slices
-from eventide.runtime.elements.keys import NoKey
 from eventide.runtime.elements.ownership import all_fixed
 
 _MOST_OF_A_FRAME = 4 * FRAME_BYTES
@@ -65,12 +64,9 @@ class ElementCodec:
 
         Raises:
             TypeMismatch: if an element does not have the declared type.
-            NoKey: if a key does not.
             DataError: if an element without a declared type cannot be pickled.
         """
         if not self.columnar:
-            if self.key_type is not None and not self.key_type.is_pickled:
-                column_of_keys(self.key_type, elements.keys)  # refuses keys of another type
             # A key may be a part of its element: where it can be changed, it becomes another object.
             keys = elements.keys if all_fixed(elements.keys) else _pickled(elements.keys)
             return _pickled((elements.values, elements.timestamps, elements.sequence, keys))
@@ -84,7 +80,7 @@ class ElementCodec:
         if values is not None:
             metadata[_VALUES] = _pickled(values)
         if self.key_type is not None and not self.key_type.is_pickled:
-            content["key"] = column_of_keys(self.key_type, keys or [])
+            content["key"] = self.key_type.to_arrow(keys or [])
         if self._keys_are_pickled:
             metadata[_KEYS] = _pickled(keys)
         return encode_table(pa.table(content, metadata=metadata))
@@ -165,18 +161,6 @@ def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterat
 def _one(table: pa.Table, name: str) -> pa.Array:
     column = table.column(name)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def column_of_keys(kind: TypeInformation, keys: list[Any]) -> pa.Array:
-    """Keys as a column of their declared type.
-
-    Raises:
-        NoKey: if one is not of that type.
-    """
-    try:
-        return kind.to_arrow(keys)
-    except TypeMismatch as error:
-        raise NoKey(error) from error
 
 
 def _pickled(content: Any) -> bytes:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.errors import DataError
 from eventide.runtime.elements import hashing
@@ -306,11 +307,32 @@ def hashes_of_columns(columns: Sequence[Any]) -> Hashes:
     return fields[0] if len(fields) == 1 else hashing.of_field_columns(fields)
 
 
-def owners(columns: Sequence[Any], max_parallelism: int, subtasks: int) -> np.ndarray[Any, Any] | None:
-    """The subtask of each row; None where one subtask has them all."""
-    if subtasks == 1 or not columns:
+def hashes_of_parts(parts: Sequence[Any], kind: TypeInformation | None) -> Hashes:
+    """The hash of each key of a type, given by its parts: that of the key in Python.
+
+    Without a type, a key of one part is the value itself, and one of several is a tuple.
+
+    >>> from eventide.common import Types
+    >>> kind = Types.ROW_NAMED(["to", "at"], [Types.STRING(), Types.LONG()])
+    >>> hashes_of_parts([pa.array(["a"]), pa.array([1])], kind).tolist() == [stable_hash(Row(to="a", at=1))]
+    True
+    >>> hashes_of_parts([pa.array(["a"])], Types.TUPLE([Types.STRING()])).tolist() == [stable_hash(("a",))]
+    True
+    """
+    if not isinstance(kind, CompositeTypeInfo):
+        return hashes_of_columns(parts)
+    if isinstance(kind, RowTypeInfo) and kind.names is not None:
+        parts = [parts[kind.names.index(name)] for name in sorted(kind.names)]
+    return hashing.of_field_columns([_of_column(key_column(part)) for part in parts])
+
+
+def owners(
+    parts: Sequence[Any], max_parallelism: int, subtasks: int, kind: TypeInformation | None = None
+) -> np.ndarray[Any, Any] | None:
+    """The subtask of the key in each row; None where one subtask has them all."""
+    if subtasks == 1 or not parts:
         return None
-    return subtasks_of_hashes(hashes_of_columns(columns), max_parallelism, subtasks)
+    return subtasks_of_hashes(hashes_of_parts(parts, kind), max_parallelism, subtasks)
 
 
 def _of_column(array: pa.Array) -> Hashes:

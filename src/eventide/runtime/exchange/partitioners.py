@@ -17,7 +17,14 @@ from eventide.runtime.elements.codec import ElementCodec, encoded
 from eventide.runtime.elements.elements import Columns, Elements, Numbers
 from eventide.runtime.elements.keys import has_nan, owners
 from eventide.runtime.elements.ownership import own_each
-from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, key_parts, keys_in, selectors
+from eventide.runtime.exchange.selected_keys import (
+    SubtasksOfKeys,
+    declared_keys,
+    extracted_keys,
+    key_parts,
+    keys_in,
+    selectors,
+)
 from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
@@ -66,7 +73,7 @@ class RecordWriter(Protocol):
         """Take elements; name the operator whose function was called with each, because of what is in their columns.
 
         Raises:
-            NoKey: if one has no key.
+            NoKey: if one has no key, or one that is not of its declared type.
             TypeMismatch: if one is not of its declared type.
         """
 
@@ -74,7 +81,6 @@ class RecordWriter(Protocol):
         """Give away what is waiting, as (subtask, content of a frame).
 
         Raises:
-            NoKey: if the key of one is not of its declared type.
             DataError: if one cannot be sent.
         """
 
@@ -457,7 +463,8 @@ class _ByKey:
         except Guard:
             guarded = self._producer
         for elements in batch.pieces():
-            self._deal_out(elements.light(), extracted_keys(self._partitioner.select, elements))
+            keys = extracted_keys(self._partitioner.select, elements, codec.key_type)
+            self._deal_out(elements.light(), keys)
         return guarded
 
     def _keys_in(self, columns: Columns) -> list[Any] | None:
@@ -470,11 +477,10 @@ class _ByKey:
         if names:
             return None if columns.values.null_count else keys_in(columns, names, key_type)
         try:
-            # As the selector gives them, as in Python: their hash must be the same.
             keys, kind = mapped(self._partitioner.select, columns, None)
         except NotTraceable:
             return None
-        return kind.from_arrow(keys)
+        return declared_keys(kind.from_arrow(keys), key_type, Elements(columns=columns))
 
     def _deal_out_columns(self, columns: Columns) -> bool:
         """Deal elements out without a Python object for any key; False where Python has to be called.
@@ -484,12 +490,12 @@ class _ByKey:
         """
         partitioner, subtasks = self._partitioner, len(self._waiting)
         try:
-            parts = key_parts(columns, partitioner.key_columns, partitioner.select)
+            parts, kind = key_parts(columns, partitioner.key_columns, partitioner.select)
         except NotTraceable:
             return False
         if columns.values.null_count or any(map(has_nan, parts)):  # an element without a key: Python names it
             return False
-        batch, owner = Elements(columns=columns), owners(parts, partitioner.max_parallelism, subtasks)
+        batch, owner = Elements(columns=columns), owners(parts, partitioner.max_parallelism, subtasks, kind)
         for subtask in range(subtasks):
             mine = batch if owner is None else batch.at(np.flatnonzero(owner == subtask))
             if len(mine):

@@ -10,13 +10,16 @@ import pyarrow as pa
 
 from eventide.api.functions import KeySelector
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import DataError
+from eventide.errors import DataError, TypeMismatch
 from eventide.runtime.elements.elements import Columns, Elements, columns_of_fields
 from eventide.runtime.elements.keys import NoKey, hashes_of, subtasks_of_hashes, unhashable
 from eventide.runtime.elements.ownership import only_looks, own_each
 from eventide.runtime.invoke import last_of
 from eventide.runtime.tracing.column_functions import mapped
 from eventide.runtime.tracing.kernels import Guard
+
+_SELDOM_REFUSED = frozenset({str, int, bool, bytes, type(None), tuple})
+"""The types of keys that are not looked at one by one: of these, only a tuple may be no key."""
 
 
 class SubtasksOfKeys(dict[Any, int]):
@@ -34,13 +37,13 @@ class SubtasksOfKeys(dict[Any, int]):
             self.update(zip(new, found.tolist(), strict=True))
 
     def dealt_out(
-        self, keys: list[Any], values: Callable[[], list[Any]]
+        self, keys: list[Any], values: Callable[[], list[Any]] | None
     ) -> Iterator[tuple[int, np.ndarray[Any, Any] | None]]:
         """Which indices of some keys go to which subtask; None stands for all indices.
 
         Args:
             keys: the keys.
-            values: gives the elements that they belong to, for a message.
+            values: gives the elements that they belong to, for a message; None where these are not at hand.
 
         Raises:
             NoKey: for a key that has no hash, or none that is the same in every process, naming its element.
@@ -52,8 +55,9 @@ class SubtasksOfKeys(dict[Any, int]):
                 found = list(map(self.get, keys))
             owner = np.array(found)
         except (TypeError, DataError):
-            for key, value in zip(keys, values(), strict=True):
-                self.check(key, value)
+            of_keys = [{} for _ in keys] if values is None else [{"element": value} for value in values()]
+            for key, of in zip(keys, of_keys, strict=True):
+                self.check(key, **of)
             raise
         if self._subtasks == 1:
             yield 0, None
@@ -63,13 +67,20 @@ class SubtasksOfKeys(dict[Any, int]):
             if len(at):
                 yield subtask, at
 
-    def check(self, key: Any, value: Any) -> None:
-        """Refuse a key that cannot be one, naming its element."""
+    def check_all(self, keys: list[Any], values: list[Any]) -> None:
+        """Refuse keys of which one cannot be one, naming its element, as long as the elements are at hand."""
+        if not _SELDOM_REFUSED.issuperset(map(type, keys)):
+            for key, value in zip(keys, values, strict=True):
+                self.check(key, element=value)
+
+    def check(self, key: Any, **of: Any) -> None:
+        """Refuse a key that cannot be one, naming its element, if that is known."""
         try:
-            self._find([key])
+            if key not in self:
+                self._find([key])
         except (TypeError, DataError) as error:
             reason = error if isinstance(error, DataError) else unhashable(key)
-            raise NoKey(reason, element=value) from error
+            raise NoKey(reason, **of) from error
 
 
 def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | None) -> list[Any]:
@@ -79,8 +90,10 @@ def keys_in(columns: Columns, names: Sequence[str], key_type: TypeInformation | 
     return [] if key_type is None else key_type.from_arrow(array)
 
 
-def key_parts(columns: Columns, names: Sequence[str], select: Callable[[Any], Any]) -> list[pa.Array]:
-    """The parts of the keys, as columns: fields that have a name, or what the key selector gives.
+def key_parts(
+    columns: Columns, names: Sequence[str], select: Callable[[Any], Any]
+) -> tuple[list[pa.Array], TypeInformation | None]:
+    """The parts of the keys, as columns: fields that have a name, or what the key selector gives; and the type of that.
 
     Raises:
         NotTraceable: if the selector stays Python.
@@ -89,9 +102,9 @@ def key_parts(columns: Columns, names: Sequence[str], select: Callable[[Any], An
     if columns.values.null_count:
         raise Guard("an element that is None")
     if names:
-        return [columns.field(name) for name in names]
+        return [columns.field(name) for name in names], None
     keys, kind = mapped(select, columns, None)
-    return columns_of_fields(keys, kind)
+    return columns_of_fields(keys, kind), kind
 
 
 def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
@@ -109,12 +122,30 @@ def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
     return owner if isinstance(owner, KeySelector) else None
 
 
-def extracted_keys(select: Callable[[Any], Any], elements: Elements) -> list[Any]:
-    """The key of each element; a selector that may keep what it sees, or change it, is shown copies.
+def declared_keys(keys: list[Any], kind: TypeInformation | None, elements: Elements) -> list[Any]:
+    """Keys as values of their declared type, before they are hashed: what is one key to that type goes one way.
 
     Raises:
-        NoKey: if the selector raised, naming the element.
+        NoKey: if one is not of that type, naming the element.
     """
+    if kind is None or kind.is_pickled:
+        return keys
+    try:
+        return kind.as_declared(keys)
+    except TypeMismatch as error:
+        raise NoKey(error, element=elements.values[error.index]) from error
+
+
+def extracted_keys(select: Callable[[Any], Any], elements: Elements, kind: TypeInformation | None = None) -> list[Any]:
+    """The key of each element, of its declared type; a selector that may keep or change what it sees is shown copies.
+
+    Raises:
+        NoKey: if the selector raised, or gave a key of another type, naming the element.
+    """
+    return declared_keys(_selected(select, elements), kind, elements)
+
+
+def _selected(select: Callable[[Any], Any], elements: Elements) -> list[Any]:
     of_elements = getattr(select, "of_elements", None)
     if of_elements is not None:
         try:

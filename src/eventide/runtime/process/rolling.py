@@ -33,7 +33,7 @@ from eventide.runtime.elements.elements import (
     interleave,
     types_of_fields,
 )
-from eventide.runtime.elements.keys import first_rows, hashes_of, hashes_of_columns, numbers_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of, hashes_of_parts, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, KEYS, TIMERS
@@ -363,8 +363,8 @@ class RollingOperator(WithoutClock, Operator):
         arrival = np.arange(len(columns))
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
-        parts = key_parts(columns, key.columns, key.select)
-        hashes = hashes_of_columns(parts)
+        parts, _ = key_parts(columns, key.columns, key.select)
+        hashes = hashes_of_parts(parts, key.type_info)
         hashes_before, parts_before, before = self._values.of(hashes)
         hashes = np.concatenate([hashes_before, hashes])
         parts = [pa.concat_arrays([*pair]) for pair in zip(parts_before, parts, strict=True)]

@@ -29,7 +29,7 @@ from eventide.runtime.elements.elements import (
     types_of_fields,
     without_collection,
 )
-from eventide.runtime.elements.keys import first_rows, groups_of_hashes, hashes_of_columns
+from eventide.runtime.elements.keys import first_rows, groups_of_hashes, hashes_of_parts
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.window.reducing import Indices, by_pane_start, together
@@ -203,7 +203,7 @@ class ElementsByKey(Mapping[Any, list[Any]]):
         order, keys = np.arange(len(firsts)), [None] * len(firsts)
         if form.key_names:
             of_keys = rows.select(form.key_names).take(firsts)
-            groups = groups_of_hashes(hashes_of_columns(of_keys.columns), max_parallelism)
+            groups = groups_of_hashes(hashes_of_parts(of_keys.columns, form.key_type), max_parallelism)
             order = np.argsort(groups, kind="stable")
             keys = form.keys_in(of_keys.take(order))
         rank = np.empty_like(order)

@@ -24,7 +24,7 @@ from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.timestamps import times_of
 from eventide.runtime.columnar.panes import Panes
-from eventide.runtime.elements.codec import bounded, column_of_keys, decode_table, encode_table
+from eventide.runtime.elements.codec import bounded, decode_table, encode_table
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import is_bare, only_looks, own_each, own_unless
 from eventide.runtime.exchange.selected_keys import SubtasksOfKeys, extracted_keys, selectors
@@ -121,7 +121,11 @@ class _RecordWriter:
         partitioner = self._partitioner
         found = partitioner.aggregate or fold_of(partitioner.adds, columns.type_info)
         fold, values = with_values(found, partitioner.reduced.user_function, columns)
-        return reduced_columns(fold, partitioner.panes, partitioner.select, columns, values)
+        reduced = reduced_columns(fold, partitioner.panes, partitioner.select, columns, values)
+        kind = partitioner.codec.key_type
+        if not (kind.is_pickled or kind.keeps(reduced.keys)):
+            raise Guard("a key that is not of its declared type as it is")
+        return reduced
 
     def _parts(self, values: list[Any]) -> list[Any]:
         """The parts made of elements, as they are put together with those made of others."""
@@ -152,8 +156,11 @@ class _RecordWriter:
     def _add(self, elements: Elements, values: list[Any]) -> None:
         partitioner = self._partitioner
         timestamps = self._timestamps(elements)
-        keys = [None] * len(values) if partitioner.select is None else extracted_keys(partitioner.select, elements)
-        keys = keys if self._only_looks else own_each(keys)
+        keys = [None] * len(values)
+        if partitioner.select is not None:
+            keys = extracted_keys(partitioner.select, elements, partitioner.codec.key_type)
+            self._subtask_of.check_all(keys, elements.values)
+            keys = keys if self._only_looks else own_each(keys)
         groups = by_pane(partitioner.panes, timestamps)
         for pane, indices in groups:
             self._counts[pane] += len(values) if indices is None else len(indices)
@@ -163,7 +170,7 @@ class _RecordWriter:
         try:
             self._values.add(groups, keys, values)
         except AtElement as failed:
-            self._subtask_of.check(failed.key, failed.element)
+            self._subtask_of.check(failed.key, element=failed.element)
             raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
 
     def _timestamps(self, elements: Elements) -> Times:
@@ -190,7 +197,7 @@ class _RecordWriter:
         keys, values, panes = self._values.taken()
         values = self._parts(values)
         counts, self._counts = list(self._counts.items()), Counter()
-        for subtask, indices in self._dealt_out(keys, values):
+        for subtask, indices in self._dealt_out(keys):
             all_of_it = range(len(keys)) if indices is None else indices.tolist()
             for start in range(0, len(all_of_it), _VALUES_OF_A_FRAME):
                 some = all_of_it[start : start + _VALUES_OF_A_FRAME]
@@ -208,10 +215,10 @@ class _RecordWriter:
             Partials(part.keys[there], part.values[there], part.panes[there], counts, self._sent)
         )
 
-    def _dealt_out(self, keys: list[Any], values: list[Any]) -> Iterator[tuple[int, Indices | None]]:
+    def _dealt_out(self, keys: list[Any]) -> Iterator[tuple[int, Indices | None]]:
         if self._partitioner.select is None or not keys:
             return iter([(0, None)])
-        return self._subtask_of.dealt_out(keys, lambda: values)
+        return self._subtask_of.dealt_out(keys, None)  # values are no elements any more
 
 
 def how_to_put_together(aggregate: AggregateFold) -> tuple[str, ...]:
@@ -374,12 +381,11 @@ class PartialsCodec:
         """Reduced elements to bytes.
 
         Raises:
-            NoKey: if a key is not of its declared type.
             DataError: if a value cannot be pickled.
         """
         keys, values = partials.keys, partials.values
         value_column = self._column_of(values)
-        key_column = None if self.key_type.is_pickled else column_of_keys(self.key_type, keys)
+        key_column = None if self.key_type.is_pickled else self.key_type.to_arrow(keys)
         if self._keys_are_pickled:
             key_column = None
         try:

@@ -14,7 +14,7 @@ from eventide.common.typeinfo import CompositeTypeInfo, DictTypeInfo, RowTypeInf
 from eventide.errors import DataError
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.elements import Columns, Numbers, columns_of_fields, types_of_fields
-from eventide.runtime.elements.keys import first_rows, numbers_of_columns
+from eventide.runtime.elements.keys import first_rows, has_nan, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, mapped
@@ -70,6 +70,8 @@ def reduced_columns(
     starts = pa.array(panes.start_of(columns.timestamps.to_numpy()))
     keys, kind = (None, None) if select is None else mapped(select, columns, None)
     parts = [] if keys is None or kind is None else _parts(keys, kind)
+    if any(map(has_nan, parts)):
+        raise Guard("a key that is NaN")
     groups = _Groups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
     made, value_type = groups.values()
     distinct, sizes = pc.value_counts(starts).flatten()

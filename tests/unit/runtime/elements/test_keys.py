@@ -21,7 +21,17 @@ from hypothesis import strategies as st
 from eventide.common import Duration, Row, Types
 from eventide.datastream.window import GlobalWindow, TimeWindow
 from eventide.errors import DataError
-from eventide.runtime.elements.keys import hashes_of_columns, key_column, key_group, owners, stable_hash, subtask_of
+from eventide.runtime.elements.elements import columns_of_fields
+from eventide.runtime.elements.keys import (
+    hashes_of,
+    hashes_of_columns,
+    hashes_of_parts,
+    key_column,
+    key_group,
+    owners,
+    stable_hash,
+    subtask_of,
+)
 from eventide.runtime.state.bucket_store import addresses
 
 CEST = dt.timezone(dt.timedelta(hours=2))
@@ -300,3 +310,29 @@ def test_texts_that_differ_in_one_place_or_in_length_only_have_other_hashes():
 def test_numbers_that_are_equal_have_one_form():
     assert key_column(pa.array([0.0, -0.0, None])).to_pylist() == [0.0, 0.0, None]
     assert str(key_column(pa.array([-0.0]))[0].as_py()) == "0.0"
+
+
+fields = st.lists(
+    st.sampled_from([Types.LONG(), Types.STRING(), Types.BOOLEAN(), Types.SQL_DATE()]), min_size=1, max_size=3
+)
+OF_FIELD = {
+    "LONG": st.integers(-(2**63), 2**63 - 1),
+    "STRING": st.text(max_size=3),
+    "BOOLEAN": st.booleans(),
+    "SQL_DATE": st.dates(),
+}
+
+
+@given(st.data(), fields, st.permutations(["c", "a", "b"]), st.sampled_from(["tuple", "row", "named", "plain"]))
+def test_the_parts_of_a_key_have_the_hash_of_the_key(data, kinds, names, form):
+    values = [tuple(data.draw(OF_FIELD[str(kind)]) for kind in kinds) for _ in range(3)]
+    names = names[: len(kinds)]
+    kind, keys = {
+        "tuple": (Types.TUPLE(kinds), values),
+        "row": (Types.ROW(kinds), [Row(**{f"f{i}": part for i, part in enumerate(value)}) for value in values]),
+        "named": (Types.ROW_NAMED(names, kinds), [Row(**dict(zip(names, value, strict=True))) for value in values]),
+        "plain": (kinds[0], [value[0] for value in values]),
+    }[form]
+    column = kind.to_arrow(keys)
+    assert kind.from_arrow(column) == keys
+    assert hashes_of_parts(columns_of_fields(column, kind), kind).tolist() == hashes_of(keys).tolist()

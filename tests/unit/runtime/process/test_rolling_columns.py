@@ -151,7 +151,7 @@ def planned(operation, function, kind, key):
 
 
 def all_state(backend):
-    """What each key has, wherever it lies; the backend stays as it is."""
+    """Gather the value of each key, wherever it lies; the backend stays as it is."""
     backend = MemoryBackend({**backend.values})
     state = KeyedState(backend, 128)
     move_to_buckets(backend, state)
@@ -261,7 +261,7 @@ def test_a_wider_type_of_elements_takes_the_state_over():
 
 
 def test_keys_of_one_hash_stay_apart(monkeypatch):
-    monkeypatch.setattr(rolling, "hashes_of_columns", lambda parts: np.full(len(parts[0]), 7, np.uint64))
+    monkeypatch.setattr(rolling, "hashes_of_parts", lambda parts, kind: np.full(len(parts[0]), 7, np.uint64))
     monkeypatch.setattr(rolling, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
     monkeypatch.setattr(keyed, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
     monkeypatch.setattr(keyed, "stable_hash", lambda key: 7)
