@@ -6,7 +6,7 @@ from functools import partial
 
 from eventide._absent import hand_out_names
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
-from eventide.common.ms import to_positive_ms
+from eventide.common.ms import to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
 from eventide.common.type_variables import IN, OUT
 from eventide.common.typeinfo import TypeInformation, Types
@@ -26,8 +26,8 @@ class AsyncDataStream:
     all of its own, so no call is under way when state is stored. Results come in the order of the elements they were
     made of, with their times, whichever method is called: a micro-batch that is run again gives the same results.
 
-    ``timeout`` is how long an element may take, all attempts together. All methods raise ProgramError for arguments
-    that do not fit.
+    ``timeout`` is how long an element may take, all attempts together; where there is only one attempt, 0 stands for no
+    limit. All methods raise ProgramError for arguments that do not fit.
     """
 
     @staticmethod
@@ -55,12 +55,13 @@ class AsyncDataStream:
         """Wait for each element, with further attempts as a strategy says."""
         check_is(async_function, AsyncFunction, "waiting for elements needs an AsyncFunction")
         check_is(async_retry_strategy, AsyncRetryStrategy, "further attempts need an AsyncRetryStrategy")
-        timeout_ms = to_positive_ms(timeout, "timeout of an element")
+        what, has_retries = "timeout of an element", async_retry_strategy is not NO_RETRY_STRATEGY
+        timeout_ms = to_positive_ms(timeout, what) if has_retries else to_ms(timeout, what, least=0)
         if not isinstance(capacity, int) or capacity < 1:
             raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
         kind = partial(
             Wait,
-            timeout_s=timeout_ms / 1_000,
+            timeout_s=timeout_ms / 1_000 or None,
             strategy=async_retry_strategy,
             capacity=capacity,
             type_info=output_type or Types.PICKLED_BYTE_ARRAY(),

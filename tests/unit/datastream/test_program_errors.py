@@ -194,9 +194,10 @@ REFUSED = {
         lambda: local_environment().from_collection([1]).union(local_environment().from_collection([2])),
         "union needs streams of one environment",
     ),
-    "a side output of a map": (
-        lambda: local_environment().from_collection([1]).map(abs).name("abs").get_side_output(LATE),
-        "'abs' has no side outputs; call get_side_output on the result of a window or a process function itself",
+    "a side output of a filter": (
+        lambda: local_environment().from_collection([1]).filter(abs).name("abs").get_side_output(LATE),
+        "'abs' has no side outputs; call get_side_output on the result of a map, a flat_map, a process function or a "
+        "window itself",
     ),
     "a map of no function": (lambda: without_times().map(5), "map needs a function or a function object, not 5"),
     "a filter of no function": (lambda: without_times().filter("x"), "filter needs a function"),

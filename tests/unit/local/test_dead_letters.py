@@ -615,7 +615,7 @@ REFUSED = {
         ),
         "has another side output 'bad'",
     ),
-    "no letters that are asked for": (lambda: collection(1).map(int).get_side_output(BAD), "has no side outputs"),
+    "no letters that are asked for": (lambda: collection(1).filter(int).get_side_output(BAD), "has no side outputs"),
 }
 
 

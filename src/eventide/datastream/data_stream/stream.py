@@ -609,7 +609,11 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[Any]:
         func = self._env.as_configured(func)
         call = getattr(func, name) if isinstance(func, kind) else _function_of(name, func)
-        return self._then(FunctionTransformation(name, self._transformation, step, call, func, output_type))
+        has_tags = kind is not FilterFunction
+        node = FunctionTransformation(
+            name, self._transformation, step, call, func, output_type, has_side_outputs=has_tags
+        )
+        return self._then(node)
 
     def _on_batches(
         self,
@@ -651,8 +655,8 @@ class DataStream(StreamHints, Generic[T_co]):
         is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
         if not (isinstance(source, OperationTransformation) or is_chained):
             raise ProgramError(
-                f"{source.name!r} has no side outputs; call get_side_output on the result of a window or a process "
-                "function itself, or side_output_dead_letters with this tag before"
+                f"{source.name!r} has no side outputs; call get_side_output on the result of a map, a flat_map, a "
+                "process function or a window itself, or side_output_dead_letters with this tag before"
             )
         return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
 

@@ -17,7 +17,7 @@ from eventide.api.functions.timers import TimerService
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
-from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, as_results
+from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, TagsAmongResults
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
 from eventide.runtime.elements.ownership import (
@@ -143,7 +143,7 @@ class ChainedOperator(Step, Protocol):
 
 
 class OneOutput(ABC):
-    """The part of an operator on elements that has no side outputs."""
+    """The part of an operator on elements whose only output is the main one."""
 
     __slots__ = ()
 
@@ -206,8 +206,8 @@ class _CalledFunction(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Map(OneOutput, _CalledFunction):
-    """One element for one."""
+class Map(_CalledFunction):
+    """One element for one, in the main output or a side output."""
 
     def caller(self, values: list[Any]) -> Call:
         """The function, whose result is one of one."""
@@ -218,13 +218,15 @@ class Map(OneOutput, _CalledFunction):
         values, kind = mapped(self.call, columns, self.type_info)
         return Elements(columns=replace(columns, type_info=kind, values=values))
 
-    def apply(self, elements: Elements) -> Elements:
-        call, values = self.call, iter(elements.values)
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
+        """The results of the function, by side output."""
+        call, values, tags = self.call, iter(elements.values), TagsAmongResults()
         try:
-            results = [call(value) for value in values] if is_bare(call) else own_in_turn(map(call, values))
+            made = map(call, values)
+            results = list(made) if is_bare(call) else own_in_turn(made, tags.copied)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        return Elements(as_results(self.name, results, self.type_info), elements.timestamps, elements.sequence)
+        return tags.by_output(self.name, Elements(results, elements.timestamps, elements.sequence), self.type_info)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +289,8 @@ class Filter(OneOutput, _CalledFunction):
 
 
 @dataclass(frozen=True, slots=True)
-class FlatMap(OneOutput, _CalledFunction):
-    """Any number of elements for one."""
+class FlatMap(_CalledFunction):
+    """Any number of elements for one, in the main output and side outputs."""
 
     several: ClassVar[bool] = True
 
@@ -300,10 +302,12 @@ class FlatMap(OneOutput, _CalledFunction):
     def _on_columns(self, columns: Columns) -> Elements:
         return Elements(columns=flat_mapped(self.call, columns, self.type_info))
 
-    def apply(self, elements: Elements) -> Elements:
-        out, call, values = Elements(), self.call, iter(elements.values)
+    def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
+        """The results of the function, by side output."""
+        out, call, values, tags = Elements(), self.call, iter(elements.values), TagsAmongResults()
         put, put_timestamp, put_number = out.values.append, out.timestamps.append, out.sequence.append
         fixed, are_fixed = FIXED, FIXED.issuperset  # own looks at these first: here without a call for each result
+        copied = tags.copied
         try:
             for value, timestamp, number in zip(values, elements.timestamps, elements.sequence, strict=True):
                 given = call(value)
@@ -312,13 +316,12 @@ class FlatMap(OneOutput, _CalledFunction):
                 for one in given or no_results(given):
                     kind = type(one)
                     is_fixed = kind in fixed or (kind is tuple and are_fixed(map(type, one)))
-                    put(one if is_fixed or (getrefcount(one) == unshared and is_flat(one)) else own(one))
+                    put(one if is_fixed or (getrefcount(one) == unshared and is_flat(one)) else copied(one))
                     put_timestamp(timestamp)
                     put_number(number)
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
-        out.values = as_results(self.name, out.values, self.type_info)
-        return out
+        return tags.by_output(self.name, out, self.type_info)
 
 
 def type_after(
@@ -446,13 +449,12 @@ class DeadLetterStep:
         originals = own_each(values) if columns is None else values  # those of columns can be made once more
         context, out = ElementContext(moment), Collector(step.name, step.type_info)
         letters = DeadLetterOutput(step.name, self.tag, out, metrics)
-        put = out.put_results if isinstance(step, Process) else out.put_values
         call = step.caller(values)
         rows = zip(values, elements.timestamps, elements.sequence, strict=True)
         for place, (value, context.time_ms, number) in enumerate(rows):
             before = out.mark()
             try:
-                put(call(value, context), context.time_ms, number)
+                out.put_results(call(value, context), context.time_ms, number)
                 out.check_from(before)
             except Exception as error:
                 original = originals[place] if columns is None else Elements(columns=columns.slice(place, 1)).values[0]

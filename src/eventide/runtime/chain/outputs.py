@@ -57,13 +57,6 @@ class Collector:
         output = self._beside[tag]
         output.append(value, timestamp, len(output) if number is None else number)
 
-    def put_values(self, values: Iterable[Any], timestamp: int | None, number: int) -> None:
-        """Put out what a function gave that has no side outputs."""
-        for value in values:
-            self._values.append(own(value))
-            self._timestamps.append(timestamp)
-            self._sequence.append(number)
-
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
         """Put out what a function gave; without a number, elements have those of their places."""
         values, timestamps, sequence = self._values, self._timestamps, self._sequence
@@ -71,8 +64,9 @@ class Collector:
         for result in results:
             kind = type(result)
             if kind not in fixed and not (kind is tuple and are_fixed(map(type, result))):
-                if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag):
-                    self._put_tagged(*result, timestamp, number)
+                if is_tagged(result):
+                    tag, value = result
+                    self._put_tagged(tag, value, timestamp, number)
                     continue
                 if self._copies and not (getrefcount(result) == UNSHARED and is_flat(result)):
                     result = own(result)  # noqa: PLW2901 - one that has no other owner stands for it
@@ -131,6 +125,44 @@ class Collector:
         for tag, elements in outputs.items():
             elements.values = as_results(self._operator, elements.values, self._types.get(tag), self._advice)
         return outputs
+
+
+def is_tagged(result: object) -> bool:
+    """Whether a result is for a side output: a pair of an ``OutputTag`` and a value.
+
+    >>> is_tagged((OutputTag("late"), 1)), is_tagged(("late", 1))
+    (True, False)
+    """
+    return isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], OutputTag)
+
+
+class TagsAmongResults:
+    """Copies results as `own` does, and notices whether any of them is for a side output; see ``any``."""
+
+    any = False
+
+    def copied(self, result: Any) -> Any:
+        """A result that has no other owner; of one for a side output, its tag stays the same object."""
+        if not is_tagged(result):
+            return own(result)
+        self.any = True
+        return result[0], own(result[1])
+
+    def by_output(
+        self, operator: str, results: Elements, type_info: TypeInformation | None
+    ) -> dict[str | None, Elements]:
+        """All results by side output (None: the main one), converted to the declared types.
+
+        Raises:
+            DataError: if a value does not fit the type of its output.
+        """
+        if not self.any:
+            results.values = as_results(operator, results.values, type_info)
+            return {None: results}
+        out = Collector(operator, type_info, copies=False)
+        for value, timestamp, number in zip(results.values, results.timestamps, results.sequence, strict=True):
+            out.put_results((value,), timestamp, number)
+        return out.take()
 
 
 def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:

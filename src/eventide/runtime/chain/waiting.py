@@ -13,9 +13,9 @@ from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.api.functions.asynchronous import NO_RETRY_STRATEGY
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.errors import UserFunctionError
+from eventide.errors import ProgramError, UserFunctionError
 from eventide.runtime.chain.chained_operators import Call, OneOutput
-from eventide.runtime.chain.outputs import as_results
+from eventide.runtime.chain.outputs import as_results, is_tagged
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
@@ -28,7 +28,7 @@ class Wait(OneOutput):
     name: str
     call: Callable[[Any], Coroutine[Any, Any, list[Any]]]
     user_function: AsyncFunction[Any, Any]
-    timeout_s: float = 60.0
+    timeout_s: float | None = 60.0
     strategy: AsyncRetryStrategy[Any] = NO_RETRY_STRATEGY
     capacity: int = 100
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
@@ -89,12 +89,18 @@ class Wait(OneOutput):
             raise user_function_error(self.name, error, during=during, advice=ADVICE, element=value) from error
 
     async def _results(self, value: Any) -> list[Any]:
+        """The results of an element; once its time is over, whatever the function gives, those of `timeout`."""
+        clock = asyncio.get_running_loop().time
+        end = None if self.timeout_s is None else clock() + self.timeout_s
         try:
-            async with asyncio.timeout(self.timeout_s) as limit:
-                return self._listed("async_invoke", await self._attempts(value))
+            async with asyncio.timeout_at(end) as limit:
+                results = await self._attempts(value)
         except TimeoutError:
             if not limit.expired():
                 raise
+        else:
+            if end is None or not (limit.expired() or clock() > end):  # it may go on when it is cancelled, or block
+                return self._listed("async_invoke", results)
         return self._listed("timeout", self.user_function.timeout(value))
 
     def _listed(self, method: str, results: Any) -> list[Any]:
@@ -102,6 +108,12 @@ class Wait(OneOutput):
             raise UserFunctionError(
                 f"{method} of {type(self.user_function).__name__} returned {shown(results)}; it has to return a list "
                 "of the results for the element, [] for none"
+            )
+        results = list(results)
+        if any(map(is_tagged, results)):
+            raise ProgramError(
+                f"{method} of {type(self.user_function).__name__} returned a pair with an OutputTag, and an "
+                "asynchronous function has no side outputs; have a process function after it give the pair"
             )
         return list(map(own, results))
 

@@ -73,20 +73,22 @@ def own_each(values: list[Any]) -> list[Any]:
     return values if all_fixed(values) else list(map(own, values))
 
 
-def own_in_turn(values: Iterable[Any]) -> list[Any]:
+def own_in_turn(values: Iterable[Any], copied: Callable[[Any], Any] | None = None) -> list[Any]:
     """Give each element of an iterator as :func:`own` does, before the iterator makes the next one.
+
+    ``copied`` takes the place of `own` where there may be something to copy.
 
     >>> growing = []
     >>> own_in_turn(growing.append(number) or growing for number in range(3))
     [[0], [0, 1], [0, 1, 2]]
     """
-    fixed, are_fixed = FIXED, FIXED.issuperset
+    fixed, are_fixed, copied = FIXED, FIXED.issuperset, copied or own
     return [
         value
         if (kind := type(value)) in fixed
         or (kind is tuple and are_fixed(map(type, value)))
         or (getrefcount(value) == UNSHARED and is_flat(value))
-        else own(value)
+        else copied(value)
         for value in values
     ]
 

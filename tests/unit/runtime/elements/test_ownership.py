@@ -12,9 +12,10 @@ from typing import NamedTuple
 import pytest
 
 from eventide.common.types import Row, RowKind
-from eventide.runtime.chain.chained_operators import FlatMap
+from eventide.runtime.chain.chained_operators import FlatMap, Moment
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import UNSHARED, is_bare, only_looks, own, own_beside, own_in_turn, own_unless
+from eventide.runtime.metrics import Metrics
 
 
 class Pair(NamedTuple):
@@ -445,6 +446,10 @@ def test_the_result_does_not_depend_on_which_of_two_functions_is_looked_at_first
     assert (is_bare(first_of_two), is_bare(second_of_two)) == (False, False)
 
 
+def main_output(step, elements):
+    return step.outputs(elements, Moment(), Metrics(0))[None]
+
+
 class TestResultsWithoutAnotherOwner:
     """A row, a list or a dict of plain values is handed on as it is only if its function has not kept it."""
 
@@ -486,13 +491,13 @@ class TestResultsWithoutAnotherOwner:
             kept.append([Row(a=number), Row(a=number)])
             return kept[-1]
 
-        out = FlatMap("several", several, None).apply(Elements([1, 2], [None, None], [0, 1]))
+        out = main_output(FlatMap("several", several, None), Elements([1, 2], [None, None], [0, 1]))
         for rows in kept:
             rows[0]["a"] = 9
         assert out.values == [Row(a=1), Row(a=1), Row(a=2), Row(a=2)]
 
     def test_a_row_that_is_twice_in_a_list_becomes_two(self):
-        out = FlatMap("twice", lambda number: [Row(a=number)] * 2, None).apply(Elements([1], [None], [0]))
+        out = main_output(FlatMap("twice", lambda number: [Row(a=number)] * 2, None), Elements([1], [None], [0]))
         out.values[0]["a"] = 9
         assert out.values == [Row(a=9), Row(a=1)]
 
@@ -503,5 +508,5 @@ class TestResultsWithoutAnotherOwner:
             row["a"] += 1
             yield row
 
-        out = FlatMap("growing", growing, None).apply(Elements([1], [None], [0]))
+        out = main_output(FlatMap("growing", growing, None), Elements([1], [None], [0]))
         assert out.values == [Row(a=1), Row(a=2)]

@@ -1,6 +1,7 @@
 """Asynchronous functions: elements wait together, in their order, with a limit of time and further attempts."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -152,8 +153,8 @@ def test_what_does_not_fit_is_refused():
     stream = numbers(1)
     with pytest.raises(ProgramError, match="waiting for elements needs an AsyncFunction"):
         AsyncDataStream.ordered_wait(stream, abs, SOON)
-    with pytest.raises(ProgramError, match="timeout of an element: expected more than 0 ms"):
-        AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(0))
+    with pytest.raises(ProgramError, match="timeout of an element: expected at least 0 ms"):
+        AsyncDataStream.ordered_wait(stream, Later(), Time.seconds(-1))
     with pytest.raises(ProgramError, match="the capacity must be at least one element at a time"):
         AsyncDataStream.ordered_wait(stream, Later(), SOON, 0)
     with pytest.raises(ProgramError, match="further attempts need an AsyncRetryStrategy"):
@@ -166,3 +167,40 @@ def test_a_delay_that_grows_stays_at_its_limit_for_ever():
     strategy = AsyncRetryStrategy.exponential_backoff(10_000, 100, 60_000, 2.0, None, None)
     delays = [strategy.get_backoff_time_millis(attempts) for attempts in (1, 2, 1_024, 1_025)]
     assert delays == [100, 200, 60_000, 60_000]
+
+
+class Swallows(StuckButPatient):
+    """Goes on when it is cancelled."""
+
+    async def async_invoke(self, value):
+        try:
+            return await super().async_invoke(value)
+        except asyncio.CancelledError:
+            return ["swallowed"]
+
+
+class Blocks(StuckButPatient):
+    """Keeps the thread, so that it cannot be cancelled."""
+
+    async def async_invoke(self, value):
+        if value == 2:
+            time.sleep(0.2)
+        return [value]
+
+
+@pytest.mark.parametrize("function", [Swallows, Blocks])
+def test_an_element_whose_time_is_over_has_the_results_of_timeout_whatever_comes_of_it(function):
+    soon = Time.milliseconds(100)
+    assert collected(AsyncDataStream.ordered_wait(numbers(1, 2), function(), soon)) == [1, -2]
+
+
+def test_zero_is_no_limit_as_in_flink():
+    class Slow(AsyncFunction):
+        async def async_invoke(self, value):
+            await asyncio.sleep(0.01)
+            return [value]
+
+    none, once = Time.milliseconds(0), AsyncRetryStrategy.fixed_delay(2, 1, None, None)
+    assert collected(AsyncDataStream.ordered_wait(numbers(1, 2), Slow(), none)) == [1, 2]
+    with pytest.raises(ProgramError, match="expected more than 0 ms"):
+        AsyncDataStream.ordered_wait_with_retry(numbers(1), Slow(), none, once)
