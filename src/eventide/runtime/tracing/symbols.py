@@ -500,6 +500,7 @@ class Parts(TracedObject):
         self._operands = operands
         if any(not isinstance(operand, Constant) or operand.value == "" for operand in operands):
             raise NotTraceable(f"it calls {name}() with other arguments than constants")
+        symbol._way.operation(str, "text", symbol._expression)  # None has no parts, whether one is taken or not
 
     def __getitem__(self, index: Any) -> Symbol:
         if type(index) is not int:

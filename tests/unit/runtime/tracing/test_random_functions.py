@@ -98,6 +98,15 @@ def asks_in_a_generator(value):
     return sum(0 if each is None else 1 for each in (value,))
 
 
+def split_on_one_way(pair):
+    """Split a text, whose parts are not always looked at."""
+    parts = pair[0].split(",")
+    return pair[1] if pair[1] > 5 else int(parts[0])
+
+
+TEXT_AND_NUMBER = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "values", "why"),
     [
@@ -108,6 +117,7 @@ def asks_in_a_generator(value):
         (lambda e: e < 0.5, Types.LONG(), [2**53 + 1], r"beyond 2\*\*53"),
         (lambda e: e.upper(), Types.STRING(), ["ß"], "not ASCII"),
         (lambda e: e.split(",")[1], Types.STRING(), ["a,b", "a"], "fewer parts"),
+        (split_on_one_way, TEXT_AND_NUMBER, [("1", 1), (None, 9)], "None"),
         (lambda e: f"{e}!", Types.STRING(), ["a", None], "None"),
         (lambda e: int(e) + 1, Types.STRING(), ["1", "x"], "invalid literal"),
         (lambda e: int(e) + 1, Types.DOUBLE(), [1.5, float("nan")], "NaN"),
