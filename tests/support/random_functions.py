@@ -299,6 +299,7 @@ class Maker:
             lambda: f"len({self._str(less)})",
             lambda: f"{self._str(less)}.{self._random.choice(('count', 'find', 'rfind', 'index'))}({self._str(0)})",
             lambda: f"len({self._str(less)}.split('a'))",
+            lambda: f"({self._int(0)} if (p := {self._str(less)}.split('a')) is None else {self._int(less)})",
             lambda: f"BY_TEXT.get({self._str(less)}, {self._int(0)})",
             lambda: f"BY_TEXT[{self._field('u')} or 'a']",
             lambda: f"int({self._any(less)})",
