@@ -26,7 +26,7 @@ from eventide.common.windows import CountWindow, GlobalWindow, TimeWindow
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
-    from eventide.api.functions import KeyedStateStore
+    from eventide.api.functions import RuntimeContext
     from eventide.api.windows._evictors import Evictor
 
 
@@ -46,8 +46,8 @@ class WindowAssigner(ABC, Generic[T_contra, W]):
             """Return the time of the current micro-batch, in milliseconds since the epoch (UTC)."""
 
         @abstractmethod
-        def get_runtime_context(self) -> KeyedStateStore:
-            """Return access to state of the assigner's own, which belongs to the key of the element."""
+        def get_runtime_context(self) -> RuntimeContext:
+            """Return where the assigner runs; its state is the assigner's own, and that of the key of the element."""
 
     @property
     def is_merging(self) -> bool:

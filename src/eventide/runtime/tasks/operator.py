@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-from eventide.api.functions import KeyedStateStore
+from eventide.api.functions import KeyedStateStore, RuntimeContext
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements, types_of_fields
 from eventide.runtime.exchange.partitioners import StreamPartitioner
@@ -26,6 +26,7 @@ class OperatorContext:
         watermark_ms: its watermark, in milliseconds.
         clock_ms: the time of the micro-batch by the clock, in milliseconds.
         in_batch: whether all input comes at once, before any watermark.
+        runtime: where its functions run.
     """
 
     max_parallelism: int
@@ -33,6 +34,7 @@ class OperatorContext:
     watermark_ms: int
     clock_ms: int
     in_batch: bool = False
+    runtime: RuntimeContext = field(default_factory=lambda: RuntimeContext("operator", parallelism=1, index=0))
 
 
 Receive: TypeAlias = Callable[[list[Any]], None]

@@ -114,7 +114,14 @@ class OperatorTask(Task):
         self._operator = spec.open(
             spec.operator,
             backend,
-            OperatorContext(spec.max_parallelism, self._metrics, self._valve.watermark, clock_ms, spec.in_batch),
+            OperatorContext(
+                spec.max_parallelism,
+                self._metrics,
+                self._valve.watermark,
+                clock_ms,
+                spec.in_batch,
+                replace(spec.runtime_context(), index=subtask),
+            ),
         )
         self._observer = OperatorObserver(
             spec.name, spec.edges, subtask, backend, self._metrics, clock_ms, in_batch=spec.in_batch

@@ -7,10 +7,10 @@ description of a window operator that works on Python objects, as plain data.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.api.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction
+from eventide.api.functions import KeyedStateStore, ProcessAllWindowFunction, ProcessWindowFunction, RuntimeContext
 from eventide.api.state import StateDescriptor
 from eventide.api.windows import (
     ContinuousEventTimeTrigger,
@@ -104,12 +104,12 @@ class TriggerView(_Times, Trigger.OnMergeContext):
 class AssignerView(_Times, WindowAssigner.WindowAssignerContext):
     """The operator as a window assigner sees it."""
 
-    def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
+    def __init__(self, moment: WindowMoment, keyed: KeyedState, runtime: RuntimeContext) -> None:
         super().__init__(moment)
-        self._states = handles_under(keyed, ASSIGNER_STATE, moment.key_scope)
+        self._runtime = replace(runtime, state=handles_under(keyed, ASSIGNER_STATE, moment.key_scope))
 
-    def get_runtime_context(self) -> KeyedStateStore:
-        return self._states
+    def get_runtime_context(self) -> RuntimeContext:
+        return self._runtime
 
 
 class EvictorView(_Times, Evictor.EvictorContext):

@@ -211,7 +211,7 @@ class WindowOperator(KeyedOperator):
         self._cleanup_timers = keyed.event_timers if follows_event_time else keyed.processing_timers
         self._lateness_ms = spec.lateness_ms if follows_event_time else 0
         self._trigger_view = TriggerView(moment, keyed)
-        self._assigner_view = AssignerView(moment, keyed)
+        self._assigner_view = AssignerView(moment, keyed, context.runtime)
         self._evictor_view = EvictorView(moment)
         self._firing = FiringContext(moment, keyed, spec.assigner.is_merging, spec.key_context)
         self._at = spec.key_context
