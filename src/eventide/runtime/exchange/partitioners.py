@@ -480,7 +480,8 @@ class _ByKey:
             keys, kind = mapped(self._partitioner.select, columns, None)
         except NotTraceable:
             return None
-        return declared_keys(kind.from_arrow(keys), key_type, Elements(columns=columns))
+        found = kind.from_arrow(keys)
+        return found if kind == key_type else declared_keys(found, key_type, Elements(columns=columns))
 
     def _deal_out_columns(self, columns: Columns) -> bool:
         """Deal elements out without a Python object for any key; False where Python has to be called.
