@@ -26,12 +26,13 @@ from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
 from eventide.pickling.stand_ins import loads_anyway
 from eventide.plan.identity import program_identity
-from eventide.runtime.state.declared import DECLARED, declared_together, types_of
+from eventide.runtime.state.declared import declared_together, types_of
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.savepoint import Header, Savepoint, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import Directory
+from eventide.savepoint.fitting import Widening
 from eventide.savepoint.rows import BROADCAST, EVENT_TIMER, TIMERS, VALUE, Small, elements_of
 from eventide.savepoint.saved import copy_state
 
@@ -134,8 +135,9 @@ class SavepointReader:
 
     def _rows(self, uid: str) -> Iterator[dict[str, Any]]:
         self._check(uid)
+        widening = Widening({}, {}, self._savepoint.declared(uid))
         for table in self._savepoint.keyed_rows(uid):
-            yield from table.to_pylist()
+            yield from map(widening.of_row, table.to_pylist())
 
     def _check(self, uid: str) -> None:
         operators = self._savepoint.header.program["operators"]
@@ -148,8 +150,7 @@ class SavepointReader:
 
     def _declared(self, uid: str) -> dict[str, TypeInformation | None]:
         """The types that the program declared for the states of functions, by their names."""
-        stored = [row[3] for row in self._savepoint.small_rows() if row[0] == uid and row[2] == DECLARED]
-        texts = types_of(declared_together(stored))
+        texts = types_of(declared_together(self._savepoint.declared(uid).values()))
         return {name.removeprefix(FUNCTION_STATE): _type(text) for name, text in texts.items()}
 
 
@@ -418,7 +419,7 @@ class SavepointWriter:
                 small += copy_state(self.existing, Directory(location), self.removed)
             for uid, transformation in self.added.items():
                 bootstrap = replace(transformation.bootstrap, operator=uid)
-                small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}", self)
+                small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}/0", self)
             writer.finish(self._header(), small)
         except BaseException:
             writer.abandon()
@@ -446,4 +447,4 @@ def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, w
 
         return bootstrap_on_spark(data, bootstrap, writer, place, what.parallelism)
     values = bootstrap.run(bootstrap.keyed(_elements_here(data)), writer.max_parallelism)
-    return writer.write(f"{place}/0", 0, values)
+    return writer.write(place, 0, values)

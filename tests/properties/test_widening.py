@@ -21,7 +21,7 @@ from eventide.aggregates import (
     variance,
 )
 from eventide.common import Row, Types
-from eventide.common.typeinfo.widening import conversion, obstacle, type_of_text
+from eventide.common.typeinfo.widening import conversion, obstacle, type_of_text, united
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.elements.keys import stable_hash
 from eventide.savepoint.tables import widened
@@ -52,6 +52,7 @@ def test_the_text_of_a_type_says_all_of_it(kind):
     assert type_of_text(str(kind)) == kind
     assert obstacle(kind, kind) is None
     assert conversion(kind, kind) is None
+    assert united(kind, kind) == kind
 
 
 @given(st.sampled_from(_NUMBERS), st.sampled_from(_NUMBERS), st.data())

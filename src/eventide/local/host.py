@@ -163,7 +163,7 @@ def take_savepoint(plan: JobPlan, checkpoint: LocalCheckpoint, location: str) ->
         row
         for (stage, subtask), values in sorted(checkpoint.state.items())
         if values
-        for row in writer.write(f"{stage}-{subtask}", subtask, values)
+        for row in writer.write(str(stage), subtask, values)
     ]
     sources = tuple(
         SavedSource(source.name, "of eventide", str(source.type_info), checkpoint.offsets.get(source.name, {}))

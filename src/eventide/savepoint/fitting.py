@@ -6,6 +6,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -17,13 +18,20 @@ from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.columnar.operator import ColumnarWindow
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.declared import conversion_of_texts, obstacle_between
+from eventide.runtime.state.declared import (
+    conversion_of_texts,
+    conversions_to,
+    declared_together,
+    obstacle_between,
+    widened,
+)
+from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.operators import MAY_GO, SOURCES, WHOLE_ELEMENTS, changes_of, follows_from_the_program
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.runtime.window.operator import CONTENTS
 from eventide.savepoint.directory import Outline, SavedSource
-from eventide.savepoint.rows import VALUE, WINDOW
+from eventide.savepoint.rows import SUBTASK, VALUE, WINDOW
 from eventide.savepoint.tables import form_of, obstacle
 
 KEPT_FIELDS = "kept fields"
@@ -143,12 +151,15 @@ class Widening:
     Args:
         before: the identity of the operator in the program that was saved.
         now: its identity now.
+        declared: the types of its states in each subtask that was saved. States get types that are the same for all.
 
     Raises:
         StateError: if a type does not widen.
     """
 
-    def __init__(self, before: Identity, now: Identity) -> None:
+    def __init__(self, before: Identity, now: Identity, declared: Mapping[int, bytes]) -> None:
+        together = declared_together(declared.values())
+        self._declared = {subtask: conversions_to(together, stored) for subtask, stored in declared.items()}
         self._elements: Sequence[Conversion | None] = ()
         for what in ELEMENT_TYPES:
             if before.get(what) != now.get(what) and what in before and what in now:
@@ -178,6 +189,11 @@ class Widening:
 
     def _of_values(self, row: Mapping[str, Any]) -> Callable[[Any], Any] | None:
         """Return the conversion of the value of a row; None where it stays."""
+        if row["kind"] == VALUE:
+            name, expires = row["name"].removesuffix(SUFFIX), row["name"].endswith(SUFFIX)
+            convert = self._declared.get(row[SUBTASK], {}).get(name)
+            if convert is not None:
+                return partial(widened, convert=convert, expires=expires)
         if row["kind"] == VALUE and row["name"] == ELEMENTS and len(self._elements) == 2:
             side = self._elements[loads(row["namespace_pickle"])]
             return None if side is None else lambda kept: (kept[0], [side(value) for value in kept[1]])

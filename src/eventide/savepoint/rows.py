@@ -69,7 +69,12 @@ KEPT = pa.schema(
         if field.name not in {"key", "namespace", "value"}
     ]
 )
-"""Columns that a job reads; pickles of a subtask may be more than 2 GB together."""
+"""Columns that a job reads from files; pickles of a subtask may be more than 2 GB together."""
+
+SUBTASK = "subtask"
+"""The column beside them that says which subtask wrote a row, which the name of its file ends with."""
+
+READ = KEPT.append(pa.field(SUBTASK, pa.int64()))
 
 TASKS = pa.schema([("operator", pa.string()), ("subtask", pa.int32()), ("name", pa.string()), ("content", pa.binary())])
 """Small values in the state of a subtask: JSON, but for the user-defined generators."""

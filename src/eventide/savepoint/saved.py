@@ -5,6 +5,7 @@ The state of a subtask is taken apart where it is; the header, which says what t
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
@@ -19,11 +20,13 @@ import pyarrow.parquet as pq
 
 from eventide.errors import StateError, as_state_error
 from eventide.pickling.pickles import is_pickle
+from eventide.runtime.columnar.layout import constant
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
 from eventide.runtime.state.bucket import is_page
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import CHUNKS, StoredChunks
+from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole
 from eventide.runtime.state.keyed_values import has_values
@@ -39,6 +42,8 @@ from eventide.savepoint.rows import (
     KEPT,
     KEYED,
     PART,
+    READ,
+    SUBTASK,
     TASKS,
     WINDOW,
     KeyRows,
@@ -54,6 +59,7 @@ from eventide.savepoint.rows import (
 from eventide.savepoint.tasks import SAVED, of_subtask
 
 _ROWS = 65_536
+_SUBTASK = re.compile(r"(\d+)\.parquet$")
 
 
 class Savepoint(Outline):
@@ -134,15 +140,21 @@ class Savepoint(Outline):
         found = of_operator if wanted is None else of_operator & wanted
         some = []
         for file in ds.dataset(paths, KEPT, "parquet", self.directory.store).get_fragments():
+            subtask = int(_SUBTASK.findall(file.path)[0])
             with _reading(file.path):
                 row_groups = file.split_by_row_group(found, KEPT)
             for row_group in row_groups:  # a scanner of several would read all ahead
                 with _reading(file.path):
-                    some.append(row_group.to_table(KEPT, filter=found))
+                    table = row_group.to_table(KEPT, filter=found)
+                some.append(table.append_column(SUBTASK, constant(subtask, len(table))))
                 if sum(map(len, some)) >= _ROWS:
                     yield pa.concat_tables(some)
                     some = []
-        yield pa.concat_tables([KEPT.empty_table(), *some])
+        yield pa.concat_tables([READ.empty_table(), *some])
+
+    def declared(self, operator: str) -> Mapping[int, bytes]:
+        """The types that an operator declared for its states, by subtask: one may have declared others than another."""
+        return self._small.get(operator, {}).get(DECLARED, {})
 
     def files_in(self, folder: str) -> list[str]:
         """The files in a folder that belong to it, by their path from the folder on, in their order."""
@@ -164,12 +176,12 @@ class Savepoint(Outline):
     def _restore_keyed(self, task: TaskSpec, groups: range, state: Backend) -> None:
         is_mine = (pc.field("key_group") >= groups.start) & (pc.field("key_group") < groups.stop)
         may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
-        widening = Widening(self._identity_of(task), task.identity)
+        widening = Widening(self._identity_of(task), task.identity, self.declared(task.id))
 
         def own(table: pa.Table) -> list[Row]:
             return [widening.of_row(row) for row in mine(table.to_pylist(), groups, task.max_parallelism)]
 
-        windows = [KEPT.empty_table()]
+        windows = [READ.empty_table()]
         for table in self.keyed_rows(task.id, may_be):
             of_windows, of_broadcast = pc.equal(table.column("kind"), WINDOW), pc.not_equal(table.column("part"), "")
             windows.append(table.filter(of_windows))
@@ -335,7 +347,7 @@ class StateWriter:
             raise StateError(f"there is something at {self.location} already; write the savepoint into a new directory")
 
     def write(self, place: str, subtask: int, values: Mapping[str, bytes]) -> list[Small]:
-        """Write what is large of a subtask of a stage, whose ``place`` no other has.
+        """Write what is large of a subtask of a stage, whose ``place`` no other stage has.
 
         Returns:
             The small values of it, and the names of the files, as small values of no operator.
@@ -343,6 +355,7 @@ class StateWriter:
         Raises:
             StateError: if the state is damaged, or of another format.
         """
+        place = f"{place}-{subtask}"
         small = small_values(values[HEAD])
         parts = _by_operator(small, stored_values(values))
         directory = Directory(self.location)

@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -33,6 +34,7 @@ from eventide.savepoint import Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import OUTLINED, opened_savepoint, outlined, outlined_at
 from eventide.savepoint.tasks import with_channels
+from eventide.state_processor import SavepointReader
 from eventide.testing import ScriptedSource, local_environment
 from support import changing
 from support.disks import damages, outcome
@@ -303,6 +305,48 @@ def test_what_functions_have_kept_is_brought_to_the_types_that_are_declared(befo
     was = Row(note=None, at=1, key="k")
     assert found == (was, [was], {1: was})
     assert found[0].get_field_names() == ["note", "at", "key"]
+
+
+class RemembersLate(KeyedProcessFunction):
+    """Gives the last element of a key, and keeps an element; a subtask declares the state with its first element."""
+
+    def __init__(self, kind, expires):
+        self.descriptor = ValueStateDescriptor("last", kind)
+        if expires:
+            self.descriptor.enable_time_to_live(StateTtlConfig.new_builder(Time.days(1)).build())
+
+    def open(self, runtime_context):
+        self.context = runtime_context
+
+    def process_element(self, value, ctx):
+        last = self.context.get_state(self.descriptor)
+        yield last.value()
+        last.update(value)
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_state_that_has_become_wider_in_one_subtask_becomes_so_in_the_others_after_a_savepoint(expires, tmp_path):
+    def late(kind, batches):
+        rows = local_environment().from_source(
+            ScriptedSource(["s"], [[("s", row) for row in batch] for batch in batches]), SILENT, "rows", kind
+        )
+        return plan_of(rows.key_by(lambda row: row["key"]).process(RemembersLate(kind, expires)).uid("late"))
+
+    saved = cut(late(NARROW, [[Row(key=key, at=1) for key in "abcdef"], []]), tmp_path / "narrow")
+    wide = [Row(note="n", at=2, key=key) for key in "abcdef"]
+    for touched in range(6):
+        plan = late(WIDE, [[], wide[touched : touched + 1], []])
+        runner = LocalRunner(plan, clock=lambda: 0, checkpoint=begun_from(saved, plan))
+        next(batches := runner.batches())
+        batches.close()
+        half = take_savepoint(plan, runner.checkpoint, str(tmp_path / f"half-{touched}"))
+        kept = [Row(note=None, at=1, key=key) for key in "abcdef"]
+        kept[touched] = wide[touched]
+        read = SavepointReader(half).read_keyed_state("late").to_pylist()
+        assert sorted((row["last"] for row in read), key=itemgetter("key")) == [row.as_dict() for row in kept]
+        found = results(half, late(WIDE, [[], [], wide]))
+        assert sorted(found, key=itemgetter("key")) == kept
+        assert {tuple(row.get_field_names()) for row in found} == {("note", "at", "key")}
 
 
 def test_what_functions_have_kept_does_not_become_narrower(tmp_path):

@@ -110,6 +110,28 @@ def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | No
     return None
 
 
+def united(one: TypeInformation, other: TypeInformation) -> TypeInformation:
+    """Return a type with the fields of two, which values of both fit; if there is none, one that some do not fit.
+
+    >>> from eventide.common import Types
+    >>> united(Types.ROW_NAMED(["id"], [Types.LONG()]), Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.INT()]))
+    ROW(note: STRING, id: LONG)
+    """
+    if isinstance(one, CompositeTypeInfo) and isinstance(other, CompositeTypeInfo) and type(one) is type(other):
+        was, becomes = _fields(one), _fields(other)
+        if _are_named(one, other) or [*was] == [*becomes]:
+            both = {name: united(was[name], becomes[name]) for name in was.keys() & becomes.keys()}
+            more = was if len(was) > len(becomes) else becomes
+            found = {**more, **was, **becomes, **both}
+            types = [*found.values()]
+            return TupleTypeInfo(types) if isinstance(one, TupleTypeInfo) else type(one)(types, one.names and [*found])
+    if isinstance(one, ListTypeInfo) and isinstance(other, ListTypeInfo) and one.name == other.name:
+        return ListTypeInfo(united(one.element_type, other.element_type), one.name)
+    if isinstance(one, MapTypeInfo) and isinstance(other, MapTypeInfo):
+        return MapTypeInfo(united(one.key_type, other.key_type), united(one.value_type, other.value_type))
+    return one if obstacle(other, one) is None else other
+
+
 def type_of_text(text: str) -> TypeInformation:
     """The type whose text it is.
 
@@ -140,10 +162,9 @@ def has_text(kind: TypeInformation) -> bool:
 
 
 def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is_key: bool) -> str | None:
-    was, becomes = (dict(zip(kind.field_names, kind.types, strict=True)) for kind in (before, now))
-    are_named = all(isinstance(kind, RowTypeInfo) and kind.names is not None for kind in (before, now))
+    was, becomes = _fields(before), _fields(now)
     if [*was] != [*becomes]:
-        if not are_named:
+        if not _are_named(before, now):
             return f"{before} and {now} have other fields, which are known by their places"
         if is_key:
             return f"{before} and {now} have other fields, and a key is found by a hash of them"
@@ -154,8 +175,18 @@ def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is
     return None
 
 
+def _fields(kind: CompositeTypeInfo) -> dict[str, TypeInformation]:
+    """The types of fields by their names, in their order."""
+    return dict(zip(kind.field_names, kind.types, strict=True))
+
+
+def _are_named(*kinds: CompositeTypeInfo) -> bool:
+    """Whether all are rows whose fields have names, so that fields may come and go."""
+    return all(isinstance(kind, RowTypeInfo) and kind.names is not None for kind in kinds)
+
+
 def _of_rows(before: RowTypeInfo, now: RowTypeInfo) -> Conversion | None:
-    was, names = dict(zip(before.field_names, before.types, strict=True)), now.field_names
+    was, names = _fields(before), now.field_names
     parts = {
         name: part
         for name, becomes in zip(names, now.types, strict=True)

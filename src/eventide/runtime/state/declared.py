@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo.widening import Conversion, conversion, obstacle, type_of_text
+from eventide.common.typeinfo.widening import Conversion, conversion, obstacle, type_of_text, united
 from eventide.errors import StateError
 from eventide.runtime.state.backend import Backend
 
@@ -56,9 +56,7 @@ class DeclaredTypes:
             return None
         self._types[name] = text
         self._has_changed = True
-        if before is None or text == _ANYTHING:
-            return None
-        return conversion_of_texts(before, text, f"the state {shown!r}")
+        return None if before is None else _conversion(name, before, text)
 
     def flush(self) -> None:
         """Store what the program has declared, if that is another than before."""
@@ -94,12 +92,27 @@ def obstacle_between(before: str, now: str, *, is_key: bool = False) -> str | No
 
 
 def declared_together(of_subtasks: Iterable[bytes]) -> bytes:
-    """Merge the declarations of several subtasks: where one has not yet widened a type, the narrower one counts."""
+    """Unite the declarations of several subtasks: a function may have declared another type in some of them only.
+
+    Values are brought to a united type by :func:`conversions_to`. No field is lost, whichever type came last.
+    """
     found: dict[str, list[str]] = {}
     for stored in of_subtasks:
         for name, text in json.loads(stored).items():
             found.setdefault(name, []).append(text)
-    return json.dumps({name: reduce(_narrower, texts) for name, texts in found.items()}, sort_keys=True).encode()
+    return json.dumps({name: reduce(_united, texts) for name, texts in found.items()}, sort_keys=True).encode()
+
+
+def conversions_to(together: bytes, stored: bytes) -> dict[str, Conversion]:
+    """Return the conversions of values of a subtask's declared types to united ones, by the names of their states.
+
+    Raises:
+        StateError: if subtasks declared types, or kinds, that have nothing in common.
+    """
+    now: dict[str, str] = json.loads(together)
+    declared: dict[str, str] = json.loads(stored)
+    found = {name: _conversion(name, text, now[name]) for name, text in declared.items()}
+    return {name: convert for name, convert in found.items() if convert is not None}
 
 
 def types_of(stored: bytes) -> dict[str, str]:
@@ -108,8 +121,21 @@ def types_of(stored: bytes) -> dict[str, str]:
     return {name: text for name, text in declared.items() if not name.startswith(_KIND)}
 
 
-def _narrower(one: str, other: str) -> str:
-    return one if other == _ANYTHING or obstacle_between(one, other) is None else other
+def _conversion(name: str, before: str, now: str) -> Conversion | None:
+    """The conversion of the values of a state; None if they stay."""
+    if now in (before, _ANYTHING):
+        return None
+    return conversion_of_texts(before, now, f"the state {name.partition(':')[2]!r}")
+
+
+def _united(one: str, other: str) -> str:
+    """The type, or the kind, of states of two; one of them if they have nothing in common."""
+    if one in (other, _ANYTHING):
+        return one
+    try:
+        return str(united(type_of_text(one), type_of_text(other)))
+    except ValueError:
+        return other
 
 
 def widened(stored: Any, convert: Conversion, *, expires: bool) -> Any:

@@ -255,7 +255,7 @@ def _writing(writer: StateWriter, stage: int, ids: tuple[int, ...]) -> _Write:
                 values.setdefault(subtask, {})[name] = content
         for key, of_subtask in values.items():
             subtask = ids.index(key)
-            yield from _batches(writer.write(f"{stage}-{subtask}", subtask, of_subtask))
+            yield from _batches(writer.write(str(stage), subtask, of_subtask))
 
     return write
 
@@ -273,7 +273,7 @@ def bootstrap_on_spark(
         data_frame: the rows, which become elements.
         bootstrap: the function, and how keys are found.
         writer: writes the savepoint.
-        place: the folder of its files, which no other has.
+        place: the beginning of the names of its files, which no other has.
         parallelism: how many tasks share the work; by default as many as Spark's shuffles have.
 
     Raises:
@@ -325,7 +325,7 @@ def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> _Wri
             bootstrap: Bootstrap = loads_program(payload).part
             keyed = chain.from_iterable(loads(content) for _, _, content in parts)
             values = bootstrap.run(keyed, writer.max_parallelism, subtask, count)
-            yield from _batches(writer.write(f"{place}/{subtask}", subtask, values))
+            yield from _batches(writer.write(place, subtask, values))
 
     return write
 

@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Row, Types
 from eventide.errors import StateError
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.declared import DECLARED, LIST, declared_together, types_of
+from eventide.runtime.state.declared import DECLARED, LIST, conversions_to, declared_together, types_of
 from eventide.runtime.state.keyed import KeyedState
 
 NARROW = Types.ROW_NAMED(["id"], [Types.INT()])
@@ -87,10 +87,45 @@ def test_another_kind_of_state_is_refused_where_it_is_known(backend):
         KeyedState(backend, 4).declare("rows", NARROW)
 
 
-def test_of_subtasks_that_differ_the_narrower_type_counts_which_the_others_have_been_brought_from():
-    narrow, wide = (json.dumps({"rows": str(kind)}).encode() for kind in (NARROW, WIDE))
-    for stored in ([narrow, wide], [wide, narrow]):
-        assert json.loads(declared_together(stored)) == {"rows": str(NARROW)}
-    anything = json.dumps({"rows": str(Types.PICKLED_BYTE_ARRAY())}).encode()
-    assert json.loads(declared_together([narrow, anything])) == {"rows": str(NARROW)}
-    assert json.loads(declared_together([])) == {}
+def stored_as(kind):
+    """The declarations of a subtask whose rows have a type, or a kind."""
+    return json.dumps({"rows": str(kind)}).encode()
+
+
+NOTED = Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.INT()])
+COUNTED = Types.ROW_NAMED(["id", "count"], [Types.INT(), Types.INT()])
+ANYTHING = Types.PICKLED_BYTE_ARRAY()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "together"),
+    [
+        (NARROW, WIDE, WIDE),
+        (NARROW, NOTED, NOTED),
+        (COUNTED, WIDE, "ROW(note: STRING, id: LONG, count: INT)"),
+        (Types.TUPLE([Types.LIST(NARROW)]), Types.TUPLE([Types.LIST(NOTED)]), Types.TUPLE([Types.LIST(NOTED)])),
+        (Types.MAP(Types.INT(), NOTED), Types.MAP(Types.LONG(), NARROW), Types.MAP(Types.LONG(), NOTED)),
+        (NARROW, ANYTHING, ANYTHING),
+    ],
+)
+def test_subtasks_that_declared_different_types_get_one_with_the_fields_of_all(one, other, together):
+    assert types_of(declared_together(map(stored_as, (one, other)))) == {"rows": str(together)}
+    swapped = types_of(declared_together(map(stored_as, (other, one))))["rows"]
+    assert sorted(swapped) == sorted(str(together))
+    assert types_of(declared_together([stored_as(one)])) == {"rows": str(one)}
+
+
+def test_values_of_each_subtask_are_brought_to_the_united_type_from_the_type_that_the_subtask_declared():
+    together = declared_together(map(stored_as, (NARROW, NOTED)))
+    assert conversions_to(together, stored_as(NARROW))["rows"](Row(1)) == Row(None, 1)
+    assert conversions_to(together, stored_as(NOTED)) == {}
+    assert conversions_to(stored_as(ANYTHING), stored_as(NARROW)) == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("value", "list"), (Types.LONG(), Types.STRING()), (NARROW, Types.ROW_NAMED(["a: b"], [NARROW]))]
+)
+def test_subtasks_whose_declarations_have_nothing_in_common_are_refused(one, other):
+    together = declared_together(map(stored_as, (one, other)))
+    with pytest.raises(StateError, match="which is not wider"):
+        [conversions_to(together, stored_as(kind)) for kind in (one, other)]
