@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate, chain, compress
 from typing import Any, Literal
 
 import numpy as np
 
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo.widening import Conversion
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import without_collection
@@ -140,13 +142,15 @@ class KeyedState(KeyedRows[GrowingObjects]):
             return
         self.open_everything()
         for of_name, expires in ((name, False), (name + SUFFIX, True)):
-            for key, value in self.items(of_name):
-                self.values[of_name][key] = widened(value, convert, expires=expires)
-            for key in self._spaces[of_name]:
-                spaces = unpickled(self._spaces[of_name], key)
-                self._spaces[of_name][key] = {
-                    space: widened(value, convert, expires=expires) for space, value in spaces.items()
-                }
+            self._convert(of_name, partial(widened, convert=convert, expires=expires))
+
+    def _convert(self, name: str, convert: Conversion) -> None:
+        """Convert the values under a name of all keys that were touched."""
+        for key, value in self.items(name):
+            self.values[name][key] = convert(value)
+        for key in self._spaces[name]:
+            spaces = unpickled(self._spaces[name], key)
+            self._spaces[name][key] = {space: convert(value) for space, value in spaces.items()}
 
     def items(self, name: str) -> list[tuple[Any, Any]]:
         """The keys that were touched and have a value without a namespace under a name, and their values."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeAlias
 
+from eventide.common.typeinfo.widening import Conversion
 from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import PLAIN, Pickled, live
@@ -125,6 +126,15 @@ class TransactionalState(KeyedState):
         if self._touched is not None and namespace is not None:
             self.read(key, namespace, name)
         return super().take(key, namespace, name)
+
+    def _convert(self, name: str, convert: Conversion) -> None:
+        """Convert values, and those that open transactions remember: the wider type stays if they are rolled back."""
+        super()._convert(name, convert)
+        for _, before, touched, _ in self._transactions:
+            before[:] = [(other, convert(live(value)) if other == name else value) for other, value in before]
+            for place, (value, length) in touched.items():
+                if place[1] == name and value is not None:
+                    touched[place] = convert(live(value)), length
 
     def change_timer(self, change: _Change, time_ms: int, key: Any, namespace: Hashable) -> None:
         """Set or delete a timer: when the transaction is committed, if one is open."""

@@ -4,7 +4,9 @@ import copy
 
 import pytest
 
+from eventide.common import Row, Types
 from eventide.runtime.state.backend import MemoryBackend
+from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.transaction import TransactionalState
 
 WINDOW = (0, 10)
@@ -93,3 +95,33 @@ def test_what_is_committed_within_another_goes_with_it(state):
 def test_without_a_transaction_changes_take_effect_at_once(state):
     change(state)
     assert content(state)[1] == [(7, "a", None)]
+
+
+def test_values_of_a_type_that_becomes_wider_within_a_transaction_stay_wide_if_it_is_rolled_back():
+    narrow, wide = Types.ROW_NAMED(["a"], [Types.LONG()]), Types.ROW_NAMED(["b", "a"], [Types.LONG(), Types.LONG()])
+    backend = MemoryBackend()
+    state = TransactionalState(backend, 128)
+    state.declare("row", narrow)
+    for key, namespace in (("k", None), ("k", WINDOW), ("k", "untouched"), ("other", None)):
+        state.write(key, namespace, "row", Row(a=1))
+    state.write("k", None, "row" + SUFFIX, (10, ONE, (5, Row(a=1))))
+    state.flush()
+
+    state = TransactionalState(backend, 128)
+    state.begin("k")
+    state.take("k", WINDOW, "row")
+    state.begin("k")
+    state.declare("row", wide)
+    for namespace in (None, "new"):
+        state.write("k", namespace, "row", Row(b=2, a=2))
+    state.rollback()
+    assert state.read("k", None, "row") == Row(b=None, a=1)
+    state.rollback()
+    state.declare("row", wide)
+    row = Row(b=None, a=1)
+    assert state.all_entries() == {
+        ("k", None): {"row": row, "row" + SUFFIX: (10, ONE, (5, row))},
+        ("k", WINDOW): {"row": row},
+        ("k", "untouched"): {"row": row},
+        ("other", None): {"row": row},
+    }
