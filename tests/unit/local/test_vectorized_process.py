@@ -186,6 +186,28 @@ def test_state_and_outputs_belong_to_a_call():
         )
 
 
+@pytest.mark.parametrize(
+    "get",
+    [
+        lambda context: context.get_vectorized_state(ValueStateDescriptor("late", Types.LONG())),
+        lambda context: context.get_vectorized_map_state(MapStateDescriptor("late", Types.LONG(), Types.LONG())),
+    ],
+)
+def test_a_state_is_asked_for_first_when_the_function_is_opened(get):
+    class Late(VectorizedKeyedProcessFunction):
+        def open(self, runtime_context):
+            self.context = runtime_context
+            self.total = runtime_context.get_vectorized_state(TOTAL)
+
+        def process_batch(self, batch, ctx):
+            again = self.context.get_vectorized_state(TOTAL)
+            again.put(ctx.distinct_keys, pa.array([1] * len(ctx.distinct_keys)))
+            get(self.context)
+
+    with pytest.raises(ProgramError, match=r"'late' is asked for in a call for the first time, .* in open\(\)"):
+        results(Late())
+
+
 def test_the_context_of_a_call_that_is_over_takes_nothing():
     kept = []
 

@@ -150,11 +150,9 @@ class StateOfKeys(KeyedStateStore):
     def __init__(self) -> None:
         self.call: Call = NO_CALL
         self.declared: dict[str, tuple[TypeInformation, str]] = {}
-        self.keyed: KeyedColumns | None = None
 
     def begin(self, keyed: KeyedColumns) -> None:
         """Begin a micro-batch on the state that the operator has in it."""
-        self.keyed = keyed
         for name, (type_info, form) in self.declared.items():
             keyed.declare(name, type_info, form)
 
@@ -162,7 +160,8 @@ class StateOfKeys(KeyedStateStore):
         """The values of many keys.
 
         Raises:
-            ProgramError: if it has a time to live, or no declared type, or was declared with another one.
+            ProgramError: if it has a time to live, or no declared type, or was declared with another one; or if it is
+                asked for in a call, and was not in ``open``.
         """
         return _State(self, *self._declare(state_descriptor, ValueStateDescriptor, VALUE))
 
@@ -197,11 +196,14 @@ class StateOfKeys(KeyedStateStore):
             raise ProgramError(
                 f"the state {name!r} is of type {kind}, which is no column; declare what it holds, such as Types.LONG()"
             )
+        if self.call is not NO_CALL and FUNCTION_STATE + name not in self.declared:
+            raise ProgramError(
+                f"the state {name!r} is asked for in a call for the first time, when state of its keys is in use; get "
+                "it in open(), and use it in the calls"
+            )
         known, _ = self.declared.setdefault(FUNCTION_STATE + name, (kind, form))
         if known != kind:
             raise ProgramError(f"the state {name!r} is declared as {known} and as {kind}; give each a name of its own")
-        if self.keyed is not None:
-            self.keyed.declare(FUNCTION_STATE + name, kind, form)
         return FUNCTION_STATE + name, kind
 
     def _refused(self, state_descriptor: StateDescriptor) -> ProgramError:
