@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from eventide import __version__
 from eventide.api.functions import KeyedProcessFunction, KeySelector
-from eventide.common.execution_config import MAX_PARALLELISM
+from eventide.common.execution_config import MAX_PARALLELISM, check_parallelisms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import ProgramError
@@ -344,11 +344,7 @@ class SavepointWriter:
         Raises:
             ProgramError: if a number is out of range.
         """
-        if not 1 <= max_parallelism <= MAX_PARALLELISM or not 1 <= (parallelism or 1) <= max_parallelism:
-            raise ProgramError(
-                f"a savepoint needs a max parallelism from 1 to {MAX_PARALLELISM}, and a parallelism up to it; got "
-                f"{max_parallelism} and {parallelism}"
-            )
+        check_parallelisms(parallelism, max_parallelism)
         return SavepointWriter(max_parallelism, parallelism)
 
     @staticmethod

@@ -275,4 +275,18 @@ def checked_parallelism(parallelism: int) -> int:
     return parallelism
 
 
+def check_parallelisms(parallelism: int | None, max_parallelism: int | None) -> None:
+    """Check a parallelism and a max parallelism, each of which may be left open.
+
+    Raises:
+        ProgramError: if one is out of range, or the parallelism is above the max parallelism.
+    """
+    given = [checked_parallelism(one) for one in (parallelism, max_parallelism) if one is not None]
+    if given != sorted(given):
+        raise ProgramError(
+            f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the number of key groups "
+            "to deal out; give a smaller one, or a max parallelism of that number or more"
+        )
+
+
 hand_out_names(__name__)

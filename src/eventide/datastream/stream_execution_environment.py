@@ -17,7 +17,7 @@ from eventide.api.functions import SourceFunction, in_python
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration
-from eventide.common.execution_config import ExecutionConfig
+from eventide.common.execution_config import ExecutionConfig, check_parallelisms
 from eventide.common.job import JobClient, JobExecutionResult
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.time import Duration
@@ -648,11 +648,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
     def _plan(self, ends: Sequence[Transformation]) -> JobPlan:
         parallelism, max_parallelism = self._declared_parallelism(), self._config.get_max_parallelism()
-        if parallelism is not None and parallelism > max_parallelism:
-            raise ProgramError(
-                f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the "
-                "number of key groups to deal out; set_max_parallelism to that number or more"
-            )
+        check_parallelisms(parallelism, max_parallelism)
         unnamed = "" if self._config.has_auto_generated_uids_enabled() else ", ".join(without_uid(ends))
         if unnamed:
             raise ProgramError(f"auto generated uids are disabled; call uid(...) on these, which have none: {unnamed}")

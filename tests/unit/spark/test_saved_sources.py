@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from eventide.errors import StateError
+from eventide.errors import ProgramError, StateError
 from eventide.runtime.state.operators import FORMAT
 from eventide.spark.checkpoint import savepoint
 from eventide.spark.checkpoint.inspection import Inspection, inspect
-from eventide.spark.checkpoint.savepoint import saved_sources
+from eventide.spark.checkpoint.savepoint import saved_sources, take_savepoint
 
 SOURCES = {"sources": [{"name": "files", "element type": "STRING"}]}
 
@@ -102,3 +102,10 @@ def test_a_job_whose_micro_batches_follow_each_other_too_quickly_is_told_of(job:
     job.steps = iter([partial(job.commits, number) for number in range(1, 100)])
     with pytest.raises(StateError, match="finishes micro-batches faster than it can be seen what its sources remember"):
         saved(job, tmp_path / "target")
+
+
+@pytest.mark.parametrize("numbers", [{"max_parallelism": 32_769}, {"parallelism": 0}])
+def test_a_number_that_no_job_can_have_is_refused_before_anything_is_read(numbers: dict[str, int]) -> None:
+    no_session: Any = None
+    with pytest.raises(ProgramError, match="a parallelism must be a whole number from 1 to 32768, not "):
+        take_savepoint(no_session, "/of/a/job", "/new", **numbers)

@@ -20,6 +20,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from eventide import __version__
+from eventide.common.execution_config import check_parallelisms
 from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import ProgramError, StateError
 from eventide.pickling.pickles import dumps, loads
@@ -69,10 +70,12 @@ def take_savepoint(
         running: whether the job may be running, and go on meanwhile. What it does after that micro-batch is left out.
 
     Raises:
-        ProgramError: if a location cannot be opened, or the parallelism is above the max parallelism.
+        ProgramError: if a location cannot be opened, a parallelism or a max parallelism is out of range, or the
+            parallelism is above the max parallelism.
         StateError: if it is not an eventide checkpoint, if nothing is committed, if the job is running, if sinks may
             have some of a micro-batch that is not finished, or if there is something at the target.
     """
+    check_parallelisms(parallelism, max_parallelism)
     location, target = resolved(spark, checkpoint), resolved(spark, target)
     if is_used_here(location) and not running:
         raise _runs(checkpoint)
@@ -87,11 +90,7 @@ def take_savepoint(
             "which finishes it; or have it read again with --repeat, and accept that its results come twice"
         )
     key_groups = max_parallelism or found.max_parallelism
-    if not 0 < (parallelism or found.parallelism) <= key_groups:
-        raise ProgramError(
-            f"a job of a max parallelism of {key_groups} has a parallelism from 1 to that, not "
-            f"{parallelism or found.parallelism}"
-        )
+    check_parallelisms(parallelism or found.parallelism, key_groups)
     ship(spark)
     program = dealt_out_into(key_groups, program)
     writer = StateWriter(target, key_groups)
