@@ -90,11 +90,11 @@ del CELLS[Types.CHAR()], PARTS[Types.CHAR()]  # one of those
 
 
 def cell_of(type_info):
-    """Draw the value of a cell; a list or a row in it has no None, which would be taken for that of the cell."""
+    """Draw the value of a cell; a list is never None, and a row has no None, which would be that of the cell."""
     if type_info in CELLS:
         return st.none() | CELLS[type_info]
     if hasattr(type_info, "element_type"):
-        return st.none() | st.lists(PARTS[type_info.element_type], max_size=3)
+        return st.lists(st.none() | PARTS[type_info.element_type], max_size=3)
     return st.none() | rows_of(type_info, PARTS.get)
 
 

@@ -215,7 +215,10 @@ class TestCsv:
             (b"a,1,2", r"expected 2 cell\(s\), got 3"),
             (b"a,x", "field amount: expected INT, got 'x'"),
             (b"a,", "field amount: expected INT, got ''"),
-            (b'"a', "unexpected end of data"),
+            (b"a,1,,", r"expected 2 cell\(s\), got 4"),
+            (b'"a', "cell 1 has a quote or an escape character out of place"),
+            (b'a,"1"2', "cell 2 has a quote or an escape character out of place"),
+            (b'a,"1""', "cell 2 has a quote or an escape character out of place"),
         ],
     )
     def test_a_line_that_does_not_fit_is_refused(self, message, says):
@@ -224,18 +227,82 @@ class TestCsv:
 
     def test_with_errors_ignored_there_is_as_much_as_can_be_read(self):
         schema = self.reader().set_ignore_parse_errors(True).build()
-        messages = [b"", b"a", b"a,1,2", b"a,x", b"\xff"]
+        messages = [b"", b"a", b"a,1,2", b"a,1,,", b"a,x", b"\xff"]
         assert [*map(schema.deserialize, messages)] == [
             None,
             Row(user="a", amount=None),
-            Row(user="a", amount=1),
+            None,
+            None,
             Row(user="a", amount=None),
             None,
         ]
+        parts = self.reader(one(Types.ROW([Types.INT(), Types.STRING()]))).set_ignore_parse_errors(True).build()
+        assert [parts.deserialize(cell).f for cell in (b"1;a;3", b"1", b"x;a")] == [
+            Row(f0=1, f1="a"),
+            Row(f0=1, f1=None),
+            Row(f0=None, f1="a"),
+        ]
+
+    @pytest.mark.parametrize("message", [b"a,1,", b"a,1, ", b"a,1,\r\n", b'"a","1",', b'"a" ,1', b'a,"1" ', b'"a"\t,1'])
+    def test_a_delimiter_may_end_the_line_and_blanks_may_follow_quotes(self, message):
+        for lenient in (False, True):
+            schema = self.reader().set_ignore_parse_errors(lenient).build()
+            assert schema.deserialize(message) == Row(user="a", amount=1)
+            assert schema.deserialize_column(pa.array([b"b,2", message])).to_pylist() == [
+                {"user": "b", "amount": 2},
+                {"user": "a", "amount": 1},
+            ]
+
+    def test_blanks_after_quotes_end_at_a_delimiter_that_is_one(self):
+        assert self.reader().set_field_delimiter("\t").build().deserialize(b'"a" \t1') == Row(user="a", amount=1)
+
+    @pytest.mark.parametrize(
+        ("cell", "text"),
+        [
+            (r"a\nb", "a\nb"),
+            (r"\t\r", "\t\r"),
+            (r'"a\0\n"', "a\0\n"),
+            (r"\,\\\"", ',\\"'),
+            (r'"\"\n"""', '"\n"'),
+            ('a""b', 'a""b'),
+        ],
+    )
+    def test_letters_after_the_escape_character_are_those_of_java(self, cell, text):
+        schema = self.reader().set_escape_character("\\").build()
+        assert schema.deserialize(f"{cell},1".encode()) == Row(user=text, amount=1)
+        with pytest.raises(DataError, match="cell 2 has a quote or an escape character out of place"):
+            schema.deserialize(b"a,1\\")
+
+    def test_a_mark_of_the_order_of_bytes_is_left_out(self):
+        lines, objects = self.reader().build(), json_of(USER).build()
+        for schema, message in ((lines, "\ufeffa,1"), (objects, '\ufeff{"user": "a", "amount": 1}')):
+            assert schema.deserialize(message.encode()) == Row(user="a", amount=1)
+            [row] = schema.deserialize_column(pa.array([message.encode()])).to_pylist()
+            assert row == {"user": "a", "amount": 1}
 
     def test_a_literal_stands_for_none_and_a_comment_for_no_row(self):
         schema = self.reader().set_null_literal("").set_allow_comments(True).build()
         assert [*map(schema.deserialize, [b",", b"# a,1"])] == [Row(user=None, amount=None), None]
+
+    @pytest.mark.parametrize("before", [b"#c\n", b"#c\r\n#d\n", b"\n\n", b"  #c\n", b"  \n#\n "])
+    def test_comments_and_blank_lines_before_the_row_are_left_out(self, before):
+        schema = self.reader().set_allow_comments(True).build()
+        assert schema.deserialize(before + b"a,1\n#d") == Row(user="a", amount=1)
+        assert schema.deserialize(before) is None
+        with pytest.raises(DataError, match="it is empty"):
+            schema.deserialize(b"")
+
+    def test_an_empty_cell_is_no_row_and_a_list_without_elements(self):
+        row_type = Types.TUPLE([Types.ROW([Types.INT(), Types.STRING()]), Types.LIST(Types.STRING())])
+        for lenient in (False, True):
+            schema = self.reader(row_type).set_ignore_parse_errors(lenient).build()
+            assert [*map(schema.deserialize, [b",", b' ,""'])] == [(None, [])] * 2
+
+    def test_a_literal_stands_for_the_elements_of_a_list(self):
+        row_type = Types.TUPLE([Types.LIST(Types.STRING())])
+        empty, word = (self.reader(row_type).set_null_literal(literal).build() for literal in ("", "n/a"))
+        assert [*map(empty.deserialize, [b'""', b"a;;b"])] == [([],), (["a", None, "b"],)]
+        assert [*map(word.deserialize, [b"n/a", b"a;n/a", b'""'])] == [([None],), (["a", None],), ([],)]
 
     @pytest.mark.parametrize(
         ("settings", "text", "cell"),

@@ -68,7 +68,7 @@ def parsed(message: bytes) -> object:
     Raises:
         ValueError: if there is none.
     """
-    text = message.decode()
+    text = message.decode("utf-8-sig")
     return _DECODER.raw_decode(text, _SPACE.match(text).end())[0]  # type: ignore[union-attr]
 
 

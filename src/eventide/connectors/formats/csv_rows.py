@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
 
 _LONGEST_BARE = 24
 """A text with more characters is written in quotes, whatever they are."""
+
+_END = re.compile(r"[\r\n]")
+_BEFORE_A_ROW = re.compile(r"(?:[ \r\n]+|#[^\r\n]*)*")
+"""Lines without a row where comments are allowed, and blanks before a row."""
+_AFTER_ESCAPE = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 
 _LINE_END = r"\r?\n\z"
 _NOT_FOR_ARROW = r"\A\z|\A\x{FEFF}|[\r\n]|0[xX]|(?i:nan|inf)"
@@ -41,23 +45,34 @@ class Dialect:
     allows_comments: bool = False
 
     def cells(self, text: str) -> list[str]:
-        """The cells of the first line of a text.
+        r"""The cells of the first line of a text, as Jackson reads it.
+
+        Blanks after the closing quote are left out. After the escape character, ``n``, ``r``, ``t`` and ``0`` are a
+        line feed, a carriage return, a tab and the character zero; any other character stands for itself.
+
+        >>> Dialect(escape="*").cells('"5, 5" ,a*tb')
+        ['5, 5', 'a\tb']
 
         Raises:
-            ValueError: if there is no line.
+            ValueError: if there is no line, or a cell that does not end.
         """
-        lines = csv.reader(
-            io.StringIO(text, newline=""),
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            escapechar=self.escape,
-            quoting=csv.QUOTE_NONE if self.quote is None else csv.QUOTE_MINIMAL,
-            strict=True,
-        )
-        try:
-            return next(lines) or [""]
-        except (csv.Error, StopIteration) as error:
-            raise ValueError(str(error) or "it is empty") from error
+        if not text:
+            raise ValueError("it is empty")
+        if not any(char is not None and char in text for char in (self.quote, self.escape)):
+            return _END.split(text, maxsplit=1)[0].split(self.delimiter)
+        pattern, escaped, quote = *_patterns(self.delimiter, self.quote, self.escape), self.quote or ""
+        cells: list[str] = []
+        at, ends = 0, False
+        while not ends:
+            found = pattern.match(text, at)
+            if found is None:
+                raise ValueError(f"cell {len(cells) + 1} has a quote or an escape character out of place")
+            bare, quoted, end = found.groups()
+            cells.append(bare if quoted is None else quoted.replace(quote * 2, quote))
+            at, ends = found.end(), end != self.delimiter
+        if self.escape is not None:
+            return [escaped.sub(lambda char: _AFTER_ESCAPE.get(char[1], char[1]), cell) for cell in cells]
+        return cells
 
     def line(self, cells: Sequence[str]) -> str:
         """Cells that have been written, as a line."""
@@ -95,6 +110,16 @@ class Dialect:
         return "".join(self.escape + char if char in special else char for char in cell)
 
 
+@cache
+def _patterns(delimiter: str, quote: str | None, escape: str | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a cell, bare or in quotes, with what ends it; and of a character after the escape."""
+    d, q, e = ("(?!)" if char is None else re.escape(char) for char in (delimiter, quote, escape))
+    but_escape = "" if escape is None else e
+    bare = rf"(?!{q})((?:[^{d}\r\n{but_escape}]++|{e}.)*+)"
+    quoted = rf"{q}((?:[^{q}{but_escape}]++|{q}{q}|{e}.)*+){q}(?:(?!{d})[\x00-\x09\x0b\x0c\x0e-\x20])*+"
+    return re.compile(rf"(?:{bare}|{quoted})({d}|[\r\n]|\Z)", re.DOTALL), re.compile(rf"{e}(.)", re.DOTALL)
+
+
 def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_part: bool = False) -> TextForm:
     """How values of a type stand in a cell, or in a part of the list or the row that a cell holds.
 
@@ -105,7 +130,7 @@ def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_par
     is_text, separator, null = not is_bare(type_info), dialect.array_delimiter, dialect.null
 
     def read(text: str) -> Any:
-        if text == null:
+        if text == null and not isinstance(type_info, ListTypeInfo):  # where it stands for one element
             return None
         try:
             return form.read(text)
@@ -133,12 +158,15 @@ def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_h
     if may_have_parts and isinstance(type_info, ListTypeInfo):
         part = _cell(type_info.element_type, dialect, lenient=lenient, is_part=True)
         return TextForm(
-            lambda text: [part.read(one) for one in text.split(separator)] if text else [],
+            lambda text: [part.read(one) for one in text.split(separator)] if text.strip() else [],
             lambda value: separator.join(map(part.write, value)),
         )
     if may_have_parts and isinstance(type_info, CompositeTypeInfo):
         read, write = _codec(type_info, dialect, lenient=lenient, in_a_cell=True)
-        return TextForm(lambda text: read(text.split(separator)), lambda value: separator.join(write(value)))
+        return TextForm(
+            lambda text: read(text.split(separator)) if text.strip() else None,
+            lambda value: separator.join(write(value)),
+        )
     form = text_form(type_info)
     if form is None:
         raise ProgramError(
@@ -260,8 +288,9 @@ class CsvRowDeserializationSchema(ReadsRows):
     """Reads rows from lines of CSV, by the position of the cells. PyFlink: ``CsvRowDeserializationSchema``.
 
     It is made with ``CsvRowDeserializationSchema.Builder(type_info)``. Nothing stands for None unless a literal is set,
-    so that an empty cell is an empty text, and no number. A list, or a row within the row, stands in one cell, and what
-    is empty is a list without elements. A comment has no row.
+    so that an empty cell is an empty text, and no number. A list, or a row within the row, stands in one cell; an empty
+    cell is a list without elements, and no row. Within a list, the literal stands for an element. A message that is a
+    comment has no row.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "tags"], [Types.STRING(), Types.LIST(Types.LONG())])
@@ -279,10 +308,17 @@ class CsvRowDeserializationSchema(ReadsRows):
         return _codec(self.row_type, self.dialect, lenient=self.ignores_parse_errors)[0]
 
     def _read(self, message: bytes) -> Any:
-        text = message.decode()
-        if self.dialect.allows_comments and text.startswith("#"):
-            return None
-        return self._row_of(self.dialect.cells(text))
+        text = message.decode("utf-8-sig")
+        if self.dialect.allows_comments and text:
+            text = text[_BEFORE_A_ROW.match(text).end() :]  # type: ignore[union-attr]
+            if not text:
+                return None
+        cells, width = self.dialect.cells(text), len(self.row_type.field_types)
+        if len(cells) == width + 1 and not cells[width].strip():  # a delimiter may end the line
+            cells.pop()
+        if len(cells) > width:
+            raise ValueError(f"expected {width} cell(s), got {len(cells)}")
+        return self._row_of(cells)
 
     @cached_property
     def _read_many(self) -> ReadMany | None:
@@ -299,11 +335,14 @@ class CsvRowDeserializationSchema(ReadsRows):
         _ignores_parse_errors: bool = False
 
         def set_allow_comments(self, allow_comments: bool) -> Self:
-            """Let a line that begins with ``#`` be a comment, which is left out."""
+            """Let a line that begins with ``#`` be a comment, which is left out, as are blank lines before the row."""
             return self._with(allows_comments=allow_comments)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
-            """Take a cell that cannot be read, or is not there, as None, and leave out what is not a line at all."""
+            """Take a cell that cannot be read, or is not there, as None.
+
+            What is not a line at all, or has too many cells, has no row.
+            """
             self._ignores_parse_errors = ignore_parse_errors
             return self
 
@@ -324,8 +363,9 @@ class CsvRowSerializationSchema(WritesRows):
     r"""Writes rows as lines of CSV. PyFlink: ``CsvRowSerializationSchema``.
 
     It is made with ``CsvRowSerializationSchema.Builder(type_info)``. With a null literal that is not a value, a
-    :class:`CsvRowDeserializationSchema` with the same settings reads what it writes. Without one, None is written as
-    nothing, which is read as an empty text, and as a number not at all.
+    :class:`CsvRowDeserializationSchema` with the same settings reads what it writes, except that in place of a list it
+    reads None as its only element. Without a literal, None is written as nothing, which is read as an empty text, and
+    as a number not at all.
 
     >>> from eventide.common import Row, Types
     >>> row_type = Types.ROW_NAMED(["user", "amount"], [Types.STRING(), Types.DOUBLE()])
