@@ -216,6 +216,46 @@ def test_csv_files_without_rows_give_none(tmp_path):
     assert rows(FileSource.csv(tmp_path, type_info=Types.TUPLE(PAIR.field_types)).build()) == []
 
 
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize(
+    ("content", "read", "after_one"),
+    [
+        (b"", [], []),
+        (b"\n", [], []),
+        (b"\xef\xbb\xbf\r\n", [], []),
+        (b"a,b", [], []),
+        (b"a,b\n", [], []),
+        (b"a,b\nx,1", [("x", 1)], []),
+        (b"a,b\nx,1\ny,2", [("x", 1), ("y", 2)], [("y", 2)]),
+        (b"\r\n\na,b\nx,1\n", [("x", 1)], []),
+        (b"\xef\xbb\xbfa,b\nx,1\ny,2\n", [("x", 1), ("y", 2)], [("y", 2)]),
+    ],
+)
+def test_csv_files_may_have_few_lines_blank_ones_first_and_one_without_an_end(
+    tmp_path, content, read, after_one, by_name, skips
+):
+    (tmp_path / "f.csv").write_bytes(content)
+    builder = CsvSchema.builder().add_string_column("a").add_number_column("b").set_use_header()
+    schema = builder.set_reorder_columns(by_name).set_skip_first_data_row(skips).build()
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), tmp_path).build()
+    assert rows(source) == (after_one if skips else read)
+
+
+def test_a_header_may_have_a_line_within_quotes(tmp_path):
+    (tmp_path / "f.csv").write_text('"a\nx",b\nx,1\n')
+    schema = CsvSchema.builder().add_string_column("a").add_number_column("b").set_use_header().build()
+    assert rows(FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), tmp_path).build()) == [("x", 1)]
+
+
+def test_the_names_of_a_strict_header_are_checked_before_its_rows(tmp_path):
+    (tmp_path / "f.csv").write_text("b,a\nx,1\n")
+    builder = CsvSchema.builder().add_number_column("a").add_string_column("b").set_use_header().set_strict_headers()
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(builder.build()), tmp_path).build()
+    with pytest.raises(DataError, match=r"f\.csv has the columns \['b', 'a'\] in its header, not \['a', 'b'\]"):
+        rows(source)
+
+
 def test_csv_times_may_have_a_zone_or_not(tmp_path):
     text = "2026-05-01T08:30:00Z,2026-05-01,08:30:00\n2026-05-01 10:30:00+02:00,,\n2026-05-01 08:30:00.000,,\n,,\n"
     (tmp_path / "f.csv").write_text(text)

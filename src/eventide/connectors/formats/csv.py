@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 _ROW = re.compile(r"\bRow #\d+: ")
+_END = b"\n\n"
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 
@@ -250,7 +253,7 @@ class CsvReaderFormat(StreamFormat):
 
     def with_type_of(self, file: File) -> Self:
         with file.reading(), file.stream() as stream:
-            found = type_of_columns(self._reader(stream, None, self._converted(None)).schema, file)
+            found = type_of_columns(self._reader(_Lines(stream), None, self._converted(None)).schema, file)
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
@@ -284,7 +287,7 @@ class CsvReaderFormat(StreamFormat):
         def skip(row: pyarrow.csv.InvalidRow) -> str:
             wrong = f"the file {file.path} cannot be read: expected {row.expected_columns} columns, got"
             error = DataError(f"{wrong} {row.actual_columns}: {row.text}")
-            skipped.append(Unreadable(error, row.text, file.path, row.number - first))
+            skipped.append(Unreadable(error, row.text.rstrip("\r\n"), file.path, row.number - first))
             ragged.add(row.number - first)
             return "skip"
 
@@ -307,16 +310,25 @@ class CsvReaderFormat(StreamFormat):
         converted: pyarrow.csv.ConvertOptions,
         invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Some columns of a file, as Arrow reads them."""
+        """Some columns of a file, as Arrow reads them.
+
+        Raises:
+            DataError: if the file does not have the columns.
+        """
         import pyarrow as pa
 
+        lines = _Lines(stream)
+        if not lines.first:
+            return
+        schema = self.schema
+        if schema.strict_headers and schema.needs_names and schema.row_type is not None:
+            header, expected = self._header(lines), schema.row_type.field_names
+            if header != expected:
+                raise DataError(f"the file {file.path} has the columns {header} in its header, not {expected}")
         try:
-            yield from self._reader(stream, names, converted, file, invalid)
+            yield from self._reader(lines, names, converted, invalid)
         except pa.ArrowKeyError as error:
             raise DataError(f"the file {file.path} does not have all columns that are asked for: {error}") from error
-        except pa.ArrowInvalid as error:
-            if not str(error).startswith("Empty CSV file"):
-                raise
 
     def _typed(self, file: File, type_info: TypeInformation, cells: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Cells that are text, as rows of a type.
@@ -380,10 +392,9 @@ class CsvReaderFormat(StreamFormat):
 
     def _reader(
         self,
-        stream: pa.NativeFile,
+        lines: _Lines,
         wanted: list[str] | None,
         converted: pyarrow.csv.ConvertOptions,
-        file: File | None = None,
         invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
     ) -> pyarrow.csv.CSVStreamingReader:
         """Arrow's reader of some columns; None reads all. ``invalid`` is told of rows with another number of cells."""
@@ -392,17 +403,15 @@ class CsvReaderFormat(StreamFormat):
         schema = self.schema
         names = None if schema.row_type is None else schema.row_type.field_names
         by_name = schema.needs_names
-        strict = schema.strict_headers and by_name and names is not None
-        converted.include_columns = [] if strict else wanted or []
-        reader = pc.open_csv(
-            stream,
+        converted.include_columns = wanted or []
+        return pc.open_csv(
+            lines,
             pc.ReadOptions(
                 use_threads=False,
                 block_size=BLOCK,
                 column_names=None if by_name else names,
                 autogenerate_column_names=not by_name and names is None,
-                skip_rows=int(schema.use_header and not by_name),
-                skip_rows_after_names=int(schema.skip_first_data_row),
+                skip_rows_after_names=int(schema.use_header and not by_name) + int(schema.skip_first_data_row),
             ),
             pc.ParseOptions(
                 delimiter=schema.column_separator,
@@ -413,9 +422,6 @@ class CsvReaderFormat(StreamFormat):
             ),
             converted,
         )
-        if strict and file is not None and reader.schema.names != names:
-            raise DataError(f"the file {file.path} has the columns {reader.schema.names} in its header, not {names}")
-        return reader
 
     def _column(self, column: pa.Array, field: pa.Field) -> pa.Array:
         """A column as it was read; where that was as text, and it is none, None stands for what is empty."""
@@ -431,8 +437,47 @@ class CsvReaderFormat(StreamFormat):
 
     def _name(self, file: File, column: int) -> str:
         """The name of a column by its place in the file."""
+        schema = self.schema
+        if schema.row_type is not None and not schema.needs_names:
+            return schema.row_type.field_names[column]
         with file.stream() as stream:
-            return str(self._reader(stream, None, self._converted(None)).schema.names[column])
+            return self._header(_Lines(stream))[column]
+
+    def _header(self, lines: _Lines) -> list[str]:
+        """The names in the first line of a file."""
+        schema = self.schema
+        dialect = Dialect(schema.column_separator, quote=schema.quote_char, escape=schema.escape_char)
+        return dialect.cells(lines.first.decode("utf-8", "replace"))
+
+
+class _Lines(io.RawIOBase):
+    """The bytes of a file of CSV from its first line that is not blank on, with a blank one at their end.
+
+    Arrow reads neither a header whose line does not end, nor one after which there is no row that could be skipped.
+
+    Args:
+        stream: the bytes of the file.
+    """
+
+    first: bytes
+    """The bytes that the file begins with; none, where it has only blank lines."""
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._more = partial(stream.read, BLOCK - len(_END))
+        block = self._more()
+        self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
+        while block and not self.first:
+            block = self._more()
+            self.first = block.lstrip(b"\r\n")
+        self._next = self.first
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, which are no more than a block; the last ones are whole lines."""
+        block, self._next = self._next, self._more()
+        return block + _END if block and not self._next else block
 
 
 class CsvBulkWriters:
