@@ -16,7 +16,7 @@ from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, Csv
 from eventide.datastream.formats.json import JsonBulkWriters
 from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 from eventide.local.host import LocalHost
 from eventide.local.runner import LocalCheckpoint, LocalRunner, PlannedBatch
 from eventide.testing import ScriptedSource, local_environment
@@ -85,6 +85,24 @@ def test_lines_of_csv_are_read_as_they_were_written(tmp_path):
     source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path / "out")).build()
     again = local_environment().from_source(source, WatermarkStrategy.no_watermarks(), "files")
     assert [tuple(row) for row in again.execute_and_collect()] == [tuple(row) for row in ROWS]
+
+
+def test_without_quotes_a_line_of_csv_has_the_escape_character_of_its_schema_or_none(tmp_path):
+    builder = CsvSchema.builder().add_string_column("user").add_number_column("visits").disable_quote_char()
+
+    def written(schema, user):
+        env = local_environment()
+        path = tmp_path / str(len([*tmp_path.iterdir()]))
+        rows = env.from_collection([Row(user, 1)], VISITS)
+        rows.sink_to(FileSink.for_bulk_format(str(path), CsvBulkWriters.for_schema(schema)).build())
+        env.execute()
+        [file] = path.iterdir()
+        return file.read_text()
+
+    assert written(builder.build(), 'C:\\ "x"') == 'C:\\ "x",1\n'
+    with pytest.raises(DataError, match="needs quotes, or an escape character"):
+        written(builder.build(), "a,b")
+    assert written(builder.set_escape_char("*").build(), "a,b*") == "a*,b**,1\n"
 
 
 def test_csv_has_the_encoding_and_the_header_that_its_options_ask_for(tmp_path):

@@ -504,7 +504,7 @@ class CsvBulkWriters:
             {
                 "sep": schema.column_separator,
                 "quote": schema.quote_char or "",
-                "escape": schema.escape_char or schema.quote_char or "\\",
+                "escape": schema.escape_char or schema.quote_char or "",
                 "nullValue": schema.null_value or "",
                 "lineSep": schema.line_separator,
                 "header": "true" if schema.use_header else "false",
