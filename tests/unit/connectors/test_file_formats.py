@@ -86,6 +86,13 @@ def test_parquet_brings_every_kind_of_column_to_its_type(tmp_path):
     assert row[2:] == ("x", "y", ["p", "q"], {"x": 1, "y": 2.0}, Decimal("1.5"), at.date(), [("k", 1)])
 
 
+def test_parquet_has_the_times_of_every_year_that_spark_writes(tmp_path):
+    at = [dt.datetime(1, 1, 1, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=dt.UTC)]
+    table = {"at": pa.array(at, pa.timestamp("us", "UTC"))}
+    parquet(tmp_path / "a.parquet", table, use_deprecated_int96_timestamps=True)
+    assert [row[0] for row in rows(FileSource.parquet(tmp_path).build())] == at
+
+
 @pytest.mark.parametrize("group", [1, 4, 7, 100])
 def test_any_two_rows_of_a_parquet_file_bound_a_range(tmp_path, group):
     parquet(tmp_path / "a.parquet", {"n": list(range(20))}, row_group_size=group)

@@ -68,6 +68,13 @@ def apart(found: list[Any]) -> tuple[list[Any], list[Unreadable]]:
     return [item for item in found if not isinstance(item, Unreadable)], bad
 
 
+def test_decimal_numbers_without_a_declared_scale_keep_their_digits() -> None:
+    row_type = Types.ROW_NAMED(["price"], [Types.BIG_DEC()])
+    schema = JsonRowDeserializationSchema.builder().type_info(row_type).build()
+    found, _ = decoded(builder(schema), b'{"price": 1.50}', b'{"price": 2}')
+    assert [str(element.price) for element, _ in found] == ["1.50", "2"]
+
+
 def test_text_is_a_column_with_the_timestamps_of_the_records() -> None:
     [item] = Decoder(builder(SimpleStringSchema()).build()._settings.deserializer).items(
         PART, [a_message(b"a", 0), a_message(b"b", 1)]

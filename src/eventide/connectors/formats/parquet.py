@@ -134,7 +134,7 @@ def _opened(file: File) -> Iterator[ParquetFile]:
     import pyarrow.parquet as pq
 
     with file.reading(), file.random() as source:
-        yield pq.ParquetFile(source, pre_buffer=True)
+        yield pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
 
 
 class ParquetBulkWriters:

@@ -144,8 +144,8 @@ class Decoder:
     def __init__(self, deserializer: KafkaRecordDeserializationSchema) -> None:
         self._deserializer = deserializer
         self.counts: Counter[str] = Counter()
-        is_pickled = self._deserializer.get_produced_type().is_pickled
-        if isinstance(self._deserializer, ValueOnly) and not is_pickled:
+        produced = self._deserializer.get_produced_type()
+        if isinstance(self._deserializer, ValueOnly) and not (produced.is_pickled or produced.has_exponents):
             self.items: Callable[[KafkaTopicPartition, list[Message]], Iterator[Any]] = self._columns_of_values
         elif sees_batches(self._deserializer):
             self.items = self._batches
