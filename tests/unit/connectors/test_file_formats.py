@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import math
 import pickle
 import warnings
 from decimal import Decimal
@@ -19,6 +20,7 @@ from eventide.datastream.formats.orc import OrcBulkWriters
 from eventide.datastream.formats.parquet import ParquetBulkWriters, ParquetColumnarRowInputFormat
 from eventide.errors import DataError, ProgramError
 
+BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 PAIR = Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()])
 TABLE = {"user": ["a", "b", None], "ms": [1, 2, 3], "more": [0.5, None, 1.5]}
 
@@ -329,6 +331,61 @@ def test_json_values_are_brought_to_the_declared_types_however_deep(tmp_path):
     assert others == [dt.time(8, 30), [{"day": dt.date(2026, 5, 1), "n": 1}], Decimal("1.5")]
 
 
+def test_bytes_are_in_base64_in_files_of_text(tmp_path):
+    kinds = Types.ROW_NAMED(["name", "data"], [Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE())])
+    (tmp_path / "f.csv").write_text("name,data\na,AAH/\nb,\n")
+    (tmp_path / "f.json").write_text('{"name": "a", "data": "AAH/"}\n{"name": "b", "data": ""}\n{"name": "c"}\n')
+    assert rows(FileSource.csv(tmp_path / "f.csv", type_info=kinds).build()) == [("a", b"\x00\x01\xff"), ("b", None)]
+    assert rows(FileSource.json_lines(tmp_path / "f.json", type_info=kinds).build()) == [
+        ("a", b"\x00\x01\xff"),
+        ("b", b""),
+        ("c", None),
+    ]
+    (tmp_path / "f.csv").write_text("name,data\na,AAH\n")
+    (tmp_path / "f.json").write_text('{"data": "\u00fc"}\n')
+    for make, name in ((FileSource.csv, "f.csv"), (FileSource.json_lines, "f.json")):
+        with pytest.raises(DataError, match=rf"{name}: the column 'data' cannot be read as binary"):
+            rows(make(tmp_path / name, type_info=kinds).build())
+
+
+def test_text_of_a_parquet_file_is_bytes_as_it_is(tmp_path):
+    parquet(tmp_path / "a.parquet", {"data": ["AAH/"]})
+    kind = Types.ROW_NAMED(["data"], [Types.PRIMITIVE_ARRAY(Types.BYTE())])
+    assert rows(FileSource.parquet(tmp_path, type_info=kind).build()) == [(b"AAH/",)]
+
+
+def test_numbers_of_json_that_are_not_finite_are_text(tmp_path):
+    numbers = Types.ROW_NAMED(["n", "m", "s"], [Types.DOUBLE(), Types.FLOAT(), Types.STRING()])
+    lines = [
+        '{"n": 1, "m": 0.5, "s": "NaN"}',
+        '{"n": "Infinity", "m": "-Infinity", "s": "x"}',
+        "",
+        '{"n": "-Infinity", "m": 1, "s": "y"}',
+        '{"s": "Infinity"}',
+        '{"n": 2.5, "m": "NaN", "s": null}',
+    ]
+    (tmp_path / "f.json").write_text("\n".join(lines))
+    assert repr(rows(FileSource.json_lines(tmp_path, type_info=numbers).build())) == repr(
+        [
+            (1.0, 0.5, "NaN"),
+            (math.inf, -math.inf, "x"),
+            (-math.inf, 1.0, "y"),
+            (None, None, "Infinity"),
+            (2.5, math.nan, None),
+        ]
+    )
+
+
+def test_beside_numbers_that_are_not_finite_what_does_not_fit_is_told(tmp_path):
+    numbers = Types.ROW_NAMED(["n", "ms"], [Types.DOUBLE(), Types.LONG()])
+    (tmp_path / "f.json").write_text('{"n": "NaN"}\n{"n": 1}\n{"n": 2, "ms": "x"}\n')
+    with pytest.raises(DataError, match=r"the column 'ms' cannot be read as int64.* row 2"):
+        rows(FileSource.json_lines(tmp_path, type_info=numbers).build())
+    (tmp_path / "f.json").write_text('{"n": "NaN"}\n{"n": "nine"}\n')
+    with pytest.raises(DataError, match=r"the column 'n' cannot be read as double.* row 1"):
+        rows(FileSource.json_lines(tmp_path, type_info=numbers).build())
+
+
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 1000])
 def test_lines_are_whole_whatever_is_read_at_a_time(tmp_path, monkeypatch, block):
     monkeypatch.setattr("eventide.connectors.file_system.format.BLOCK", block)
@@ -418,6 +475,7 @@ def test_text_in_another_encoding_is_told_with_its_file(tmp_path):
         (lambda: JsonReaderFormat(Types.TUPLE([Types.LONG()])), "have names"),
         (lambda: JsonReaderFormat(Types.ROW_NAMED(["m"], [Types.MAP(Types.STRING(), Types.LONG())])), "not maps"),
         (lambda: JsonReaderFormat(Types.ROW_NAMED(["t"], [Types.LIST(Types.SQL_TIME())])), "a time of day inside"),
+        (lambda: JsonReaderFormat(Types.ROW_NAMED(["t"], [Types.LIST(BYTES)])), "bytes inside"),
         (lambda: ParquetBulkWriters.for_row_type(Types.STRING()), "Parquet gives rows"),
         (lambda: JsonBulkWriters.for_row_type(Types.STRING()), "JSON gives rows"),
         (lambda: CsvBulkWriters.for_schema(CsvSchema(None)), "columns that are declared"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import io
 from abc import ABC, abstractmethod
@@ -91,8 +92,10 @@ def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
     return RowTypeInfo([type_info.types[i] for i in kept], [names[i] for i in kept])
 
 
-def as_declared(file: File, columns: list[pa.Array], type_info: TypeInformation) -> pa.RecordBatch:
-    """Columns of a file, in the order of the type, brought to its Arrow types.
+def as_declared(
+    file: File, columns: list[pa.Array], type_info: TypeInformation, *, is_text: bool = False
+) -> pa.RecordBatch:
+    """Columns of a file, in the order of the type, brought to its Arrow types; in a file of text, bytes are in base64.
 
     Raises:
         DataError: naming the file and the column.
@@ -101,7 +104,8 @@ def as_declared(file: File, columns: list[pa.Array], type_info: TypeInformation)
 
     fields = list(check_columns("a file", type_info).arrow_type())
     return pa.RecordBatch.from_arrays(
-        [_cast(file, column, field) for column, field in zip(columns, fields, strict=True)], schema=pa.schema(fields)
+        [_cast(file, column, field, is_text=is_text) for column, field in zip(columns, fields, strict=True)],
+        schema=pa.schema(fields),
     )
 
 
@@ -216,7 +220,7 @@ def tells_time(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_timestamp(kind))
 
 
-def _cast(file: File, column: pa.Array, field: pa.Field) -> pa.Array:
+def _cast(file: File, column: pa.Array, field: pa.Field, *, is_text: bool) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -227,8 +231,10 @@ def _cast(file: File, column: pa.Array, field: pa.Field) -> pa.Array:
             return points_in_time(column, field.type)
         if pa.types.is_string(column.type) and pa.types.is_time(field.type):
             return points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
+        if is_text and pa.types.is_binary(field.type):
+            return pa.array([text and base64.b64decode(text, validate=True) for text in column.to_pylist()], field.type)
         return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+    except (ValueError, pa.ArrowNotImplementedError) as error:
         raise bad_column(file, field.name, field.type, error) from error
 
 

@@ -368,7 +368,8 @@ class CsvReaderFormat(StreamFormat):
     def _declared(self, batch: pa.RecordBatch, file: File, type_info: TypeInformation) -> pa.RecordBatch:
         """Columns as they were read, brought to the declared types."""
         fields = check_columns("CSV", type_info).arrow_type()
-        return as_declared(file, [self._column(batch.column(field.name), field) for field in fields], type_info)
+        columns = [self._column(batch.column(field.name), field) for field in fields]
+        return as_declared(file, columns, type_info, is_text=True)
 
     def _what_is_wrong(self, file: File, declared: CompositeTypeInfo, error: Exception) -> DataError:
         bad = _BAD_CELL.match(str(error))
@@ -382,7 +383,7 @@ class CsvReaderFormat(StreamFormat):
         import pyarrow as pa
         from pyarrow import csv as pc
 
-        special = (pa.types.is_timestamp, pa.types.is_list)
+        special = (pa.types.is_timestamp, pa.types.is_list, pa.types.is_binary)
         types = {f.name: pa.string() if any(is_a(f.type) for is_a in special) else f.type for f in struct or ()}
         return pc.ConvertOptions(
             column_types=types,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.api.dead_letters import advised
@@ -36,7 +39,8 @@ class JsonReaderFormat(StreamFormat):
     """Reads files with a JSON object in each line. Not in PyFlink, which reads JSON from messages only.
 
     A field that an object does not have is None; one that is not declared is passed over. A point in time is text in
-    ISO 8601, in UTC where it has no zone.
+    ISO 8601, in UTC where it has no zone; bytes are text in base64. A field of an object that is a number may be the
+    text ``NaN``, ``Infinity`` or ``-Infinity``.
 
     Args:
         row_type: A row type with names. Without it, the type is what the beginning of the first file suggests.
@@ -115,8 +119,9 @@ class _Rows:
             DataError: A field does not fit its type.
         """
         return [
-            as_declared(self._file, [batch.column(name) for name in self._schema.names], self._type_info)
-            for batch in _parsed(block, self._schema).to_batches()
+            as_declared(self._file, [batch.column(f.name) for f in self._struct], self._type_info, is_text=True)
+            for table in _tables(block, self._schema)
+            for batch in table.to_batches()
         ]
 
     def of_lines(self, lines: list[bytes]) -> list[pa.RecordBatch]:
@@ -173,6 +178,46 @@ def _parsed(block: bytes, schema: pa.Schema | None) -> pa.Table:
     )
 
 
+def _tables(block: bytes, schema: pa.Schema) -> list[pa.Table]:
+    """Tables of some lines, read by Arrow; lines in which a number is not finite, and so a text, have their own.
+
+    Raises:
+        pa.ArrowInvalid: One is not JSON, or a field does not fit its type.
+    """
+    import pyarrow as pa
+
+    try:
+        return [_parsed(block, schema)]
+    except pa.ArrowInvalid:
+        if not any(text in block for text in _NOT_FINITE):
+            raise
+    numbers = [field.name for field in schema if pa.types.is_floating(field.type)]
+    tables, before = [], 0
+    for texts, some in groupby(filter(bytes.strip, block.split(b"\n")), partial(_not_finite, numbers)):
+        lines = [*some]
+        fields = [field.with_type(pa.string()) if field.name in texts else field for field in schema]
+        try:
+            tables.append(_parsed(b"\n".join(lines), pa.schema(fields)))
+        except pa.ArrowInvalid as error:
+            raise pa.ArrowInvalid(_with_rows_from(before, str(error))) from error
+        before += len(lines)
+    return tables
+
+
+_NOT_FINITE = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
+
+
+def _not_finite(names: list[str], line: bytes) -> set[str]:
+    """The fields of a line that are the text of a number that is not finite."""
+    if not any(text in line for text in _NOT_FINITE):
+        return set()
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return set()
+    return {name for name in names if isinstance(found, dict) and f'"{found.get(name)}"'.encode() in _NOT_FINITE}
+
+
 def _culprit(block: bytes, schema: pa.Schema) -> str | None:
     """The field that does not fit, if it is one, and not the JSON itself."""
     import pyarrow as pa
@@ -183,21 +228,22 @@ def _culprit(block: bytes, schema: pa.Schema) -> str | None:
         return None
     for field in schema:
         try:
-            _parsed(block, pa.schema([field]))
+            _tables(block, pa.schema([field]))
         except pa.ArrowInvalid:
             return str(field.name)
     return None
 
 
 def _as_parsed(wanted: pa.DataType, inside: bool = False) -> pa.DataType:
-    """The type in which Arrow's JSON reader is asked for a value: dates and times of day are text there."""
+    """The type in which Arrow's JSON reader is asked for a value: dates, times of day and bytes are text there."""
     import pyarrow as pa
 
     if pa.types.is_map(wanted):
         raise ProgramError("JSON has objects, not maps; declare Types.ROW_NAMED with the fields that you need")
-    if inside and pa.types.is_time(wanted):
-        raise ProgramError("a time of day inside of a list or an object of JSON cannot be read; declare Types.STRING()")
-    if pa.types.is_date(wanted) or pa.types.is_time(wanted):
+    if inside and (pa.types.is_time(wanted) or pa.types.is_binary(wanted)):
+        what = "a time of day" if pa.types.is_time(wanted) else "bytes"
+        raise ProgramError(f"{what} inside of a list or an object of JSON cannot be read; declare Types.STRING()")
+    if pa.types.is_date(wanted) or pa.types.is_time(wanted) or pa.types.is_binary(wanted):
         return pa.string()
     if pa.types.is_list(wanted):
         return pa.list_(_as_parsed(wanted.value_type, inside=True))
