@@ -1,5 +1,9 @@
 """Schemas of rows: what is written is read as it was, and messages mean the same one by one and in columns."""
 
+import math
+import re
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
@@ -10,6 +14,8 @@ from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowS
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
 from eventide.errors import DataError
 from support.row_values import FOR_ARROW, SINGLE, nested, row_types, rows_of, spoilt
+
+NUMBER = Types.ROW_NAMED(["n"], [Types.DOUBLE()])
 
 
 def json_reader(row_type, kind="strict"):
@@ -61,10 +67,30 @@ def test_rows_in_columns_are_written_as_one_by_one(data, row_type):
 
 @given(st.lists(st.none() | st.floats() | st.decimals(-(10**17), 10**17, places=3).map(float)))
 def test_numbers_in_columns_are_written_as_one_by_one(numbers):
-    row_type = Types.ROW_NAMED(["n"], [Types.DOUBLE()])
     rows = [Row(n=number) for number in numbers]
-    written = json_writer(row_type).serialize_column(row_type.to_arrow(rows), row_type)
-    assert written.to_pylist() == [json_writer(row_type).serialize(row) for row in rows]
+    written = json_writer(NUMBER).serialize_column(NUMBER.to_arrow(rows), NUMBER)
+    assert written.to_pylist() == [json_writer(NUMBER).serialize(row) for row in rows]
+
+
+def digits_and_exponent(text):
+    """The digits of a number, without zeros around them, and the exponent of the first one."""
+    number = Decimal(text)
+    return "".join(map(str, number.as_tuple().digits)).strip("0") or "0", number.adjusted() if number else 0
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_have_the_digits_and_the_form_that_java_gives_them(number):
+    text = json_writer(NUMBER).serialize(Row(n=number)).decode().removeprefix('{"n":').removesuffix("}")
+    assert float(text) == number
+    assert text.startswith("-") == (math.copysign(1, number) < 0)
+    digits, exponent = digits_and_exponent(text)
+    shortest, _ = digits_and_exponent(repr(number))
+    assert len(digits) == len(shortest) if len(shortest) > 1 else len(digits) <= 2
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        assert re.fullmatch(r"-?[0-9]+\.[0-9]+", text)
+    else:
+        assert re.fullmatch(r"-?[1-9]\.[0-9]+E-?[0-9]+", text)
+        assert text.endswith(f"E{exponent}")
 
 
 @given(

@@ -24,7 +24,16 @@ from eventide.common.typeinfo import (
 from eventide.common.types import Row
 from eventide.connectors.formats._json_schema import type_of_schema
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of
-from eventide.connectors.formats._texts import PLAIN, SINGLE, as_wanted, is_bare, parsed_type, text_form, texts_of
+from eventide.connectors.formats._texts import (
+    PLAIN,
+    SINGLE,
+    as_wanted,
+    is_bare,
+    number_text,
+    parsed_type,
+    text_form,
+    texts_of,
+)
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -49,6 +58,11 @@ class _Number(str):
     """A number as it is written."""
 
     __slots__ = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has neither a point nor an exponent."""
+        return self.lstrip("-").isdecimal()
 
 
 def _no_number(text: str) -> NoReturn:
@@ -151,14 +165,16 @@ def _single(type_info: TypeInformation) -> Read:
     form = text_form(type_info)
     if form is None:
         raise ProgramError(f"JSON has no form of {type_info!r}; declare what is in the message, or Types.STRING()")
-    takes_all = type_info == BasicTypeInfo("STRING")
+    takes_all, takes_text = type_info == BasicTypeInfo("STRING"), isinstance(type_info, BytesTypeInfo)
     bits = _TRUNCATED.get(type_info.name) if isinstance(type_info, BasicTypeInfo) else None
 
     def read(node: object) -> Any:
         try:
-            if isinstance(node, dict | list) and not takes_all:
+            if takes_all:
+                return form.read(node if type(node) is str else written(node))
+            if isinstance(node, dict | list) or (takes_text and type(node) is not str):
                 raise ValueError(node)
-            if bits is not None and isinstance(node, _Number) and not node.lstrip("-").isdecimal():
+            if bits is not None and isinstance(node, _Number) and not node.is_whole:
                 return _truncated(node, bits)
             return form.read(node if isinstance(node, str) else written(node))
         except ValueError as error:
@@ -181,9 +197,9 @@ def _truncated(number: str, bits: int) -> int:
 
 
 def written(node: object) -> str:
-    """Parsed JSON as text, without spaces, and numbers as they were."""
+    """Parsed JSON as text, without spaces; of numbers, those with a point or an exponent are doubles of Java."""
     if isinstance(node, _Number):
-        return str(node)
+        return str(node) if node.is_whole else number_text(float(node))
     if isinstance(node, dict):
         return f"{{{','.join(f'{_quoted(name)}:{written(part)}' for name, part in node.items())}}}"
     if isinstance(node, list):

@@ -31,6 +31,7 @@ _TIMESTAMP = re.compile(rf"{_DATE.pattern}[T ]{_TIME.pattern.removesuffix('Z?')}
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "+Infinity": math.inf, "-Infinity": -math.inf}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - points in time are naive here, in UTC
 _BARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "BIG_INT", "FLOAT", "DOUBLE", "BIG_DEC"})
+_SMALLEST, _LARGEST = 1e-3, 1e7  # between these, Java writes numbers without an exponent, as do Arrow and Python
 _BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
 
 
@@ -101,18 +102,32 @@ def _float_32(number: float) -> float:
 
 
 def number_text(number: float) -> str:
-    if math.isfinite(number):
-        return repr(float(number))
-    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    """A number of 64 bits as Java 19 and later write it: as few digits as tell it apart, and two of them at least.
+
+    >>> [number_text(number) for number in (9999999.0, 1e7, 0.001, 9.99e-4, 5e-324)]
+    ['9999999.0', '1.0E7', '0.001', '9.99E-4', '4.9E-324']
+    """
+    if not math.isfinite(number):
+        return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+    return _java_text(number, repr(float(number)))
 
 
 def _float_32_text(number: float) -> str:
-    """As few digits as tell a number of 32 bits apart from others."""
+    """A number of 32 bits as Java writes it."""
+    import numpy as np
+
     number = _float_32(number)
-    if not math.isfinite(number):
-        return number_text(number)
-    shortest = next(text for digits in (6, 7, 8, 9) if _float_32(float(text := f"{number:.{digits}g}")) == number)
-    return repr(float(shortest))
+    return _java_text(number, repr(float(str(np.float32(number))))) if math.isfinite(number) else number_text(number)
+
+
+def _java_text(number: float, shortest: str) -> str:
+    """A finite number, whose shortest text Python knows, with an exponent where Java's has one."""
+    if number == 0 or _SMALLEST <= abs(number) < _LARGEST:
+        return shortest
+    digits = len(shortest.partition("e")[0].lstrip("-").replace(".", "").strip("0"))
+    text = f"{number:.1e}" if digits == 1 else f"{Decimal(shortest):.{digits - 1}e}"
+    mantissa, _, exponent = text.lower().partition("e")
+    return f"{mantissa}E{int(exponent)}"
 
 
 def _decimal(text: str) -> Decimal:
@@ -190,7 +205,7 @@ _FORMS = {
     "BIG_INT": TextForm(lambda text: _integer(text, 10**38), str),
     "FLOAT": TextForm(lambda text: _float_32(_number(text)), _float_32_text),
     "DOUBLE": TextForm(_number, number_text),
-    "BIG_DEC": TextForm(_big_decimal, "{:f}".format),
+    "BIG_DEC": TextForm(_big_decimal, str),  # which has an exponent where Java's has one
     "SQL_DATE": TextForm(_date, dt.date.isoformat),
     "SQL_TIME": TextForm(_time, lambda time: f"{time.isoformat()}Z"),
     "SQL_TIMESTAMP": TextForm(_timestamp, _timestamp_text),
@@ -211,7 +226,6 @@ _PLAIN_TIMESTAMP = (
 )
 
 _AS_THEY_ARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG"})
-_SMALLEST, _LARGEST = 1e-4, 1e10  # between these, both Arrow and Python write numbers without an exponent
 
 
 def texts_of(column: pa.Array, type_info: TypeInformation) -> pa.Array | None:

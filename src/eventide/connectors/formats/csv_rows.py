@@ -84,7 +84,8 @@ class Dialect:
         """A cell, with quotes where it needs them.
 
         As in Flink, a text is in quotes too if it is long, or has a character that is not above all of those between
-        and around cells. These are the bytes that Flink 2.3.0 writes: within quotes, quotes and escapes are doubled.
+        and around cells, or a backslash where there is no escape character. These are the bytes that Flink 2.3.0
+        writes: within quotes, quotes and escapes are doubled.
 
         >>> print(Dialect().written("5 + 5", is_text=True), Dialect().written("wren", is_text=True))
         "5 + 5" wren
@@ -96,6 +97,8 @@ class Dialect:
         """
         special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
         if self.quote is not None:
+            if self.escape is None:
+                special.add("\\")
             highest = max(self.delimiter, self.quote, *self.line_end)
             if special.isdisjoint(cell) and not (
                 is_text and (len(cell) > _LONGEST_BARE or min(cell, default="\U0010ffff") <= highest)
