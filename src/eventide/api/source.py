@@ -163,6 +163,13 @@ class Source(ABC, Generic[T_co]):
             raise ProgramError(f"the source {self!r} has no splits; splits() must name at least one")
         return splits
 
+    def following(self, parts: Collection[str]) -> list[str]:
+        """The names of the parts that follow when these, which are all that there are, have ended; by default, none.
+
+        They appear in the micro-batch in which the last of these ends, so that the source is not over.
+        """
+        return []
+
     def split_of(self, part: str) -> str:
         """The split that a part belongs to. Of several that are new, the parts of a split are read in order of name."""
         return part
@@ -241,6 +248,10 @@ class Source(ABC, Generic[T_co]):
     def may_end(self) -> bool:
         """Whether the source is over when all of its parts have ended; one that is not bounded may find that out."""
         return self.is_bounded()
+
+    def may_grow(self, split: str) -> bool:
+        """Whether one more part of a split may appear; by default, unless the input ends."""
+        return not self.is_bounded()
 
     def get_produced_type(self) -> TypeInformation[T_co]:
         """The type of the elements; undeclared ones travel pickled."""

@@ -11,16 +11,16 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError, check_is
 
 _SWITCHED = "switched to"
-"""The beginning of the part that a checkpoint has from a switch on: it has ended, and nothing is read of it."""
+"""The beginning of the part that a checkpoint has from a switch on: it ends where it begins."""
 
 
 class HybridSource(Source[T_co]):
     """Reads bounded sources to their ends, and then goes on with the next one: files and then a topic, say.
 
     All are sources of one type of elements, and one stream: the watermark goes on where the source before has left it.
-    The splits of the next source appear in the micro-batch in which those of the one before end, so that no watermark
-    of an end of input comes in between, and no split is missing. Nothing is read twice, after restarts neither. Where
-    the next source begins is said by its own settings, by offsets or by time.
+    The splits of the next source appear in the micro-batch in which the last split of the one before ends, so that no
+    watermark of an end of input comes in between, and no split is missing. Nothing is read twice, after restarts
+    neither. Where the next source begins is said by its own settings, by offsets or by time.
 
     A split of the first source is named ``0/`` and its own name, one of the second ``1/``, and so on.
 
@@ -30,14 +30,14 @@ class HybridSource(Source[T_co]):
     >>> source = HybridSource.builder(NumberSequenceSource(1, 3)).add_source(NumberSequenceSource(4, 9)).build()
     >>> source.parts({})
     ['0/0']
-    >>> source.parts({"0/0": 3})  # the first one is at its end
-    ['0/0', 'switched to 1', '1/0']
+    >>> source.parts({"0/0": None})  # the first one has ended
+    ['switched to 1', '1/0']
+    >>> source.following(["0/0"])
+    ['switched to 1', '1/0']
     """
 
     def __init__(self, sources: Sequence[Source[T_co]]) -> None:
         self._sources = list(sources)
-        self._at = 0
-        """The number of the source that is read now; known where micro-batches are planned."""
 
     @staticmethod
     def builder(first_source: Source[T_co]) -> HybridSourceBuilder[T_co]:
@@ -45,33 +45,26 @@ class HybridSource(Source[T_co]):
         return HybridSourceBuilder(first_source)
 
     def splits(self) -> list[str]:
-        """The splits of the first source, which are there from the start."""
-        return [f"0/{split}" for split in self._sources[0].splits()]
+        """None: which splits there are depends on the source that is read now, so that all of them join."""
+        return []
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
-        """The parts of the source that is read now; where it is at its end, those of the next one too."""
-        switches = [part for part in known if part.startswith(_SWITCHED)]
-        self._at = len(switches)
-        named = self._parts_of(self._at, known)
-        while self._at < len(self._sources) - 1 and self._is_at_its_end(named, known):
-            self._at += 1
-            switches.append(f"{_SWITCHED} {self._at}")
-            found = self._parts_of(self._at, known)
-            named = [*named, switches[-1], *found]
-            if found:
-                break  # what comes after it is not there before it has been read
-        return [*(switch for switch in switches if switch not in named), *named]
+        """The parts of the first source that has not ended, after the switches to it, and what is left of others."""
+        number = _switches(known)
+        found = self._parts_of(number, known)
+        while number < len(self._sources) - 1 and all(known.get(part, 0) is None for part in found):
+            number += 1
+            found = self._parts_of(number, known)
+        left = [part for part, at in known.items() if at is not None and not _is_of(part, number)]
+        return [*left, *(f"{_SWITCHED} {one}" for one in range(1, number + 1)), *found]
+
+    def following(self, parts: Collection[str]) -> list[str]:
+        """The parts of the next source, when one has ended."""
+        return [part for part in self.parts(dict.fromkeys(parts)) if part not in parts]
 
     def _parts_of(self, number: int, known: Mapping[str, int | None]) -> list[str]:
         of_source = {_own(part): at for part, at in known.items() if _is_of(part, number)}
         return [f"{number}/{part}" for part in self._sources[number].parts(of_source)]
-
-    def _is_at_its_end(self, parts: Collection[str], known: Mapping[str, int | None]) -> bool:
-        """Whether all parts of a source are known, and have been read to their ends."""
-        if not all(part in known for part in parts):
-            return False
-        left = {part: at for part, at in known.items() if part in set(parts) and at is not None}
-        return all(at >= end for part, end in self.ends(left).items() if (at := left[part]) is not None)
 
     def split_of(self, part: str) -> str:
         """The split of a part, with the number of its source."""
@@ -81,23 +74,33 @@ class HybridSource(Source[T_co]):
         return f"{number}/{source.split_of(own)}"
 
     def joining(self, splits: Collection[str]) -> set[str]:
-        """The splits that hold the watermark, of some that are new: each source decides for its own."""
+        """The splits that hold the watermark: those that their source names at its start, and that it says join.
+
+        A source without an end may name splits later that hold nothing, so that it has to say which do.
+        """
         found = set[str]()
-        for number, source in enumerate(self._sources):
-            own = {_own(split) for split in splits if _is_of(split, number)}
-            found |= {f"{number}/{split}" for split in source.joining(own)}
+        for number, source, own in self._by_source(splits):
+            holding = source.joining(own) | ({*source.splits()} & {*own} if source.is_bounded() else set())
+            found |= {f"{number}/{split}" for split in holding}
         return found
 
     def holds_when_new(self) -> bool:
-        """Whether the splits of all sources do."""
-        return all(source.holds_when_new() for source in self._sources)
+        """No: splits come and go with their sources, and :meth:`joining` says which of them hold the watermark."""
+        return False
+
+    def may_grow(self, split: str) -> bool:
+        """Whether a split may in its source."""
+        if split.startswith(_SWITCHED):
+            return False
+        _, source, own = self._found(split)
+        return source.may_grow(own)
 
     def initial_position(self, split: str) -> int:
         return self.beginnings([split])[split].start
 
     def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
         """Where parts begin, as their sources say: those of the next one are asked for at the switch."""
-        found = {part: Beginning(0) for part in parts if part.startswith(_SWITCHED)}
+        found = {part: Beginning(0, stop=0) for part in parts if part.startswith(_SWITCHED)}
         for number, source, own in self._by_source(parts):
             found |= {f"{number}/{part}": beginning for part, beginning in source.beginnings(own).items()}
         return found
@@ -121,29 +124,26 @@ class HybridSource(Source[T_co]):
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
         """The latest positions, with one question for each source."""
-        found = {part: 0 for part in parts if part.startswith(_SWITCHED)}
+        found: dict[str, int] = {}
         for number, source, own in self._by_source(parts):
             found |= {f"{number}/{part}": end for part, end in source.ends(own).items()}
         return found
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """The next positions of the source that is being read; those of the others do not change."""
-        found = dict(positions)
-        own = {_own(part): at for part, at in positions.items() if _is_of(part, self._at)}
-        source = self._sources[self._at]
-        return found | {f"{self._at}/{part}": at for part, at in source.next_positions(own, max_rows).items()}
+        """The next positions of the first source that has some."""
+        for number, source, own in self._by_source(positions):
+            planned = source.next_positions({part: positions[f"{number}/{part}"] for part in own}, max_rows)
+            return {f"{number}/{part}": at for part, at in planned.items()}
+        return {}
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether nothing will come after a position; what is read to its end ends with the switch to the next one."""
-        if split.startswith(_SWITCHED):
-            return True
-        number, source, own = self._found(split)
-        return (number < self._at or number == len(self._sources) - 1) and source.has_ended(own, position)
+        """Whether nothing will come after a position, as the source of the split says."""
+        _, source, own = self._found(split)
+        return source.has_ended(own, position)
 
     def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        if not split.startswith(_SWITCHED):
-            _, source, own = self._found(split)
-            yield from source.read(own, start, end)
+        _, source, own = self._found(split)
+        yield from source.read(own, start, end)
 
     def reads_together(self) -> bool:
         """Whether one of the sources does."""
@@ -209,19 +209,19 @@ class HybridSource(Source[T_co]):
                 source.commit(own)
 
     def wait(self, seconds: float) -> bool:
-        return self._sources[self._at].wait(seconds)
+        """Wait for the last source: what those before it have is there."""
+        return self._sources[-1].wait(seconds)
 
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """The answer of the source that is read now."""
-        own = {_own(part): at for part, at in positions.items() if _is_of(part, self._at)}
-        found = self._sources[self._at].positions_at(timestamp_ms, own, column)
-        return None if found is None else {f"{self._at}/{part}": at for part, at in found.items()}
+        """The answer of the first source that has some of them."""
+        for number, source, own in self._by_source(positions):
+            found = source.positions_at(timestamp_ms, {part: positions[f"{number}/{part}"] for part in own}, column)
+            return None if found is None else {f"{number}/{part}": at for part, at in found.items()}
+        return {}
 
     def rows_between(self, part: str, start: int, end: int) -> int:
-        if part.startswith(_SWITCHED):
-            return 0
         _, source, own = self._found(part)
         return source.rows_between(own, start, end)
 
@@ -243,6 +243,11 @@ class HybridSource(Source[T_co]):
             own = [_own(part) for part in parts if _is_of(part, number)]
             if own:
                 yield number, source, own
+
+
+def _switches(parts: Iterable[str]) -> int:
+    """The number of switches among some parts, which is the number of the source that is read now."""
+    return sum(part.startswith(_SWITCHED) for part in parts)
 
 
 def _is_of(part: str, number: int) -> bool:

@@ -309,7 +309,8 @@ class Leveling:
 
     def _is_over(self, part: str, position: int) -> bool:
         """Whether the split of a part has nothing after a position in it, so that no other waits for it then."""
-        limit, may_grow = self._limit_of[part], not self._source.is_bounded() and self._split_of[part] != part
+        limit, split = self._limit_of[part], self._split_of[part]
+        may_grow = split != part and self._source.may_grow(split)
         is_at_limit = limit is not None and position >= limit
         return is_at_limit or (not may_grow and self._source.has_ended(part, position))
 

@@ -32,8 +32,9 @@ micro-batch: if it is repeated, it reads what it read before, although a start, 
 A job that begins from a savepoint finds its parts ``restored``: all of its splits are named in the first micro-batch,
 so that every subtask runs, also if there is nothing to read.
 
-That something has ended is said once. An operator that a changed program has beside the old ones has not heard it, and
-would wait for ever. So what has ended is said again to another audience, in a micro-batch of its own if need be.
+That a split has joined, or that something has ended, is said once. An operator that a changed program has beside the
+old ones has not heard it, and would not wait for the split, or would wait for ever. So both are said again to another
+audience, in a micro-batch of its own if need be.
 """
 
 _RESTORED = "restored"
@@ -50,7 +51,8 @@ class SplitRange:
     """Range of one split that one micro-batch reads, part by part; ``ended`` says that nothing comes after it.
 
     A split that is gone has ended, and nothing of it is read. ``lost`` counts the parts that are gone and had not been
-    read to their end. One that has ``joined`` is new, and holds the watermark from now on, also if nothing is read.
+    read to their end. One that has ``joined`` is new, perhaps only to some listeners, and holds the watermark from now
+    on, also if nothing is read.
     ``rest`` says how it is treated from now on, where that has changed: see `Rest`.
     """
 
@@ -122,6 +124,12 @@ def next_offsets(
         reached = max(at["position"], position if limit is None else min(position, limit))
         ended = reached >= at["stop"] if "stop" in at else source.has_ended(part, reached)
         end[part] = {**at, "position": reached, "ended": ended}
+    while all(at["ended"] for at in end.values()):
+        following = [part for part in source.following(end) if target is None or part in target]
+        if not following:
+            break
+        new = {part: _told(at, audience) for part, at in _beginnings(source, following).items()}
+        now, end = now | new, end | new
     end = with_rests(source, standing, now, end, target)
     rests = all(start.get(part) == at for part, at in end.items())
     return start if rests and (len(start) == len(end) or not ranges_between(source, start, end)) else end
@@ -171,7 +179,9 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
 
     Of the parts of one split, what was begun comes first, the others follow in the order of their names.
     """
-    joined = source.joining(_splits(source, end) - _splits(source, start))
+    still_open = _open_splits(source, end)
+    heard = _splits(source, start)
+    joined = source.joining(_splits(source, end) - (heard - still_open if _hear_others(start, end) else heard))
     moved: dict[str, list[tuple[bool, str, PartRange]]] = {}
     for part, at in end.items():
         before = start.get(part) or {"start": at["start"], "position": at["start"], "ended": False}
@@ -180,7 +190,6 @@ def ranges_between(source: Source, start: Offsets, end: Offsets) -> list[SplitRa
             way = PartRange(part, before["position"], at["position"])
             moved.setdefault(source.split_of(part), []).append((is_new, part, way))
     lost = Counter(source.split_of(part) for part, at in start.items() if part not in end and not at["ended"])
-    still_open = _open_splits(source, end)
     closed = _open_splits(source, start) - still_open
     rests = {source.split_of(part): str(Rest.NONE) for part, at in start.items() if _RESTORED in at}
     rests |= _new_rests(source, start, end)
@@ -289,8 +298,7 @@ def _new_rests(source: Source, start: Offsets, end: Offsets) -> dict[str, str]:
     before, after = rest_of(source, start), rest_of(source, end)
     if not before and not after:
         return {}
-    audiences = {at.get("audience") for at in start.values()} | {at.get("audience") for at in end.values()}
-    told = before if len(audiences) <= 1 else {}
+    told = {} if _hear_others(start, end) else before
     gone = dict.fromkeys(before.keys() - after.keys(), Rest.NONE)
     return {split: str(rest) for split, rest in {**gone, **after}.items() if told.get(split, Rest.NONE) != rest}
 
@@ -301,9 +309,12 @@ def _splits(source: Source, offsets: Offsets) -> set[str]:
 
 def _open_splits(source: Source, offsets: Offsets) -> set[str]:
     """The splits that have not ended: something is unread, or one more part of it may appear."""
-    may_grow = not source.is_bounded()
     split_of = {part: source.split_of(part) for part in offsets}
-    return {split for part, split in split_of.items() if not offsets[part]["ended"] or (may_grow and part != split)}
+    return {
+        split
+        for part, split in split_of.items()
+        if not offsets[part]["ended"] or (part != split and source.may_grow(split))
+    }
 
 
 def _told(at: dict[str, Any], audience: str) -> dict[str, Any]:
@@ -318,10 +329,15 @@ def _is_known(before: Mapping[str, Any], at: Mapping[str, Any]) -> bool:
     return before["ended"] and before.get("audience") == at.get("audience")
 
 
+def _hear_others(start: Offsets, end: Offsets) -> bool:
+    """Whether others hear of a micro-batch than of the one before."""
+    return len({at.get("audience") for offsets in (start, end) for at in offsets.values()}) > 1
+
+
 def _beginnings(source: Source, parts: Sequence[str]) -> Offsets:
     found: Offsets = {}
     for part, at in (source.beginnings(parts) if parts else {}).items():
-        found[part] = {"start": at.start, "position": at.start, "ended": False}
+        found[part] = {"start": at.start, "position": at.start, "ended": at.stop is not None and at.start >= at.stop}
         known = {"stop": at.stop, "identity": at.identity}
         found[part] |= {name: value for name, value in known.items() if value is not None}
     return found

@@ -146,9 +146,9 @@ def test_a_part_ends_at_the_stop_that_it_had_when_it_was_first_seen_whatever_has
     source = Stopping({"a": 4, "b": 9}, b=0)
     first = next_offsets(source, {}, 2)
     assert first == {
-        "a": at(2, start=1) | {"stop": 4, "identity": "id of a"},
+        "a": at(3, start=1) | {"stop": 4, "identity": "id of a"},
         "b": at(1, start=1, ended=True) | {"stop": 0, "identity": "id of b"},
-    }
+    }, "what has nothing before its stop has ended, and takes no share of the rows"
     source.lengths["a"] = 50
     second = next_offsets(source, first, 5, target={"a": 3, "b": 9})
     assert second["a"] == at(4, start=1, ended=True) | {"stop": 4, "identity": "id of a"}
@@ -270,12 +270,29 @@ def test_that_a_part_and_its_source_have_ended_is_said_again_to_another_audience
     assert next_offsets(source, end, None, audience="others") == end
 
 
-def test_a_part_that_has_not_ended_tells_another_audience_nothing():
+def test_that_a_split_has_joined_is_said_again_to_another_audience():
+    """Where the splits that its program expects are others, as those of another source before."""
     source = Parted({"a": 2, "b": 3})
     start = {"a": at(1), "b": at(3, ended=True)}
     end = next_offsets(source, start, None, target={"a": 1, "b": 3}, audience="others")
-    assert ranges_between(source, start, end) == [SplitRange("b", (PartRange("b", 3, 3),), ended=True)]
+    ended = SplitRange("b", (PartRange("b", 3, 3),), ended=True)
+    assert ranges_between(source, start, end) == [ended, SplitRange("a", (), ended=False, joined=True)]
     assert not source_ends(source, start, end)
+    further = next_offsets(source, end, None, audience="others")
+    assert ranges_between(source, end, further) == [SplitRange("a", (PartRange("a", 1, 2),), ended=True)]
+
+
+def test_what_follows_on_all_parts_appears_in_the_micro_batch_in_which_they_end():
+    class Followed(Parted):
+        def following(self, parts):
+            return ["b"] if "b" not in parts else []
+
+    source = Followed({"a": 2})
+    assert next_offsets(source, {}, 1) == {"a": at(1)}
+    end = next_offsets(source, {"a": at(1)}, 1)
+    assert end == {"a": at(2, ended=True), "b": at(0)}
+    assert not source_ends(source, {"a": at(1)}, end)
+    assert next_offsets(source, {"a": at(1)}, 1, {"a": 2}) == {"a": at(2, ended=True)}, "b came after the run's start"
 
 
 def test_that_a_split_rests_is_said_once_and_again_to_others():
@@ -286,7 +303,7 @@ def test_that_a_split_rests_is_said_once_and_again_to_others():
         SplitRange("a", (PartRange("a", 4, 5),), ended=False)
     ]
     told = {part: of | {"audience": "others"} for part, of in rests.items()}
-    assert SplitRange("b", (), ended=False, rest="held") in ranges_between(source, rests, told)
+    assert SplitRange("b", (), ended=False, joined=True, rest="held") in ranges_between(source, rests, told)
     assert ranges_between(source, rests, {**rests, "b": at(5)}) == [
         SplitRange("b", (PartRange("b", 3, 5),), ended=False, rest="none")
     ]
