@@ -196,8 +196,8 @@ class Directory:
         return f"tables/{quote(operator, safe='')}"
 
     def is_empty(self) -> bool:
-        """Whether there is nothing at the location."""
-        return not self.names("")
+        """Whether there is nothing at the location, or an empty directory."""
+        return not self.store.get_file_info(self._root).is_file and not self.names("")
 
     def delete(self) -> None:
         """Delete all of it, if there is anything."""
@@ -230,11 +230,11 @@ class Directory:
         return size, digest.hexdigest()
 
     def text(self, name: str) -> str | None:
-        """Return the text of a file; None if it is not there."""
+        """Return the text of a file; None if it is not there, or the location is that of a file."""
         try:
             with self.store.open_input_stream(self.path(name)) as stream:
                 return str(stream.read(), "utf-8", "replace")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     @contextmanager

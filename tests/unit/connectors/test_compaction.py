@@ -175,6 +175,12 @@ def test_the_command_says_how_many_there_are_now(written):
     assert json.loads(done.stdout) == {"directory": str(written), "before": 6, "after": 3}
 
 
+@pytest.mark.parametrize("name", ["missing", "part-00000000-00000.json"])
+def test_a_location_without_a_directory_is_refused(written, name):
+    with pytest.raises(ProgramError, match=rf"there is no directory at .*{name}; give the one that a file sink"):
+        compaction(written / name).run()
+
+
 def test_a_plan_that_has_changed_is_carried_out_by_nobody(written, monkeypatch, pytestconfig):
     """Before the merged file is moved it counts for nothing; after that, files may be there twice, which is said."""
     before = content(written)

@@ -34,7 +34,7 @@ from eventide.savepoint import Savepoint, StateWriter
 from eventide.savepoint.fitting import check_fit
 from eventide.savepoint.saved import OUTLINED, opened_savepoint, outlined, outlined_at
 from eventide.savepoint.tasks import with_channels
-from eventide.state_processor import SavepointReader
+from eventide.state_processor import SavepointReader, SavepointWriter
 from eventide.testing import ScriptedSource, local_environment
 from support import changing
 from support.disks import damages, outcome
@@ -197,6 +197,20 @@ def test_a_directory_without_the_last_file_is_no_savepoint(saved, tmp_path):
         Savepoint(str(tmp_path))
     with pytest.raises(StateError, match="there is something at"):
         take_savepoint(program(), LocalRunner(program()).checkpoint, saved.location)
+
+
+def test_a_file_is_no_savepoint_and_takes_none(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("text")
+    for opens in (Savepoint, SavepointReader.read, SavepointWriter.from_existing_savepoint):
+        with pytest.raises(StateError, match=f"there is no savepoint at {file}: "):
+            opens(str(file))
+    said = CliRunner().invoke(app, ["checkpoint", str(file)])
+    assert said.exit_code == 2
+    assert said.stderr.startswith(f"eventide: {file} is not a checkpoint: ")
+    with pytest.raises(StateError, match=f"there is something at {file} already"):
+        SavepointWriter.new_savepoint().write(str(file))
+    assert file.read_text() == "text"
 
 
 @dataclass

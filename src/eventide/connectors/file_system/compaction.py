@@ -59,11 +59,13 @@ class Compaction:
         """Put the files together.
 
         Raises:
-            ProgramError: if files are of a format that cannot be put together.
+            ProgramError: if there is no directory, or files are of a format that cannot be put together.
             DataError: if files that belong together differ in their columns.
             StateError: if the plan of a compaction that was cut off is damaged.
             StorageError: if there is no room.
         """
+        if not self.parts.exists():
+            raise ProgramError(f"there is no directory at {self.parts.path}; give the one that a file sink writes into")
         self._finish()
         names = {name: found for name in self.parts.names() if (found := _PART.fullmatch(name))}
         groups = list(self._groups(names))

@@ -422,6 +422,12 @@ class PartFiles:
         """
         return cls(*opened(location))
 
+    def exists(self) -> bool:
+        """Whether there is a directory."""
+        from pyarrow.fs import FileType
+
+        return bool(self.file_system.get_file_info(self.path).type == FileType.Directory)
+
     def leftovers(self, begun: int | None = None) -> Leftovers:
         """Return what earlier runs have left, given the micro-batch that they began and did not finish, if any."""
         stages = [name for name in self.folders() if name.startswith(_STAGE)]
