@@ -14,7 +14,6 @@ from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
 
 import pyarrow as pa
 
@@ -31,7 +30,7 @@ from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.savepoint import Header, Savepoint, StateWriter
 from eventide.savepoint.bootstrapping import Bootstrap
-from eventide.savepoint.directory import Directory
+from eventide.savepoint.directory import Directory, folder_of
 from eventide.savepoint.fitting import Widening
 from eventide.savepoint.rows import BROADCAST, EVENT_TIMER, TIMERS, VALUE, Small, elements_of
 from eventide.savepoint.saved import copy_state
@@ -415,7 +414,7 @@ class SavepointWriter:
                 small += copy_state(self.existing, Directory(location), self.removed)
             for uid, transformation in self.added.items():
                 bootstrap = replace(transformation.bootstrap, operator=uid)
-                small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{quote(uid, safe='')}/0", self)
+                small += _written(transformation.data, bootstrap, writer, f"bootstrapped/{folder_of(uid)}/0", self)
             writer.finish(self._header(), small)
         except BaseException:
             writer.abandon()

@@ -160,6 +160,13 @@ def test_timers_of_a_function_without_state_fire_in_the_job(tmp_path):
     assert sorted(rung.execute_and_collect()) == [("a", 5), ("b", 7)]
 
 
+@pytest.mark.parametrize("uid", [".", "..", "a/b"])
+def test_an_operator_may_have_any_uid(uid, tmp_path):
+    made = OperatorTransformation.bootstrap_with([("a", 5)]).key_by(lambda value: value[0]).transform(OnlyTimers())
+    SavepointWriter.new_savepoint().with_operator(uid, made).write(str(tmp_path / "saved"))
+    assert SavepointReader.read(str(tmp_path / "saved")).read_timers(uid).column("time_ms").to_pylist() == [5]
+
+
 def test_elements_of_an_iterator_are_there_as_often_as_they_are_wanted(tmp_path):
     accounts = OperatorTransformation.bootstrap_with(iter(ACCOUNTS)).key_by(lambda value: value[0])
     for name in ("one", "other"):

@@ -193,7 +193,7 @@ class Directory:
     @staticmethod
     def of_tables(operator: str) -> str:
         """The folder of the tables of an operator."""
-        return f"tables/{quote(operator, safe='')}"
+        return f"tables/{folder_of(operator)}"
 
     def is_empty(self) -> bool:
         """Whether there is nothing at the location, or an empty directory."""
@@ -250,6 +250,16 @@ class Directory:
             with self.store.open_output_stream(path, compression=None) as stream:
                 yield stream
         self.written.append(name)
+
+
+def folder_of(operator: str) -> str:
+    """Return the name of an operator's folder, which leads nowhere else.
+
+    >>> folder_of("sums/all"), folder_of("v1.2"), folder_of("..")
+    ('sums%2Fall', 'v1.2', '%2E%2E')
+    """
+    quoted = quote(operator, safe="")
+    return quoted.replace(".", "%2E") if quoted in {".", ".."} else quoted
 
 
 def copy_files(source: Directory, folder: str, names: Sequence[str], target: Directory) -> None:
