@@ -191,6 +191,7 @@ def test_a_decimal_of_a_fixed_size_has_no_negative_zero():
         (Types.BOOLEAN(), np.bool_(True), True),
         (Types.BIG_DEC(), Decimal("1.5"), Decimal("1.5")),
         (Types.SQL_TIMESTAMP(), dt.datetime(1, 1, 1), dt.datetime(1, 1, 1)),
+        (Types.SQL_TIMESTAMP(), dt.datetime(9999, 12, 31, 23, tzinfo=dt.UTC), dt.datetime(9999, 12, 31, 23)),
         (
             Types.SQL_TIMESTAMP(),
             dt.datetime(2024, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1))),
@@ -252,6 +253,8 @@ def test_values_that_fit_become_the_declared_type(kind, value, result):
         (Types.SQL_DATE(), dt.datetime(2024, 1, 1)),
         (Types.SQL_TIMESTAMP(), dt.date(2024, 1, 1)),
         (Types.SQL_TIMESTAMP(), 5),
+        (Types.SQL_TIMESTAMP(), dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=5)))),
+        (Types.SQL_TIMESTAMP(), dt.datetime(9999, 12, 31, 20, tzinfo=dt.timezone(dt.timedelta(hours=-5)))),
         (Types.SQL_TIME(), dt.time(1, tzinfo=dt.UTC)),
         (Types.INSTANT(), Instant(0, 1)),
         (Types.INSTANT(), Instant(2**50, 0)),

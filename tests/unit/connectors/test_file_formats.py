@@ -2,9 +2,11 @@
 
 import datetime as dt
 import gzip
+import lzma
 import math
 import pickle
 import warnings
+import zlib
 from decimal import Decimal
 
 import pyarrow as pa
@@ -23,6 +25,14 @@ from eventide.errors import DataError, ProgramError
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 PAIR = Types.ROW_NAMED(["user", "ms"], [Types.STRING(), Types.LONG()])
 TABLE = {"user": ["a", "b", None], "ms": [1, 2, 3], "more": [0.5, None, 1.5]}
+
+
+def csv_of(kind):
+    return CsvSchema.builder().add_column("c", kind).build()
+
+
+def array_of(kind):
+    return CsvSchema.builder().add_array_column("c", ";", kind).build()
 
 
 def batches(source):
@@ -410,6 +420,15 @@ def test_text_is_decoded_and_decompressed(tmp_path):
     assert source.next_positions(dict.fromkeys(source.parts({}), 0), 1) == {str(tmp_path / "f.gz"): 24}
 
 
+def test_text_is_decompressed_as_flink_does_and_refused_where_nobody_can(tmp_path):
+    (tmp_path / "a.gzip").write_bytes(gzip.compress(b"a\n"))
+    (tmp_path / "b.deflate").write_bytes(zlib.compress(b"b\n"))
+    assert rows(FileSource.text(tmp_path).build()) == [("a",), ("b",)]
+    (tmp_path / "c.csv.XZ").write_bytes(lzma.compress(b"c\n"))
+    with pytest.raises(DataError, match=r"c\.csv\.XZ is compressed as \.xz, which cannot be read; compress it as \.gz"):
+        rows(FileSource.text(tmp_path).build())
+
+
 BAD = [
     ("csv", "user,ms\na,1\nb,x\n", r"f\.csv: the column 'ms' cannot be read as int64: Row #3.*invalid value 'x'"),
     ("csv", "more,user,ms\n0,a,x\n", r"f\.csv: the column 'ms' cannot be read as int64"),
@@ -479,6 +498,10 @@ def test_text_in_another_encoding_is_told_with_its_file(tmp_path):
         (lambda: ParquetBulkWriters.for_row_type(Types.STRING()), "Parquet gives rows"),
         (lambda: JsonBulkWriters.for_row_type(Types.STRING()), "JSON gives rows"),
         (lambda: CsvBulkWriters.for_schema(CsvSchema(None)), "columns that are declared"),
+        (lambda: CsvBulkWriters.for_schema(csv_of(Types.MAP(Types.STRING(), Types.LONG()))), "cannot hold MAP"),
+        (lambda: CsvBulkWriters.for_schema(csv_of(Types.TIME_WINDOW())), "cannot hold TIME_WINDOW"),
+        (lambda: CsvReaderFormat.for_schema(array_of(Types.MAP(Types.STRING(), Types.LONG()))), "cannot hold LIST"),
+        (lambda: OrcBulkWriters.for_row_type(Types.ROW([Types.LIST(Types.SQL_TIME())])), "no type for times of day"),
         (lambda: FileSource.for_bulk_file_format(StreamFormat.text_line_format(), "x"), "needs a BulkFormat"),
     ],
 )

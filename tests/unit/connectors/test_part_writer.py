@@ -48,6 +48,10 @@ def expected(rows, buckets):
 BUCKETS = st.sampled_from([[], ["shop"], ["day", "shop"], ["number", "day", "shop"]])
 
 
+def test_characters_that_no_name_of_a_directory_has_are_escaped():
+    assert bucket_of({"a/b": "\0\x01=ü"}) == "a%2Fb=%00%01%3Dü"
+
+
 @given(ROWS, BUCKETS)
 def test_rows_are_in_their_folders_in_their_order(rows, buckets):
     found = {}

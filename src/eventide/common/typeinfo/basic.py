@@ -48,6 +48,7 @@ MOST_DIGITS = 38
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
 _DAY_MICROS = 86_400_000_000
+_MICROS = _FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1
 
 
 @says_what_is_absent
@@ -121,7 +122,10 @@ class BasicTypeInfo(TypeInformation[T_co]):
 
         if self.name == "INSTANT":
             return pa.array(values, pa.int64()).view(self.arrow_type())
-        return pa.array(values, self.arrow_type())
+        array = pa.array(values, self.arrow_type())
+        if self.name == "SQL_TIMESTAMP" and not _lies_between(array.view(pa.int64()), *_MICROS):
+            raise DoesNotFit("in UTC it lies before the year 1 or after the year 9999; declare Types.INSTANT()")
+        return array
 
     def __repr__(self) -> str:
         return self.name
@@ -291,9 +295,7 @@ def _ints(array: pa.Array) -> list[Any]:
 def _naive_datetimes(array: pa.Array) -> list[Any]:
     import pyarrow as pa
 
-    return _through_numpy(
-        array.view(pa.timestamp("us")), pa.int64(), _FIRST_DAY * _DAY_MICROS, (_LAST_DAY + 1) * _DAY_MICROS - 1
-    )
+    return _through_numpy(array.view(pa.timestamp("us")), pa.int64(), *_MICROS)
 
 
 def _dates(array: pa.Array) -> list[Any]:
@@ -307,12 +309,17 @@ def _through_numpy(array: pa.Array, numbers: pa.DataType, first: int, last: int)
 
     Where one is before `first` or after `last`, which `datetime` cannot say, Arrow raises its error.
     """
-    import pyarrow.compute as pc
-
-    bounds = pc.min_max(array.view(numbers)).as_py()
-    if bounds["min"] is None or first <= bounds["min"] <= bounds["max"] <= last:
+    if _lies_between(array.view(numbers), first, last):
         return list(array.to_numpy(zero_copy_only=False).tolist())
     return _python_values(array)
+
+
+def _lies_between(numbers: pa.Array, first: int, last: int) -> bool:
+    """Say whether all numbers, which may be none, lie between two."""
+    import pyarrow.compute as pc
+
+    bounds = pc.min_max(numbers).as_py()
+    return bounds["min"] is None or first <= bounds["min"] <= bounds["max"] <= last
 
 
 def _instants(array: pa.Array) -> list[Any]:

@@ -23,6 +23,13 @@ _MANY = 10
 """The number of files from which on a path may not lose most of them."""
 
 
+_OF_FLINK = {"gzip": "gzip", "deflate": "gzip"}
+"""Endings of names that Flink knows and Arrow does not, and the codec of Arrow, which finds out which of both it is."""
+
+_NOT_KNOWN = frozenset({"7z", "br", "lzma", "lzo", "snappy", "xz", "z", "zip"})
+"""Endings of names of files that are compressed in ways that Arrow does not read as a stream."""
+
+
 class FileProcessingMode(Enum):
     """Whether a source of files ends with those that are there at the start. Flink: ``FileProcessingMode``."""
 
@@ -90,8 +97,18 @@ class File:
         return int(info.size)
 
     def stream(self) -> pa.NativeFile:
-        """The bytes of the file from its beginning, compressed as its name says (``.gz``, ``.zst``, …)."""
-        return self.file_system.open_input_stream(self.inner)
+        """The bytes of the file from its beginning, compressed as its name says (``.gz``, ``.zst``, …).
+
+        Raises:
+            DataError: if it is compressed in a way that is not known here.
+        """
+        ending = self.path.rpartition(".")[2].lower()
+        if ending in _NOT_KNOWN:
+            raise DataError(
+                f"the file {self.path} is compressed as .{ending}, which cannot be read; compress it as .gz, .bz2, "
+                ".zst or .lz4"
+            )
+        return self.file_system.open_input_stream(self.inner, compression=_OF_FLINK.get(ending, "detect"))
 
     def random(self) -> pa.NativeFile:
         """The bytes of the file, in any order."""

@@ -349,7 +349,7 @@ def prefix_of(batch_id: int) -> str:
 
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-_ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
+_ESCAPED = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
 
 def bucket_of(values: Mapping[str, object]) -> str:

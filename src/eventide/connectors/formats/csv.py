@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
-from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import (
+    CompositeTypeInfo,
+    ListTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TimeWindowTypeInfo,
+    TypeInformation,
+    Types,
+)
 from eventide.connectors.file_system.files import File
 from eventide.connectors.file_system.format import (
     BLOCK,
@@ -208,6 +216,10 @@ class CsvSchemaBuilder:
         return self
 
 
+_OF_SEVERAL = (CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TimeWindowTypeInfo)
+"""Types of values that are several, which stand in no cell."""
+
+
 def check_csv_types(schema: CsvSchema) -> None:
     """Check that every column of a schema can stand in one place of a line.
 
@@ -217,8 +229,8 @@ def check_csv_types(schema: CsvSchema) -> None:
     arrays = {name for name, _ in schema.array_separators}
     row_type = schema.row_type
     for name, type_info in zip(row_type.field_names, row_type.field_types, strict=True) if row_type else ():
-        listed = isinstance(type_info, ListTypeInfo)
-        if isinstance(type_info, CompositeTypeInfo) or type_info.is_pickled or (listed and name not in arrays):
+        held = type_info.element_type if isinstance(type_info, ListTypeInfo) and name in arrays else type_info
+        if held.is_pickled or isinstance(held, _OF_SEVERAL):
             raise ProgramError(
                 f"a column of a CSV file cannot hold {type_info}, as {name!r} is to do; declare it as Types.STRING() "
                 "and take it apart in a map function, or use add_array_column for a list"

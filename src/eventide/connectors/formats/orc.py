@@ -18,9 +18,10 @@ from eventide.connectors.file_system.format import (
     names_to_read,
     type_of_columns,
 )
+from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
+    from pyarrow import DataType, RecordBatch
     from pyarrow.orc import ORCFile
 
 __all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
@@ -113,9 +114,28 @@ class OrcBulkWriters:
         """A writer of rows of a type; the other arguments have no effect, and a warning says so.
 
         Raises:
-            ProgramError: The type has no columns.
+            ProgramError: The type has no columns, or has times of day, for which ORC has no type.
         """
+        columns = check_columns("ORC", row_type)
+        if _has_times_of_day(columns.arrow_type()):
+            raise ProgramError(
+                f"ORC has no type for times of day, which are in {row_type!r}; declare Types.STRING(), or "
+                "Types.LONG() for a number of microseconds"
+            )
         for name, given in (("writer_properties", writer_properties), ("hadoop_config", hadoop_config)):
             if given is not None:
                 has_no_effect(f"{name} of OrcBulkWriters", "Spark writes by the settings of its session")
-        return BulkWriterFactory("orc", check_columns("ORC", row_type))
+        return BulkWriterFactory("orc", columns)
+
+
+def _has_times_of_day(kind: DataType) -> bool:
+    import pyarrow as pa
+
+    parts: list[DataType] = []
+    if pa.types.is_struct(kind):
+        parts = [field.type for field in kind]
+    elif pa.types.is_list(kind):
+        parts = [kind.value_type]
+    elif pa.types.is_map(kind):
+        parts = [kind.key_type, kind.item_type]
+    return bool(pa.types.is_time(kind)) or any(map(_has_times_of_day, parts))
