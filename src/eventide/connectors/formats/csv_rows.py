@@ -97,12 +97,13 @@ class Dialect:
         """
         special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
         if self.quote is not None:
-            if self.escape is None:
-                special.add("\\")
             highest = max(self.delimiter, self.quote, *self.line_end)
-            if special.isdisjoint(cell) and not (
-                is_text and (len(cell) > _LONGEST_BARE or min(cell, default="\U0010ffff") <= highest)
-            ):
+            seems_special = (
+                len(cell) > _LONGEST_BARE
+                or min(cell, default="\U0010ffff") <= highest
+                or (self.escape is None and "\\" in cell)
+            )
+            if special.isdisjoint(cell) and not (is_text and seems_special):
                 return cell
             doubled = {self.quote, self.escape}
             return self.quote + "".join(char * 2 if char in doubled else char for char in cell) + self.quote
