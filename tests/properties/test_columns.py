@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
 from eventide.common import Duration, Row, Types, WatermarkStrategy
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.windows import TimeWindow
 from eventide.datastream import OutputTag, RuntimeExecutionMode
 from eventide.datastream.functions import ProcessWindowFunction, in_python
 from eventide.datastream.state import ValueStateDescriptor
@@ -147,6 +149,17 @@ def assert_equal(columns, elements):
         [Counter(sink) for sink in batch] for batch in theirs
     ]
     assert our_late == their_late
+
+
+def test_open_bounds_of_calendar_windows_are_equal_at_every_speed():
+    """Elements of the first and the last day that a date can have, which often stand for one that is not known."""
+    days = [-62_135_596_800_000, 0, 253_402_214_400_000]
+    batches, windows = [[("s", "a", day, 1) for day in days]], TumblingCalendarWindows.of("day", "UTC")
+    plans = [program(batches, windows, key, aggregates=(count(),)) for key in ("k", by_function)]
+    on_columns, element_by_element = run_both(*plans)
+    assert on_columns == element_by_element
+    found = [row.window for batch in runner(plans[0]).batches() for row, _ in by_sink(plans[0], batch)[0]]
+    assert (found[0].start, found[1], found[2].end) == (MIN_MS, TimeWindow(0, 86_400_000), MAX_MS)
 
 
 def assert_restarts_change_nothing(plan, every):

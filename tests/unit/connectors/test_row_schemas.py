@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 from eventide.common import Instant, Row, Types
+from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.windows import TimeWindow
 from eventide.datastream.formats.avro import AvroSchema
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema, CsvRowSerializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
@@ -163,6 +165,14 @@ class TestJson:
         if type_info != one(Types.TIME_WINDOW()):  # a window can be written
             with pytest.raises(ProgramError):
                 JsonRowSerializationSchema.builder().with_type_info(type_info).build()
+
+    def test_a_window_with_an_open_bound_is_written_alike_from_columns_and_by_itself(self):
+        windows, kind = [TimeWindow(MIN_MS, 5), TimeWindow(-7, MAX_MS)], one(Types.TIME_WINDOW())
+        schema = JsonRowSerializationSchema.builder().with_type_info(kind).build()
+        rows = [Row(f=window) for window in windows]
+        written = [schema.serialize(row) for row in rows]
+        assert written[1] == b'{"f":{"start":-7,"end":9223372036854775807}}'
+        assert schema.serialize_column(kind.to_arrow(rows), kind).to_pylist() == written
 
     def test_the_type_may_come_from_a_json_schema(self):
         schema = """{"type": "object", "definitions": {"id": {"type": "integer"}}, "properties": {

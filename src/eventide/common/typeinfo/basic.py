@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from eventide._absent import says_what_is_absent
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.time import Instant
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo.base import (
@@ -28,7 +29,10 @@ from eventide.errors import DataError, ProgramError, TypeMismatch
 from eventide.pickling.pickles import dumps, loads
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+
+    Times: TypeAlias = Sequence[int] | np.ndarray[Any, Any]
 
 FLOAT_LIMIT = 3.4028235677973366e38
 """A number below this one, halfway between the largest 32-bit float and 2**128, rounds to a finite 32-bit float."""
@@ -431,7 +435,8 @@ class BytesTypeInfo(TypeInformation[bytes]):
 class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
     """A `TimeWindow` as a struct of the timestamps start and end, which Spark reads as such. Not in PyFlink.
 
-    A timestamp has microseconds, so windows beyond the years -290,307 to 294,246 do not fit.
+    A timestamp has microseconds, so windows beyond the years -290,307 to 294,246 do not fit. A bound that is open,
+    ``MIN_MS`` or ``MAX_MS``, is the first or the last timestamp that there is, which is no whole millisecond.
     """
 
     def arrow_type(self) -> pa.DataType:
@@ -445,33 +450,47 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
 
         if not types_of(values) <= {TimeWindow}:
             convert_each(values, repr(self), instance_of(TimeWindow))
-        try:
-            bounds = [
-                pa.array([None if w is None else getattr(w, bound) * 1000 for w in values], pa.int64())
-                for bound in ("start", "end")
-            ]
-        except OverflowError:
-            convert_each(values, repr(self), _time_window_in_range)
-            raise
-        arrow_type = self.arrow_type()
-        columns = [column.view(arrow_type[0].type) for column in bounds]
-        absent = pa.array([value is None for value in values], pa.bool_())
-        return pa.StructArray.from_arrays(columns, fields=list(arrow_type), mask=absent)
+        starts, ends = ([0 if w is None else getattr(w, bound) for w in values] for bound in ("start", "end"))
+        return self.of_bounds(starts, ends, pa.array([value is None for value in values], pa.bool_()))
 
-    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the windows; fractions of a millisecond, which eventide never writes, are dropped."""
+    def of_bounds(self, starts: Times, ends: Times, mask: pa.Array | None = None) -> pa.Array:
+        """Return the column of windows between bounds in milliseconds, which may be arrays; null where `mask` is true.
+
+        Raises:
+            TypeMismatch: a timestamp cannot hold one of them.
+        """
         import pyarrow as pa
 
-        array = one_array(array)
+        fields = list(self.arrow_type())
         try:
-            columns = [c.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()).to_pylist() for c in array.flatten()]
-            starts, ends = columns
+            columns = [pa.array(_in_us(bounds)).view(fields[0].type) for bounds in (starts, ends)]
+        except OverflowError:
+            convert_each(map(TimeWindow, map(int, starts), map(int, ends)), repr(self), _time_window_in_range)
+            raise
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
+
+    def bounds_of(self, array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the starts and the ends of a column of windows in milliseconds, with any number where it is null.
+
+        Fractions of a millisecond, which eventide never writes, are dropped.
+
+        Raises:
+            DataError: it is a column of something else.
+        """
+        import pyarrow as pa
+
+        try:
+            starts, ends = [c.cast(pa.timestamp("us", tz="UTC")).view(pa.int64()) for c in array.flatten()]
         except (AttributeError, ValueError, TypeError, NotImplementedError) as error:
             raise DataError(f"a column of Arrow type {array.type} cannot be read as {self!r}") from error
-        present = array.is_valid().to_pylist()
+        return _in_ms(starts.fill_null(0).to_numpy()), _in_ms(ends.fill_null(0).to_numpy())
+
+    def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
+        array = one_array(array)
+        starts, ends = self.bounds_of(array)
         return [
-            TimeWindow(start // 1000, end // 1000) if there else None
-            for there, start, end in zip(present, starts, ends, strict=True)
+            TimeWindow(start, end) if there else None
+            for there, start, end in zip(array.is_valid().to_pylist(), starts.tolist(), ends.tolist(), strict=True)
         ]
 
     def keeps(self, values: Sequence[Any]) -> bool:
@@ -493,6 +512,27 @@ def _bytes(value: object) -> bytes:
 
 
 def _time_window_in_range(value: TimeWindow) -> TimeWindow:
-    if not -(2**63) <= value.start * 1000 <= value.end * 1000 < 2**63:
-        raise OverflowError(value)
+    _in_us([value.start, value.end])
     return value
+
+
+def _in_us(times_ms: Times) -> np.ndarray[Any, Any]:
+    """Return times in microseconds, in 64 bits; the ends of all time are the same numbers.
+
+    Raises:
+        OverflowError: it is too many of them.
+    """
+    import numpy as np
+
+    times = np.asarray(times_ms, np.int64)
+    is_open = (times == MIN_MS) | (times == MAX_MS)
+    if ((np.abs(times) > MAX_MS // 1000) & ~is_open).any():
+        raise OverflowError("beyond the timestamps that there are")
+    return np.where(is_open, times, times * 1000)
+
+
+def _in_ms(times_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the times that `_in_us` was given."""
+    import numpy as np
+
+    return np.where((times_us == MIN_MS) | (times_us == MAX_MS), times_us, times_us // 1000)

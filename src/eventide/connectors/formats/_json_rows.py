@@ -352,8 +352,7 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
     import pyarrow.compute as pc
 
     if isinstance(type_info, TimeWindowTypeInfo) and not column.null_count:
-        in_ms = [bound.cast(pa.timestamp("ms", bound.type.tz)) for bound in column.flatten()]
-        bounds = [bound.cast(pa.int64()).cast(pa.string()) for bound in in_ms]
+        bounds = [pa.array(times_ms).cast(pa.string()) for times_ms in type_info.bounds_of(column)]
         return pc.binary_join_element_wise('{"start":', bounds[0], ',"end":', bounds[1], "}", "")
     texts = texts_of(column, type_info)
     if texts is not None and is_bare(type_info):

@@ -44,7 +44,6 @@ VALUE = "__value"
 """The whole element, where late ones go to a side output."""
 
 _FIRST = b"first"
-_LAST_US = 2**63 // 1000 - 1
 
 
 def key_names(count: int) -> list[str]:
@@ -222,14 +221,3 @@ def with_keys_of(table: pa.Table, wanted: pa.Table, keys: Sequence[str]) -> pa.T
     """The rows of a table whose keys are in another one, too."""
     numbers, wanted_numbers = numbered_together(table, wanted, keys)
     return table.filter(pa.array(np.isin(numbers, wanted_numbers)))
-
-
-def window_array(starts: Any, ends: Any) -> pa.Array:
-    """Windows as structs of timestamps; a time beyond what microseconds can hold is given as the last that they can.
-
-    >>> window_array(np.array([0]), np.array([5_000])).to_pylist()[0]["end"].isoformat()
-    '1970-01-01T00:00:05+00:00'
-    """
-    kind = pa.timestamp("us", tz="UTC")
-    arrays = [pa.array(np.clip(times, -_LAST_US, _LAST_US) * 1000).view(kind) for times in (starts, ends)]
-    return pa.StructArray.from_arrays(arrays, names=["start", "end"])

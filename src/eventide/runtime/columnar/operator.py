@@ -25,7 +25,7 @@ from eventide.api.windows import (
 )
 from eventide.api.windows.triggers import unpurged
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import TimeWindowTypeInfo, TypeInformation
 from eventide.common.windows import TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
@@ -46,7 +46,6 @@ from eventide.runtime.columnar.layout import (
     joined_rows,
     key_names,
     numbers_in,
-    window_array,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, RegularPanes, arrived, panes_of, windows_of
 from eventide.runtime.elements.elements import Columns, Elements, frame_slices
@@ -374,7 +373,7 @@ class Outputs(Gathered):
             return
         arrays = [partials.column(name).combine_chunks() for name in key_names(len(self._spec.keys))]
         if bounds is not None:
-            arrays.append(window_array(*bounds))
+            arrays.append(TimeWindowTypeInfo().of_bounds(*bounds))
         arrays += self._spec.aggregation.finish(partials)
         fields = list(self._spec.result_type.arrow_type())
         values = pa.StructArray.from_arrays(

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from eventide.api.windows import EventTimeTrigger, Evictor, Trigger, WindowAssigner
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo import CompositeTypeInfo, TimeWindowTypeInfo, TypeInformation
 from eventide.runtime.chain.outputs import described
 from eventide.runtime.columnar.aggregation import TIMESTAMP
 from eventide.runtime.columnar.layout import (
@@ -32,7 +32,6 @@ from eventide.runtime.columnar.layout import (
     numbered_together,
     numbers_in,
     slices_by,
-    window_array,
     with_keys_of,
 )
 from eventide.runtime.columnar.operator import ColumnPartitioner, Gathered, unpacked
@@ -176,7 +175,8 @@ class ColumnJoinOperator(WithoutClock, ABC):
             return
         windows = None
         if isinstance(meeting, InWindow):
-            windows = window_array(*(np.full(len(times), at) for at in (meeting.window.start, meeting.window.end)))
+            starts, ends = (np.full(len(times), at) for at in (meeting.window.start, meeting.window.end))
+            windows = TimeWindowTypeInfo().of_bounds(starts, ends)
         values = self._gives.array(tables, [pa.array(rows, mask=rows < 0) for rows in at], windows)
         self._outputs.put(self._gives.type_info, values, times)
 
