@@ -186,12 +186,12 @@ class ColumnarWindow(OnColumns):
             self.keys,
             tuple(self.aggregation.input_columns),
             max_parallelism,
+            None if key is None else key.select,
             first,
             whole=self.ships_elements,
             timed=self.assigner.is_event_time() or self.aggregation.uses_timestamps,
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
-            select=None if key is None else key.select,
             gaps=self.gaps,
         )
 
@@ -398,21 +398,21 @@ class ColumnPartitioner:
     With a ``first`` step of aggregation, one row leaves for each key and pane, whatever the number of elements.
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
-    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. With
-    ``select``, the selector of their keys, elements that are None are shown to it: it raises. With ``gaps``, each row
-    has one.
+    first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. Elements
+    that are None are shown to ``select``, the selector of their keys, which raises; it is None where there are no keys.
+    With ``gaps``, each row has one.
     """
 
     value_type: TypeInformation
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     max_parallelism: int
+    select: Callable[[Any], Any] | None
     first: PaneAggregation | None = None
     whole: bool = False
     timed: bool = True
     clocked: bool = False
     sorted_by_time: bool = False
-    select: Callable[[Any], Any] | None = None
     gaps: Gaps | None = None
     codec: TableCodec = field(default_factory=TableCodec)
 

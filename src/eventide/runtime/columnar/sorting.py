@@ -31,7 +31,7 @@ from eventide.runtime.metrics import ELEMENTS, LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.process.functions import InEventTime, LateElements, ProcessEach, WaitingElements
 from eventide.runtime.process.operation import ProcessOperation
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
+from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput, PlannedOperator, Receive, WithoutClock
 
 
 class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
@@ -95,7 +95,7 @@ class SortOperation(ProcessOperation):
         spec = SortColumns(name, source.value_type, key.columns, self.late_tag)
         speed = "columns, whole elements go through the shuffle"
         return PlannedOperator(
-            spec, SortColumnsOperator, (spec.partitioner(max_parallelism),), speed, identity, (None,)
+            spec, SortColumnsOperator, (spec.partitioner(max_parallelism, key),), speed, identity, (None,)
         )
 
 
@@ -122,9 +122,9 @@ class SortColumns(OnColumns):
     keys: tuple[str, ...]
     late_tag: str | None
 
-    def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
-        """How elements get there."""
-        return ColumnPartitioner(self.value_type, self.keys, (), max_parallelism, whole=True)
+    def partitioner(self, max_parallelism: int, key: Key) -> ColumnPartitioner:
+        """How elements get there that have a key."""
+        return ColumnPartitioner(self.value_type, self.keys, (), max_parallelism, key.select, whole=True)
 
     def stored_schema(self, part: str) -> pa.Schema:
         """The columns of the elements that wait."""

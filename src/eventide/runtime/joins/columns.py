@@ -64,9 +64,7 @@ class Side:
     def partitioner(self, max_parallelism: int) -> ColumnPartitioner:
         """How its elements get to the join."""
         whole = self.late_tag is not None
-        return ColumnPartitioner(
-            self.value_type, self.keys, self.columns, max_parallelism, whole=whole, select=self.select
-        )
+        return ColumnPartitioner(self.value_type, self.keys, self.columns, max_parallelism, self.select, whole=whole)
 
     @property
     def used_fields(self) -> frozenset[str] | None:

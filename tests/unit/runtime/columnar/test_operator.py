@@ -51,6 +51,15 @@ def test_an_element_that_is_none_has_no_key(windows, key):
         run(plan)
 
 
+@pytest.mark.parametrize("key", ["user", lambda row: row.user, lambda row: row.user or row.user])
+def test_an_element_that_is_none_is_not_sorted(key):
+    rows = [Row(user="a", time=1, amount=1), Row(user="b", time=2, amount=0)]
+    stream = local_environment().from_collection(rows, ROW).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    some = stream.map(lambda row: row if row.amount else None, ROW)
+    with pytest.raises(EventideError, match="NoneType"):
+        run(plan_of(some.key_by(key).sorted_by_event_time()))
+
+
 def test_late_elements_that_come_one_after_the_other_are_numbered_through():
     kind, gathered = Types.TUPLE([Types.LONG()]), operator.Gathered()
     for elements in ([(1,), (2,)], [(3,)]):
