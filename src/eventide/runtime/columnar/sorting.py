@@ -44,6 +44,10 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
     def __init__(self, late: OutputTag | None) -> None:
         self.late = LateElements(late)
 
+    def describe(self) -> list[tuple[str, str]]:
+        """Return lines of ``explain``."""
+        return [_described_late(self.late.tag_id)]
+
     def open(self, runtime_context: RuntimeContext) -> None:
         """Find the state."""
         self._waiting = WaitingElements(runtime_context)
@@ -63,6 +67,12 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext[Any]) -> Iterator[Any]:
         """Give out the elements of a time, in the order of their arrival."""
         yield from self._waiting.take(timestamp)
+
+
+def _described_late(tag: str | None) -> tuple[str, str]:
+    """Where late elements go, for ``explain``."""
+    gone = "dropped and counted" if tag is None else f"to side output {tag!r}"
+    return "late", f"elements whose time the watermark has passed: {gone}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +144,8 @@ class SortColumns(OnColumns):
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
-        late = "dropped and counted" if self.late_tag is None else f"to side output {self.late_tag!r}"
         return [
-            ("late", f"elements whose time the watermark has passed: {late}"),
+            _described_late(self.late_tag),
             ("state", "elements whose time the watermark has not passed, in Arrow columns by key"),
         ]
 

@@ -28,7 +28,7 @@ from eventide.runtime.elements.ordering import firsts
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
-from eventide.runtime.joins.pairs import InInterval
+from eventide.runtime.joins.pairs import InInterval, function_name
 from eventide.runtime.joins.windowed import Selection
 from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth, WaitingElements
@@ -67,6 +67,9 @@ class SelectsOfTwo(JoinFunction[Any, Any, Row]):
     def join(self, first: Any, second: Any) -> Row:
         """One row."""
         return self._selection.row((first, second))
+
+    def __repr__(self) -> str:
+        return repr(self._selection)
 
 
 class _Versions:
@@ -114,6 +117,12 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         self._how = how
         self.late = LateElements(late)
         self.__wrapped__ = function
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return lines of ``explain``."""
+        function = self._function
+        gives = repr(function) if isinstance(function, SelectsOfTwo) else f"what {function_name(function)} gives"
+        return [*self._how.describe(self.late.tag_id), ("gives", gives)]
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""

@@ -304,7 +304,7 @@ class IntervalColumns(OnColumns):
         return [
             ("interval join", described_bounds(self.bounds)),
             ("gives", repr(self.gives)),
-            ("late", described_late((self.sides[0].late_tag, self.sides[1].late_tag))),
+            ("late", described_late(self.bounds, (self.sides[0].late_tag, self.sides[1].late_tag))),
             ("state", f"{_kept(self.gives)} of each side, in Arrow columns by key, until nothing can meet them"),
             *described(self.dead_letters),
         ]

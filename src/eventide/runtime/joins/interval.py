@@ -200,8 +200,10 @@ def described_bounds(bounds: Bounds) -> str:
     return f"right elements from {bounds.lower_ms} ms to {bounds.upper_ms} ms after their left ones"
 
 
-def described_late(tags: tuple[str | None, str | None]) -> str:
+def described_late(bounds: Bounds, tags: tuple[str | None, str | None]) -> str:
     """Where late elements of either side go, for ``explain``."""
+    if bounds.are_open:
+        return "none"
     gone = ["dropped and counted" if tag is None else f"to side output {tag!r}" for tag in tags]
     return f"left {gone[0]}, right {gone[1]}"
 
@@ -250,7 +252,7 @@ class IntervalJoinSpec:
         """Return the lines of ``explain``."""
         return [
             ("interval join", described_bounds(self.bounds)),
-            ("late", described_late(self.late_tags)),
+            ("late", described_late(self.bounds, self.late_tags)),
             ("state", "the elements of each side by key, until nothing can meet them"),
             *described(self.dead_letters),
         ]

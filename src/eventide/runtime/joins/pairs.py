@@ -116,7 +116,7 @@ class PairFunction:
         return "the function on columns" if reason is None else f"the function in Python, because {reason}"
 
     def __repr__(self) -> str:
-        return f"what {_name_of(_owner(self.function))} gives"
+        return f"what {function_name(_owner(self.function))} gives"
 
 
 def _with_context(values: Sequence[Any]) -> tuple[Any, Any, JoinContext]:
@@ -267,7 +267,7 @@ def _owner(function: OfPairs | ProcessJoinFunction[Any, Any, Any]) -> Any:
     return function.__wrapped__ if isinstance(function, OfPairs) else function
 
 
-def _name_of(owner: Any) -> str:
+def function_name(owner: Any) -> str:
     """The name of a function in messages: that of its class, or of the plain function."""
     name: str = getattr(getattr(owner, "__wrapped__", type(owner)), "__name__", type(owner).__name__)
     return name
@@ -286,7 +286,7 @@ def obstacle_of_function(
 ) -> str | None:
     """Why a join whose pairs a function gets cannot run on columns, and what to change; None if it can."""
     owner = _owner(function)
-    name = _name_of(owner)
+    name = function_name(owner)
     if says_in_python(owner) or says_in_python(getattr(owner, "__wrapped__", None)):
         return f"the program says in_python of {name}"
     if type(owner).open is not Function.open or type(owner).close is not Function.close:

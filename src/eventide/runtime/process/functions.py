@@ -51,6 +51,11 @@ class LateElements:
     def __init__(self, tag: OutputTag | None) -> None:
         self._tag = tag
 
+    @property
+    def tag_id(self) -> str | None:
+        """The name of the side output; None where there is none."""
+        return None if self._tag is None else self._tag.tag_id
+
     def give(self, value: Any, at: int, watermark_ms: int) -> Iterator[Any]:
         """Count one, and put it out where it is wanted."""
         self.count(LATE_DROPPED if self._tag is None else LATE_TO_SIDE_OUTPUT, [at], watermark_ms)
@@ -111,6 +116,10 @@ class Processing(ABC):
         """Whether it may set timers of processing time: only the function itself knows which timers it sets."""
         return self.on_timer is not None
 
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain`` about the function."""
+        return [("function", type(self.user_function).__name__)]
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessEach(Processing):
@@ -160,6 +169,11 @@ class InEventTime:
     def may_wait_for_clock(self) -> bool:
         """False: its timers are of event time."""
         return False
+
+    def describe(self) -> list[tuple[str, str]]:
+        """Return the lines of ``explain`` that the function gives."""
+        lines: list[tuple[str, str]] = self.user_function.describe()
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,5 +303,4 @@ class ProcessSpec:
         """Return the lines of ``explain``."""
         state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
         timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
-        function = ("function", type(self.processing.user_function).__name__)
-        return [function, ("state", state), ("timers", timers), *described(self.dead_letters)]
+        return [*self.processing.describe(), ("state", state), ("timers", timers), *described(self.dead_letters)]

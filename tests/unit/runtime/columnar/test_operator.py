@@ -5,6 +5,7 @@ import pytest
 
 from eventide.aggregates import count, sum_
 from eventide.common import Row, Time, Types
+from eventide.datastream import OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from eventide.errors import EventideError
 from eventide.runtime.columnar import operator
@@ -49,6 +50,17 @@ def test_an_element_that_is_none_has_no_key(windows, key):
     assert plan.operators[0].speed.startswith("columns")
     with pytest.raises(EventideError, match="NoneType"):
         run(plan)
+
+
+@pytest.mark.parametrize("late", [None, OutputTag("late", ROW)])
+def test_explain_says_where_late_elements_of_sorting_go_at_both_speeds(late):
+    stream = local_environment().from_collection([], ROW).assign_timestamps_and_watermarks(BY_SECOND_FIELD)
+    keys = "user", lambda row: row.user or row.user
+    plans = [plan_of(stream.key_by(key).sorted_by_event_time(late)) for key in keys]
+    gone = "to side output 'late'" if late else "dropped and counted"
+    for plan, speed in zip(plans, ("columns", "element by element"), strict=True):
+        assert plan.operators[0].speed.startswith(speed)
+        assert dict(plan.operators[0].describe())["late"] == f"elements whose time the watermark has passed: {gone}"
 
 
 @pytest.mark.parametrize("key", ["user", lambda row: row.user, lambda row: row.user or row.user])

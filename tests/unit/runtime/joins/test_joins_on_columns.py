@@ -87,6 +87,31 @@ def test_explain_says_that_it_runs_on_columns():
     }
 
 
+def _paid(order, payment):
+    return order
+
+
+def test_explain_says_of_an_as_of_join_of_elements_what_it_says_of_one_on_columns():
+    orders, payments = _streams()
+    by_name = orders.key_by("id").as_of_join(payments.key_by("f0"))
+    by_function = orders.key_by(lambda order: order["id"] + 0).as_of_join(payments.key_by("f0"))
+    fields = left("who"), right("f2")
+    described = [
+        dict(plan_of(joined).operators[0].describe())
+        for joined in (by_name.select(*fields), by_function.select(*fields), by_function.apply(_paid, how="left"))
+    ]
+    on_columns, of_elements, of_function = [
+        {line: text for line, text in lines.items() if line in ("join", "late", "gives", "function")}
+        for lines in described
+    ]
+    assert on_columns == of_elements
+    assert of_function == {
+        "join": "as of the time of the left element, left",
+        "late": on_columns["late"],
+        "gives": "what _paid gives",
+    }
+
+
 @pytest.mark.parametrize(
     ("join", "reason"),
     [
@@ -286,8 +311,10 @@ def test_an_element_that_is_none_has_no_key():
 def test_a_join_at_any_time_has_no_bounds_and_no_late_elements():
     orders, payments = _streams()
     join = orders.key_by("id").interval_join(payments.key_by("f0")).at_any_time()
-    (operator,) = plan_of(join.select(left("who"))).operators
-    assert dict(operator.describe())["interval join"] == "elements of any time"
+    for selected in (join.select(left("who")), join.process(lambda order, payment: order)):
+        (operator,) = plan_of(selected).operators
+        lines = dict(operator.describe())
+        assert (lines["interval join"], lines["late"]) == ("elements of any time", "none")
     for change in (
         join.lower_bound_exclusive,
         join.upper_bound_exclusive,
