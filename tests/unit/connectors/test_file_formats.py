@@ -425,7 +425,7 @@ def test_text_is_decompressed_as_flink_does_and_refused_where_nobody_can(tmp_pat
     (tmp_path / "b.deflate").write_bytes(zlib.compress(b"b\n"))
     assert rows(FileSource.text(tmp_path).build()) == [("a",), ("b",)]
     (tmp_path / "c.csv.XZ").write_bytes(lzma.compress(b"c\n"))
-    with pytest.raises(DataError, match=r"c\.csv\.XZ is compressed as \.xz, which cannot be read; compress it as \.gz"):
+    with pytest.raises(DataError, match=r"c\.csv\.XZ is compressed as \.xz, which cannot be read; use \.gz"):
         rows(FileSource.text(tmp_path).build())
 
 

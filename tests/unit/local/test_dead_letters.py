@@ -208,7 +208,7 @@ def test_good_data_give_the_same_with_dead_letters_and_without():
     plain = collection(1, 2).process(Reuses())
     assert both(plain.side_output_dead_letters(BAD))[:2] == (values(run(plan_of(plain))), [])
     tagged = collection(1, 2).map(lambda n: (OutputTag("other"), n)).side_output_dead_letters(BAD)
-    assert values(run(plan_of(tagged.map(lambda pair: pair[1])))) == [1, 2]
+    assert values(run(plan_of(tagged.get_side_output(OutputTag("other"))))) == [1, 2]
 
 
 def test_text_that_is_none_in_unicode_is_written_out():

@@ -105,8 +105,7 @@ class File:
         ending = self.path.rpartition(".")[2].lower()
         if ending in _NOT_KNOWN:
             raise DataError(
-                f"the file {self.path} is compressed as .{ending}, which cannot be read; compress it as .gz, .bz2, "
-                ".zst or .lz4"
+                f"the file {self.path} is compressed as .{ending}, which cannot be read; use .gz, .bz2, .zst or .lz4"
             )
         return self.file_system.open_input_stream(self.inner, compression=_OF_FLINK.get(ending, "detect"))
 

@@ -10,13 +10,14 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput
-from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
+from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map, Moment
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.chain.watermarks import HighestTimestamp
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, WatermarkReport
 from eventide.runtime.exchange.partitioners import ForwardPartitioner
+from eventide.runtime.metrics import Metrics
 
 MONOTONOUS = WatermarkStrategy.for_monotonous_timestamps()
 
@@ -41,8 +42,12 @@ def assign(function, number=1):
     return AssignTimestamps("times", number, MONOTONOUS.with_timestamp_assigner(function))
 
 
+def main_output(step, batch):
+    return step.outputs(batch, Moment(), Metrics(0))[None]
+
+
 def test_map_keeps_timestamp_and_place():
-    assert Map("m", lambda v: -v, None).apply(elements(1, 2)) == Elements([-1, -2], [10, 20], [0, 1])
+    assert main_output(Map("m", lambda v: -v, None), elements(1, 2)) == Elements([-1, -2], [10, 20], [0, 1])
 
 
 def test_filter_keeps_timestamp_and_place_of_what_stays():
@@ -51,7 +56,7 @@ def test_filter_keeps_timestamp_and_place_of_what_stays():
 
 def test_flat_map_gives_each_result_the_timestamp_and_place_of_its_element():
     results = {1: ["a", "b"], 2: None, 3: [], 4: ("c",)}
-    assert FlatMap("f", results.get, None).apply(elements(1, 2, 3, 4)) == Elements(
+    assert main_output(FlatMap("f", results.get, None), elements(1, 2, 3, 4)) == Elements(
         ["a", "b", "c"], [10, 10, 40], [0, 0, 3]
     )
 
@@ -62,7 +67,7 @@ def test_a_function_that_raises_is_named_with_the_element_and_its_traceback(step
         return [1 / (value - 2)]
 
     with pytest.raises(UserFunctionError) as raised:
-        step("divider", divide, None).apply(elements(1, 2, 3))
+        main_output(step("divider", divide, None), elements(1, 2, 3))
     message = str(raised.value)
     assert "in operator 'divider', while it handled an element (element 2):" in message
     assert "ZeroDivisionError" in message
