@@ -137,15 +137,16 @@ def is_tagged(result: object) -> bool:
 
 
 class TagsAmongResults:
-    """Copies results as `own` does, and notices whether any of them is for a side output; see ``any``."""
+    """Copies results as `own` does, and notices whether one is for a side output; then it is ``found``."""
 
-    any = False
+    def __init__(self) -> None:
+        self.found = False
 
     def copied(self, result: Any) -> Any:
         """A result that has no other owner; of one for a side output, its tag stays the same object."""
         if not is_tagged(result):
             return own(result)
-        self.any = True
+        self.found = True
         return result[0], own(result[1])
 
     def by_output(
@@ -156,7 +157,7 @@ class TagsAmongResults:
         Raises:
             DataError: if a value does not fit the type of its output.
         """
-        if not self.any:
+        if not self.found:
             results.values = as_results(operator, results.values, type_info)
             return {None: results}
         out = Collector(operator, type_info, copies=False)

@@ -69,9 +69,14 @@ class SubtasksOfKeys(dict[Any, int]):
 
     def check_all(self, keys: list[Any], values: list[Any]) -> None:
         """Refuse keys of which one cannot be one, naming its element, as long as the elements are at hand."""
-        if not _SELDOM_REFUSED.issuperset(map(type, keys)):
+        if _SELDOM_REFUSED.issuperset(map(type, keys)):
+            return
+        try:
+            self._find(keys)
+        except (TypeError, DataError):
             for key, value in zip(keys, values, strict=True):
                 self.check(key, element=value)
+            raise
 
     def check(self, key: Any, **of: Any) -> None:
         """Refuse a key that cannot be one, naming its element, if that is known."""

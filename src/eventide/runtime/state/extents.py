@@ -2,8 +2,7 @@
 
 The changes of a micro-batch are appended as an extent, which never changes again. So the bytes written follow the
 changed rows, and the bytes read follow the touched rows, however many rows there are. A row is opaque to the store but
-for its
-hash: it is one row of an Arrow batch.
+for its hash: it is one row of an Arrow batch.
 """
 
 from __future__ import annotations
