@@ -193,7 +193,7 @@ class SparkHost(Host):
             plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
             runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
-            owner = Ownership(location, run) if Ownership.needed_at(location) else None
+            owner = Ownership(location, run)
             files = files_of_tasks(self.spark, plan.sinks)
             to = output_of(plan.sinks, files)
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
@@ -207,8 +207,7 @@ class SparkHost(Host):
                 sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:
                 sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
-            if owner is not None:
-                there(self.spark, owner.claim)
+            there(self.spark, owner.claim, [Ownership])
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
             clock: TriggerClock | None = None
             rows = _reads_data_frames(plan)
@@ -239,7 +238,7 @@ class SparkHost(Host):
         except BaseException:
             close()
             raise
-        check = None if owner is None or is_elsewhere else owner.check
+        check = None if is_elsewhere else owner.check
         failed = partial(_note, self.spark, location)
         if is_finishing:
             return QueryRun(query, close, lambda _: True, taking, check=check, failed=failed)

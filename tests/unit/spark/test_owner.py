@@ -1,4 +1,4 @@
-"""In a store without a rename that fails, the last run that has begun owns a checkpoint, and the one before stops."""
+"""The last run that has begun owns a checkpoint, and the one before stops."""
 
 import pickle
 
@@ -43,3 +43,22 @@ def test_the_owner_replaces_what_an_older_run_writes_until_it_stops_and_nothing_
     with pytest.raises(StateError, match=r"this run has not written part-00000006-00000\.txt"):
         commit(6)
     assert (out / "part-00000006-00000.txt").read_text() == "older"
+
+
+def test_a_run_that_is_succeeded_while_it_looks_at_what_is_there_replaces_nothing(tmp_path, monkeypatch):
+    out, checkpoint = tmp_path / "out", str(tmp_path / "checkpoint")
+    directory = DirectoryOfSpark(str(out), "text", {})
+    directory.owner = Ownership(checkpoint, "older").claim()
+    (out / directory._stage).mkdir(parents=True)
+    (out / directory._stage / "staged.txt").write_text("older")
+
+    def found_with_those_of_the_younger_run(parts, number):
+        Ownership(checkpoint, "younger").claim()
+        (out / f"{prefix_of(number)}00000.txt").write_text("younger")
+        return names_of(parts, number)
+
+    names_of = PartFiles.names_of
+    monkeypatch.setattr(PartFiles, "names_of", found_with_those_of_the_younger_run)
+    with pytest.raises(StateError, match=TAKEN):
+        directory._commit(PartFiles.at(str(out)), 5, {"staged.txt": ".txt"})
+    assert (out / "part-00000005-00000.txt").read_text() == "younger"

@@ -1,9 +1,11 @@
-"""Which run of a job owns its checkpoint, where the store does not tell: the last one that has begun.
+"""Which run of a job owns its checkpoint: the last one that has begun.
 
-A local disk and HDFS have a rename that fails where the target is there, so that of two runs only one writes down the
-next micro-batch. Object stores have none. There each run leaves its name in a file when it begins, and looks at that
-file every second, and before anything of a micro-batch appears in a file sink. The run that finds another name has been
-succeeded, and stops.
+Each run leaves its name in a file when it begins, and looks at that file every second, and before anything of a
+micro-batch appears in a file sink. The run that finds another name has been succeeded, and stops.
+
+On a local disk and in HDFS, Spark itself lets only one of two runs write down the next micro-batch, by a rename that
+fails where the target is there. Object stores have none. And what a run writes into a directory of files before it
+gets that far, the next run has to tell from its own in any store.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from eventide.storage import Folder
 
 _FOLDER = "eventide-owner"
 _FILE = "owner"
-_WITH_FAILING_RENAME = ("hdfs",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +32,6 @@ class Ownership:
 
     location: str
     run: str
-
-    @staticmethod
-    def needed_at(location: str) -> bool:
-        """Whether a store lets two runs go on with one checkpoint.
-
-        >>> [Ownership.needed_at(location) for location in ("/jobs/orders", "hdfs://node/jobs", "s3a://bucket/jobs")]
-        [False, False, True]
-        """
-        scheme, separator, _ = location.partition("://")
-        return bool(separator) and scheme not in _WITH_FAILING_RENAME
 
     def claim(self) -> Ownership:
         """Take the place of the run before."""

@@ -137,7 +137,7 @@ class FileDirectory(ABC):
         self._stage = stage
         self._parts: PartFiles | None = None
         self.owner: Ownership | None = None
-        """Told by the job where two of its runs could write here."""
+        """Told by a streaming job, whose next run may begin while this one is at work."""
         self.counted = 0
         """How many micro-batches were written here before the first one of the checkpoint."""
         self.leftovers = NO_LEFTOVERS
@@ -180,9 +180,9 @@ class FileDirectory(ABC):
         """Have the files that count appear; return their number."""
         number, leftovers = self.counted + batch_id, self.leftovers
         if self.owner is not None:
-            self.owner.check()
             if self._parts is None:  # an older run may have written until it saw that it owns the checkpoint no more
                 leftovers = replace(leftovers, names=frozenset(parts.names_of(number)))
+            self.owner.check()  # none of these names is of a younger run: one writes after it has begun
         try:
             count = parts.commit(number, self._stage, kept, leftovers)
         except (FileNotFoundError, FileExistsError) as error:

@@ -38,7 +38,7 @@ class LakeTable:
     Args:
         sink: the sink, of a format for which `is_table` holds.
         job: the run of the job.
-        owner: told by the job where two of its runs could write to the table.
+        owner: told by a streaming job, whose next run may begin while this one is at work.
     """
 
     def __init__(self, sink: FormatSink, job: SinkRun, owner: Ownership | None = None) -> None:
