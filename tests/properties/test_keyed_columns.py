@@ -1,6 +1,4 @@
-"""Keyed state as columns and as objects are two views of one store: whatever each of them does, both find the same."""
-
-from collections import Counter
+"""Keyed state as columns and as objects take over from each other: whatever each of them does, both find the same."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,13 +8,13 @@ from hypothesis import strategies as st
 
 from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
-from eventide.runtime.state import keyed_columns, keyed_rows
+from eventide.runtime.state import extents, keyed_rows
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import TIMES, read_living
-from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.expiring import ONE, SUFFIX
+from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
+from eventide.runtime.state.rows_of_keys import has_keys, move_to_buckets
 
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 KINDS = {"s:n": Types.LONG(), "s:pair": PAIR, "s:list": Types.LIST(Types.STRING())}
@@ -63,9 +61,15 @@ class Model:
         return []
 
 
+def objects_on(backend):
+    state = KeyedState(backend, 128)
+    move_to_buckets(backend, state)
+    return state
+
+
 class Objects:
     def __init__(self, backend, keys):
-        self.state, self.keys = KeyedState(backend, 128), keys
+        self.state, self.keys = objects_on(backend), keys
         for name, kind in KINDS.items():
             self.state.declare(name, kind)
         self.state.open_all(keys)
@@ -114,32 +118,30 @@ class Columns:
 
 
 def check(backend, model):
-    """Both views, and the index, have what the model has."""
-    state = KeyedState(backend, 128)
+    """Both views have what the model has, and so do the counts."""
+    assert has_keys(backend) + (backend.get("buckets") is not None) == bool(model.values or model.timers)
+    held = {key for key, _ in model.values} | {key for _, _, key in model.timers}
+    counts = {"numKeys": len(held), "numTimers": len(model.timers)}
+    earliest = [
+        min((time_ms for of_kind, time_ms, _ in model.timers if of_kind == kind), default=None) for kind in (0, 1)
+    ]
+    if has_keys(backend):
+        columns = KeyedColumns(backend, Types.LONG(), 128)
+        assert columns.held() == counts
+        assert [columns.next_of_others(kind) for kind in (0, 1)] == earliest
+    copied = MemoryBackend(dict(backend.values))
+    columns = Columns(copied, [*range(650)])
+    for name, kind in KINDS.items():
+        expected = kind.to_arrow([model.values.get((key, name)) for key in range(650)])
+        assert columns.state.get(name, columns.places, kind).equals(expected)
+    assert [timers.next_ms() for timers in columns.state.timers] == earliest
+    state = objects_on(MemoryBackend(dict(backend.values)))
     found = {(key, name): value for (key, _), of_key in state.all_entries().items() for name, value in of_key.items()}
     assert repr(sorted(found.items())) == repr(sorted(model.values.items()))
     timers = (state.event_timers, state.processing_timers)
     assert {(kind, time_ms, key) for kind in (0, 1) for time_ms, key, _ in timers[kind].all()} == model.timers
-    held = {key for key, _ in model.values} | {key for _, _, key in model.timers}
-    assert KeyedColumns(backend, Types.LONG(), 128).held() == {"numKeys": len(held), "numTimers": len(model.timers)}
-    for kind in (0, 1):
-        earliest = min((time_ms for of_kind, time_ms, _ in model.timers if of_kind == kind), default=None)
-        assert KeyedState(backend, 128).next_of_others(kind) == earliest
-    columns = Columns(backend, [*range(650)])
-    for name, kind in KINDS.items():
-        expected = kind.to_arrow([model.values.get((key, name)) for key in range(650)])
-        assert columns.state.get(name, columns.places, kind).equals(expected)
-    store = BucketStore(backend, 1, TIMES)
-    contents = [content for content in store.get_many(range(store.count)).values() if content is not None]
-    assert store._bytes == sum(map(len, contents))
-    found = [
-        repr(bucket.keys[place]) for content in contents for bucket, places in read_living(content) for place in places
-    ]
-    assert len(found) == len({*found}) >= store.entries
-    beside = {name for name in backend.values if name.startswith("bucket/") and "/changes" in name}
-    ends = ["", *(f"/{number}" for number in range(1, len(store._with_changes)))]
-    parts = zip(ends, store._with_changes, strict=False)
-    assert beside == {f"bucket/{number}/changes{end}" for end, buckets in parts for number in buckets}
+    state.flush()
+    assert state.held() == counts
 
 
 @settings(deadline=None, max_examples=60)
@@ -172,15 +174,15 @@ def test_both_views_find_what_either_has_left(batches, is_small):
         for name, value in (("_LEAST", 100), ("_LARGEST_PART", 2), ("_GROWTH", 1)):
             patch.setattr(keyed_rows, name, value)  # so that many changes lie beside each other
         if is_small:
-            patch.setattr(keyed_columns, "PAGE_BYTES", 4_096)
+            patch.setattr(extents, "_PAGE_BYTES", 1_024)
+            patch.setattr(extents, "_FEW_ROWS", 16)
         for in_columns, keys, changes in batches:
             view = (Columns if in_columns else Objects)(backend, keys)
             for what, name, value in changes:
                 drawn = value.draw(values[name]) if hasattr(value, "draw") else value
                 assert view.apply(what, name, drawn) == model.apply(keys, what, name, drawn)
             view.state.flush()
-            beside = Counter(name.split("/")[1] for name in backend.values if "/changes" in name)
-            event(f"changes beside a page: {max(beside.values(), default=0)}")
+            event("in extents" if has_keys(backend) else "in buckets")
             check(backend, model)
 
 
@@ -222,7 +224,8 @@ def test_state_that_an_earlier_program_gave_a_time_to_live(what, clock_ms, is_re
             columns.put("s:n", places, pa.array(range(40)), Types.LONG())
     columns.expire(clock_ms)
     columns.flush()
-    found = {key: of_key for (key, _), of_key in KeyedState(backend, 128).all_entries().items()}
+    stored = MemoryBackend(dict(backend.values))
+    found = {key: of_key for (key, _), of_key in objects_on(backend).all_entries().items()}
     assert all(found[key]["s:other"] == {"any": "object"} for key in range(40))
     if what == "declared":
         assert {key: of_key["s:n"] for key, of_key in found.items()} == {
@@ -231,4 +234,4 @@ def test_state_that_an_earlier_program_gave_a_time_to_live(what, clock_ms, is_re
     else:
         left = {key for key, of_key in found.items() if f"s:n{SUFFIX}" in of_key}
         assert left == {key for key in range(40) if key + 100 > clock_ms}
-        assert (BucketStore(backend, 1, TIMES).schedules[2].next_but(()) or 0) == (100 if left else 0)
+        assert (RowStore(stored).next_of_others(2) or 0) == (100 if left else 0)

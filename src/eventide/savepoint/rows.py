@@ -21,7 +21,7 @@ from eventide.runtime.state.bucket import Bucket, Column, owned, read_living
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_values import buckets_of
+from eventide.runtime.state.rows_of_keys import buckets_of
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, timers_of
 from eventide.runtime.window.window_store import Chunk, decode_windows, encode_windows, size_of
 
@@ -138,8 +138,8 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
                 yield from (row for row in _rows_of_bucket(bucket, keys) if row["key_hash"] in of_living)
 
 
-def rows_of_values(backend: Backend, keys: KeyRows) -> Iterator[Row]:
-    """Give the rows of the values by key that lie in extents."""
+def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[Row]:
+    """Give the rows of keyed state that lies in extents."""
     for bucket in buckets_of(backend):
         yield from _rows_of_bucket(bucket, keys)
 

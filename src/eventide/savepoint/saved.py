@@ -29,8 +29,8 @@ from eventide.runtime.state.chunks import CHUNKS, StoredChunks
 from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.extents import EXTENTS, RowStore
 from eventide.runtime.state.journal import has_base, whole
-from eventide.runtime.state.keyed_values import has_values
 from eventide.runtime.state.operators import HEAD, OperatorStates, renumbered, small_values, stored_values
+from eventide.runtime.state.rows_of_keys import has_keys
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 from eventide.savepoint import tables
@@ -53,7 +53,7 @@ from eventide.savepoint.rows import (
     keep_windows,
     mine,
     rows_of_buckets,
-    rows_of_values,
+    rows_of_extents,
     rows_of_windows,
 )
 from eventide.savepoint.tasks import SAVED, of_subtask
@@ -370,10 +370,10 @@ class StateWriter:
                         _write_tables(directory, operator, part, place, of_buckets)
                 for part in _parts(own, EXTENTS):
                     extents = PartOfState(MemoryBackend(own), part)
-                    if has_values(extents):
-                        keyed.write(rows_of_values(extents, KeyRows(operator, part, self.max_parallelism)))
+                    if has_keys(extents):
+                        keyed.write(rows_of_extents(extents, KeyRows(operator, part, self.max_parallelism)))
                     else:
-                        of_extents = tables.of_extents(RowStore(extents, 1), self.max_parallelism)
+                        of_extents = tables.of_extents(RowStore(extents), self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_extents)
                 for part in _parts(own, CHUNKS):
                     chunks = StoredChunks(PartOfState(MemoryBackend(own), part))

@@ -21,8 +21,8 @@ from eventide.runtime.state.bucket_store import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.journal import has_base, whole
-from eventide.runtime.state.keyed_values import page_of
 from eventide.runtime.state.operators import small_values
+from eventide.runtime.state.rows_of_keys import content_of_rows
 from eventide.runtime.state.runs import decompressed
 
 Json: TypeAlias = dict[str, Any]
@@ -204,9 +204,9 @@ class Evidence:
             yield StoredValue(part, None, b"".join(content for _, content in sorted(with_changes.items())))
         small = self._small(operator)
         for (part, subtask), values in sorted(rows.items()):
-            store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}), 1)
+            store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}))
             for _, found in store.read(store.others()):
-                yield StoredValue(part, None, page_of(found) or encode_table(found.drop_columns([HASH])))
+                yield StoredValue(part, None, content_of_rows(found) or encode_table(found.drop_columns([HASH])))
         for (part, row, *_), parts in sorted(pieces.items()):
             yield StoredValue(part, row, b"".join(content for _, content in sorted(parts.items())))
 

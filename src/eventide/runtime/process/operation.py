@@ -18,8 +18,8 @@ from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOpera
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, RollingOperator, RollingSpec
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_values import move_to_buckets
 from eventide.runtime.state.operators import AGGREGATES, KEEPS, KEY_FIELDS, in_words
+from eventide.runtime.state.rows_of_keys import move_to_buckets
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
@@ -125,8 +125,7 @@ def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) 
         return ProcessOperator(spec, context)
     state = KeyedState if spec.dead_letters is None else TransactionalState
     keyed = state(backend, context.max_parallelism, in_batch=context.in_batch)
-    if isinstance(spec.processing, Rolling):
-        move_to_buckets(backend, keyed)  # of an earlier program, whose function ran on columns
+    move_to_buckets(backend, keyed)  # of an earlier program, whose function ran on columns
     return KeyedProcessOperator(spec, keyed, context)
 
 

@@ -527,7 +527,7 @@ class VectorizedProcessSpec:
         """Return the lines of ``explain``."""
         return [
             ("function", type(self.function).__name__),
-            ("state", "per key, in buckets that are read when one of their keys is touched"),
+            ("state", "per key, in rows that are read when their keys are touched"),
             ("timers", "by key" if self.has_timers else "none"),
             *described(self.dead_letters),
         ]

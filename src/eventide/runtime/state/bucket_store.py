@@ -19,7 +19,7 @@ import numpy as np
 from eventide.errors import StateError
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, PageTypes, Times
+from eventide.runtime.state.bucket import EXPIRY, NO_TIMES, Times
 from eventide.runtime.state.runs import compressed, decompressed
 
 _INDEX = "buckets"
@@ -53,7 +53,6 @@ class Stored(NamedTuple):
         entries: how many keys have anything.
         timers: how many timers these have.
         earliest: the earliest time of each kind, in milliseconds.
-        types: those that a page is stored with.
     """
 
     sizes: tuple[int, ...] = ()
@@ -61,7 +60,6 @@ class Stored(NamedTuple):
     entries: int = 0
     timers: int = 0
     earliest: Times = NO_TIMES
-    types: PageTypes | None = None
 
     @property
     def size(self) -> int:

@@ -95,7 +95,7 @@ class RowStore:
 
     Args:
         backend: where they lie.
-        kinds: the number of kinds of time.
+        kinds: the number of kinds of time, where nothing is stored.
 
     Attributes:
         user: values of JSON by name that the user of the store keeps with the rows, while there are any.
@@ -115,17 +115,17 @@ class RowStore:
     ([], [5])
     """
 
-    def __init__(self, backend: Backend, kinds: int) -> None:
+    def __init__(self, backend: Backend, kinds: int = 1) -> None:
         self._backend = backend
-        self._kinds = kinds
         self._stored = backend.get(EXTENTS)
         head: dict[str, Any] = {} if self._stored is None else json.loads(self._stored)
         self._schemas: dict[int, pa.Schema] = {}
         self._count_of_schemas: int = head.get("schemas", 0)
         self._extents = {number: _Extent(*extent) for number, *extent in head.get("extents", ())}
         self._next: int = head.get("next", 0)
-        self._index = SortedRuns(backend, "index", ["<u8", "<u8", *["<i8"] * kinds], head.get("index", ()))
         runs = head.get("times") or [()] * kinds
+        self._kinds = len(runs)
+        self._index = SortedRuns(backend, "index", ["<u8", "<u8", *["<i8"] * self._kinds], head.get("index", ()))
         self._times = [SortedRuns(backend, f"times/{kind}", ["<i8", "<u8"], run) for kind, run in enumerate(runs)]
         self.user: dict[str, Any] = head.get("user", {})
         self._begin()

@@ -19,6 +19,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
+from eventide.runtime.state.at_hand import Flags, Name, Values
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     EXPIRY,
@@ -36,7 +37,7 @@ from eventide.runtime.state.bucket_store import addresses
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
-from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
+from eventide.runtime.state.keyed_rows import KeyedRows, Part, Plan
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
 
 BUCKET_BYTES = 8_192
@@ -48,7 +49,7 @@ _Kind = Literal["plain", "pickled", "spaces"]
 _KINDS: tuple[tuple[_Kind, ...], tuple[_Kind, ...]] = (("plain", "pickled"), ("spaces",))
 
 
-class KeyedState(KeyedRows[GrowingObjects]):
+class KeyedState(KeyedRows):
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
     The bucket of a key is read when the key is touched, or one of its timers is due. The keys of the bucket are at hand
@@ -63,8 +64,6 @@ class KeyedState(KeyedRows[GrowingObjects]):
         index: the places of those that were touched.
         values: the state without a namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
-
-    _timers: Sequence[Timers]
 
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
@@ -306,7 +305,7 @@ class KeyedState(KeyedRows[GrowingObjects]):
                 columns.append((owners, values))
             rows, expiry = (bucket.hashes, bucket.keys, columns), bucket.earliest[EXPIRY]
             is_own = not is_page(content)
-            found.append(Part(tuple(names), rows, len(bucket.keys), bucket.timers, size, expiry, None, is_own))
+            found.append(Part(tuple(names), rows, len(bucket.keys), bucket.timers, size, expiry, is_own))
         return found
 
     def _column(self, kind: _Kind) -> GrowingObjects:

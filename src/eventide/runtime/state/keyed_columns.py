@@ -1,139 +1,56 @@
-"""State and timers of many keys at once, as columns: read by page, looked up together, and written once."""
+"""State and timers of many keys at once, as columns: rows in extents, which are read when their keys are touched."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.common.typeinfo import TypeInformation, Types
-from eventide.common.typeinfo.widening import has_text
+from eventide.common.ms import MAX_MS
+from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo.widening import Conversion, conversion, has_text
 from eventide.errors import DataError, StateError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.elements.elements import columns_of_fields, types_of_fields
+from eventide.runtime.elements.elements import columns_of_fields, types_of_fields, without_collection
 from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import distinct, firsts, order_by
+from eventide.runtime.metrics import KEYS, TIMERS
+from eventide.runtime.state.at_hand import Flags, Name, RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import (
-    EXPIRY,
-    HASH,
-    KINDS_OF_TIME,
-    NO_TIMERS,
-    TIMES,
-    Bucket,
-    Page,
-    PageTypes,
-    encode_page,
-    expiry_of_page,
-    is_page,
-    read_bucket,
-    read_parts,
-)
+from eventide.runtime.state.bucket import EXPIRY, HASH, KINDS_OF_TIME, TIMES, Bucket, PageTypes, read_living
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
-from eventide.runtime.state.declared import VALUE
+from eventide.runtime.state.declared import VALUE, DeclaredTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
-from eventide.runtime.state.growing import GrowingColumn
-from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_rows import Flags, KeyedRows, Name, Part, Plan, Values
+from eventide.runtime.state.extents import NEVER, RowStore, are_in
+from eventide.runtime.state.growing import GrowingArray, GrowingColumn
+from eventide.runtime.state.rows_of_keys import (
+    ANYTHING,
+    NUMBERS_OF_TIMERS,
+    described,
+    lists_of_timers,
+    page_of,
+    rows_of_timers,
+    timer_columns,
+)
 from eventide.runtime.state.timer_arrays import TimerArrays
-from eventide.runtime.state.timers import NO_PLACE, Numbers
+from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows
 
-ANYTHING = Types.PICKLED_BYTE_ARRAY()
-
-
-class PageReader:
-    """Reads pages and buckets of objects.
-
-    Args:
-        key: the type of the keys.
-
-    Attributes:
-        kinds: the types of values by name, where they are known.
-    """
-
-    def __init__(self, key: TypeInformation) -> None:
-        self._key = key
-        self.kinds: dict[str, TypeInformation] = {}
-
-    def declare(self, name: str, kind: TypeInformation) -> None:
-        """Say the type of the values of a name."""
-        self.kinds[name] = kind if has_text(kind) else ANYTHING
-
-    def read(self, content: bytes) -> list[Part]:
-        """A page, or a bucket of objects as a page, and its changes, if there are any.
-
-        Raises:
-            NoColumns: if columns cannot hold what it is.
-        """
-        if is_page(content):
-            return [self._part(self._with_key(page), page.types) for page in read_parts(content)]
-        return [self._part(self._page_of(*of_bucket), None) for of_bucket in read_bucket(content)]
-
-    def _part(self, page: Page, stored: PageTypes | None) -> Part:
-        """A page as it was read, which is stored with these types; None for a bucket of objects."""
-        timers, expiry = [(of_kind,) for of_kind in page.timers], expiry_of_page(page)
-        of_page = (page.rows, len(page.rows), timers, page.size, expiry)
-        return Part(page.types.values, *of_page, stored, stored is not None)
-
-    def _with_key(self, page: Page) -> Page:
-        """A page whose keys are of the type that they have now."""
-        if page.types.key == self._key:
-            return page
-        keys = self._as_keys(page.types.key.from_arrow(page.types.keys_of(page.rows)))
-        hashes, values = page.rows.column(HASH).to_numpy(), page.types.values_of(page.rows)
-        types = PageTypes(self._key, page.types.values)
-        return page._replace(types=types, rows=types.rows(keys, hashes, values))
-
-    def _page_of(self, bucket: Bucket, size: int) -> Page:
-        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
-            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
-        count = len(bucket.keys)
-        found: dict[tuple[str, TypeInformation], pa.Array] = {}
-        for name, (owners, are_pickled, values) in bucket.values.items():
-            kind = self.kinds.get(name, ANYTHING)
-            if not kind.is_pickled:
-                objects = list(map(loads, values)) if are_pickled else values
-                if not kind.keeps(objects):
-                    kind = ANYTHING
-            if kind.is_pickled:
-                array = pa.array(values if are_pickled else list(map(dumps, values)), pa.binary())
-            else:
-                array = kind.to_arrow(objects)
-            where = np.full(count, NO_PLACE)
-            where[range(count) if owners is None else owners] = np.arange(len(array))
-            found[name, kind] = array.take(pa.array(where, mask=where == NO_PLACE))
-        types = PageTypes(self._key, tuple(found))
-        rows = types.rows(self._as_keys(bucket.keys), bucket.hashes, [*found.values()])
-        return Page(types, rows, tuple(plain for plain, _ in bucket.timers) or NO_TIMERS, size)
-
-    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
-        """Some keys that are stored as objects, by their parts."""
-        kind = self._key
-        try:
-            return columns_of_fields(kind.to_arrow(keys), kind)
-        except (DataError, ValueError, OverflowError) as error:
-            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
-
-
-def expiries_of(values: pa.Array) -> list[int | None]:
-    """When each of some values expires first, in milliseconds; None for one that stays until it is read."""
-    return [expiry_of(stored) for stored in ANYTHING.from_arrow(values)]
-
-
-PAGE_BYTES = 65_536
-"""The size of a page of which many rows are touched, so that a call to the store costs less than what it carries."""
-
-_ROWS_AT_ONCE = 1 << 20
+_KEYS, _TIMERS = "keys", "timers"
 _NO_ROWS = np.zeros(0, np.int64)
+_NO_HASHES: Hashes = np.zeros(0, np.uint64)
+_LAST = NEVER - 1
+"""The due time of the last timers there are, as a row that is due later is never due."""
 
 
-class KeyedColumns(KeyedRows[GrowingColumn]):
-    """The keys whose pages were read, with their values by name and their timers, all in columns.
+class KeyedColumns(RowsAtHand[GrowingColumn]):
+    """The keys that were touched, with their values by name and their timers, all in columns.
 
-    Pages and buckets of objects lie in one store (:class:`~eventide.runtime.state.keyed.KeyedState` has the other view
-    of it); a bucket of objects becomes a page when one of its keys changes.
+    What an operator on objects has left in buckets becomes rows as a whole when the first of it is needed. A function
+    on columns knows no namespaces.
 
     Args:
         backend: where it is stored.
@@ -145,45 +62,62 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         timers: those of event time, and of processing time.
     """
 
-    def __init__(
-        self,
-        backend: Backend,
-        key: TypeInformation,
-        max_parallelism: int,
-        *,
-        in_batch: bool = False,
-    ) -> None:
+    def __init__(self, backend: Backend, key: TypeInformation, max_parallelism: int, *, in_batch: bool = False) -> None:
+        super().__init__(max_parallelism, in_batch=in_batch)
+        self._backend = backend
         self._key = key
-        self._reader = PageReader(key)
-        super().__init__(backend, max_parallelism, PAGE_BYTES, PAGE_BYTES // 16, in_batch=in_batch)
+        self._kinds: dict[str, TypeInformation] = {}
+        self._conversions: dict[str, Conversion] = {}
+        self._declared = DeclaredTypes(backend)
+        self._forget()
 
     def _forget(self) -> None:
         super()._forget()
         self._keys = [GrowingColumn(kind.arrow_type()) for kind in types_of_fields(self._key)]
-        numbers = self._store.numbers or [0] * KINDS_OF_TIME
-        self._timers = self.timers = [TimerArrays(self, kind, number) for kind, number in enumerate(numbers)]
+        self._asked = _NO_HASHES
+        self._stored_timers = GrowingArray(np.int64)  # of each key how many are stored; -1 for a key that is not
+        self.timers = [TimerArrays(self, kind, 0) for kind in range(KINDS_OF_TIME)]
+
+    @cached_property
+    def _store(self) -> RowStore:
+        """Where all is, opened when the names and types of the program are known."""
+        store = RowStore(self._backend, len(TIMES))
+        buckets = BucketStore(self._backend, 1, TIMES)
+        numbers = store.user.get(NUMBERS_OF_TIMERS) or buckets.numbers or [0] * KINDS_OF_TIME
+        self._count_timers_from(numbers)
+        if buckets.entries:
+            self._adopt(buckets)
+            self._asked = distinct(self._hashes.array)
+            store.read(self._asked)
+        return store
+
+    def _count_timers_from(self, numbers: Sequence[int]) -> None:
+        """Have the next timer of each kind have a number after these."""
+        for timers, number in zip(self.timers, numbers, strict=True):
+            timers.number = number
 
     def declare(self, name: str, type_info: TypeInformation, kind: str = VALUE) -> None:
-        """Say the type and the kind of what is stored under a name, when nothing is at hand.
+        """Say the type and the kind of what is stored under a name, before any key is touched.
 
         Raises:
             StateError: if what is stored is of another kind, or has a type that does not widen to this one.
         """
-        self._reader.declare(name, type_info)
-        if self._declared.declare(name, type_info, kind) is not None:  # all that is stored is brought to it, as objects
-            objects = KeyedState(self._backend, self._max_parallelism, PAGE_BYTES)
-            objects.declare(name, type_info, kind)
-            objects.flush()
-            self._store = BucketStore(self._backend, PAGE_BYTES, TIMES, PAGE_BYTES // 16)
-            self._forget()
+        self._kinds[name] = type_info if has_text(type_info) else ANYTHING
+        convert = self._declared.declare(name, type_info, kind)
+        if convert is not None:
+            self._conversions |= {
+                name: convert,
+                name + SUFFIX: partial(widened, convert=convert, expires=True),
+            }
 
     def places_of(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Numbers:
         """Have keys at hand, each of which is given once, as the hash and the parts of each; and give their places.
 
         Raises:
-            NoColumns: if what is stored in their pages is not as columns hold it.
+            NoColumns: if what is stored is not as columns hold it.
         """
-        places = self._find(hashes)
+        self._have(distinct(hashes))
+        places = self._index.find(hashes)
         known = np.flatnonzero(places != NO_PLACE)
         others = ~alike([key.take(pa.array(known)) for key in keys], self.keys_at(places[known]))
         for row in known[others].tolist():
@@ -192,9 +126,9 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
             found = twins[alike(repeated, self.keys_at(twins))]
             places[row] = found[0] if len(found) else NO_PLACE
         new = np.flatnonzero(places == NO_PLACE)
-        first = len(self)
-        places[new] = np.arange(first, first + len(new))
+        places[new] = np.arange(len(self), len(self) + len(new))
         if len(new):
+            self._stored_timers.extend(-1, len(new))
             self._add(hashes[new], [key.take(pa.array(new)) for key in keys])
         return places
 
@@ -221,7 +155,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
 
     def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
         """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays."""
-        stored = self._reader.kinds.get(name, kind)
+        stored = self._kinds.get(name, kind)
         self._set(name, places, values if stored == kind else stored.to_arrow(kind.from_arrow(values)), stored)
 
     def clear(self, name: str, places: Numbers) -> None:
@@ -243,17 +177,142 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """Take note that what the keys at some places have may have changed."""
         self._has_changed.array[places] = True
 
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+        self._have(self._store.others())
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        self.is_quiesced = self._in_batch
+        self._have(self._store.due(kind, min(until_ms, _LAST)))
+
+    def next_of_others(self, kind: int) -> int | None:
+        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        next_ms = self._store.next_of_others(kind)
+        return MAX_MS if next_ms == _LAST else next_ms
+
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are; asked after a flush."""
+        return {KEYS: self._store.user.get(_KEYS, 0), TIMERS: self._store.user.get(_TIMERS, 0)}
+
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
-        due = self._store.schedules[EXPIRY].due(clock_ms)
-        self._looked_through.update(due)
+        due = self._store.due(EXPIRY, clock_ms)
         self._have(due)
+        self.touch(np.flatnonzero(are_in(self._hashes.array, due)))  # so that they say when something expires
         for name, values in self._expiring():
             owners = values.owners()
             before = ANYTHING.from_arrow(values.at(owners))
             now = [unexpired(stored, clock_ms) for stored in before]
             rows = [row for row, (one, other) in enumerate(zip(before, now, strict=True)) if one is not other]
             self._set(name, owners[rows], ANYTHING.to_arrow([now[row] for row in rows]), ANYTHING)
+
+    @without_collection()
+    def flush(self) -> None:
+        """Write back what has changed; call it once at the end of a micro-batch."""
+        store, changed = self._store, distinct(self._hashes.array[self._has_changed.array])
+        if len(changed):
+            timers = [_settled(of_kind.rows()[0][0]) for of_kind in self.timers]
+            mine = np.flatnonzero(are_in(self._hashes.array, changed))  # keys of one hash are written together
+            rows = mine[self._have_anything([timers])[mine]]
+            of_timers = self._write(rows, timers)
+            store.delete(changed[~are_in(changed, distinct(self._hashes.array[rows]))])
+            stored = self._stored_timers.array[mine]
+            store.user[_KEYS] = store.user.get(_KEYS, 0) + len(rows) - int(np.count_nonzero(stored >= 0))
+            store.user[_TIMERS] = store.user.get(_TIMERS, 0) + of_timers - int(stored[stored > 0].sum())
+        numbers = store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self.timers]
+        store.flush()
+        self._declared.flush()
+        self._forget()
+        self._count_timers_from(numbers)
+
+    def _have(self, hashes: Hashes) -> None:
+        """Have the keys of some hashes at hand, which are in order."""
+        store = self._store
+        new = hashes[~are_in(hashes, self._asked)]
+        if not len(new):
+            return
+        self._asked = np.sort(np.concatenate([self._asked, new]))
+        first = len(self)
+        with without_collection():
+            for _, rows in store.read(new):
+                self._take_in(rows)
+        self._forget_times(first)
+
+    def _take_in(self, rows: pa.Table) -> None:
+        """Have keys at hand as they were stored."""
+        types, batch, timers, _ = page_of(rows)
+        known = {name: kind for name, kind in types.values if not kind.is_pickled}
+        keys = (
+            types.parts_of(batch)
+            if types.key == self._key
+            else self._as_keys(types.key.from_arrow(types.keys_of(batch)))
+        )
+        places = self._new_places(batch.column(HASH).to_numpy(), keys)
+        for (name, kind), values in zip(types.values, types.values_of(batch), strict=True):
+            declared, before = self._kinds.get(name, kind), known.get(name, kind)
+            convert = None if before == declared or declared.is_pickled else conversion(before, declared)
+            if convert is None:
+                self._values_of((name, kind)).set(places, values)
+            else:
+                owners = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+                self._set_objects(name, places[owners], list(map(convert, kind.from_arrow(values.drop_null()))))
+        for of_kind, columns in zip(self.timers, timers, strict=True):
+            owners, times, numbers = rows_of_timers(columns)
+            self._stored_timers.array[places] += np.bincount(owners, minlength=len(places))
+            of_kind.take_in(timer_columns(places[owners], times, numbers))
+
+    def _adopt(self, buckets: BucketStore) -> None:
+        """Have all keys at hand that lie in buckets, of which none are left."""
+        contents = buckets.get_many(range(buckets.count))
+        for content in contents.values():
+            for bucket, living in [] if content is None else read_living(content):
+                self._take_in_bucket(bucket, np.array(living, np.int64))
+        buckets.forget(contents)
+        self._forget_times(0)
+        self._has_changed.array[:] = True
+
+    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
+        """Have some keys of a bucket at hand."""
+        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
+            raise NoColumns("there is state or there are timers of windows, which a function on columns has not")
+        places = np.full(len(bucket.keys), NO_PLACE)
+        keys = self._as_keys([bucket.keys[place] for place in living.tolist()])
+        places[living] = self._new_places(bucket.hashes[living], keys, timers=-1)
+        for name, (owners, are_pickled, held) in bucket.values.items():
+            at = places if owners is None else places[owners]
+            objects = list(map(loads, held)) if are_pickled else held
+            rows = np.flatnonzero(at != NO_PLACE)
+            convert = self._conversions.get(name)
+            mine = [objects[row] if convert is None else convert(objects[row]) for row in rows.tolist()]
+            self._set_objects(name, at[rows], mine)
+        for of_kind, (columns, _) in zip(self.timers, bucket.timers, strict=True):
+            of_keys, times, numbers = rows_of_timers(columns)
+            stays = places[of_keys] != NO_PLACE
+            of_kind.take_in(timer_columns(places[of_keys[stays]], times[stays], numbers[stays]))
+
+    def _new_places(self, hashes: Hashes, keys: Sequence[pa.Array], timers: int = 0) -> Numbers:
+        """Have keys at hand that were not, of which some timers are stored; -1 for keys that are not stored."""
+        first = len(self)
+        self._stored_timers.extend(timers, len(hashes))
+        self._add(hashes, keys)
+        return np.arange(first, len(self))
+
+    def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
+        """Some keys that are stored as objects, by their parts."""
+        kind = self._key
+        try:
+            return columns_of_fields(kind.to_arrow(keys), kind)
+        except (DataError, ValueError, OverflowError) as error:
+            raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
+
+    def _set_objects(self, name: str, places: Numbers, objects: list[Any]) -> None:
+        """Have the keys at some places have objects under a name, in a column of its type if that gives them back."""
+        kind = self._kinds.get(name, ANYTHING)
+        if not kind.is_pickled and not kind.keeps(objects):
+            kind = ANYTHING
+        array = pa.array(list(map(dumps, objects)), pa.binary()) if kind.is_pickled else kind.to_arrow(objects)
+        self._values_of((name, ANYTHING if kind.is_pickled else kind)).set(places, array)
 
     def _of_name(self, name: str) -> list[tuple[TypeInformation, Values[GrowingColumn]]]:
         return [(kind, values) for (other, kind), values in self._values.items() if other == name]
@@ -273,24 +332,8 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
                 "Declare the type of what was stored"
             ) from error
 
-    def _have(self, buckets: Iterable[int]) -> None:
-        first = len(self)
-        super()._have(buckets)
-        self._forget_times(first)
-
-    def _read(self, content: bytes) -> list[Part]:
-        return self._reader.read(content)
-
     def _column(self, kind: TypeInformation) -> GrowingColumn:
         return GrowingColumn(kind.arrow_type())
-
-    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
-        rows, types = pa.concat_batches([part.rows for part in parts]), PageTypes(self._key, tuple(names))
-        return (
-            rows.column(HASH).to_numpy(),
-            types.parts_of(rows),
-            [(slice(None), values) for values in types.values_of(rows)],
-        )
 
     def _add_keys(self, columns: Sequence[pa.Array], those: Flags | None) -> None:
         for of_all, column in zip(self._keys, columns, strict=True):
@@ -300,7 +343,7 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
         """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
         for name, values in self._expiring():
             plain = name.removesuffix(SUFFIX)
-            owners = values.owners() if plain in self._reader.kinds else _NO_ROWS
+            owners = values.owners() if plain in self._kinds else _NO_ROWS
             owners = owners[owners >= first]
             if len(owners):
                 objects = list(map(without_times, ANYTHING.from_arrow(values.at(owners))))
@@ -311,26 +354,46 @@ class KeyedColumns(KeyedRows[GrowingColumn]):
                 rows = np.flatnonzero(~has_other)
                 self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
-    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
-        values = {name: v for name, v in self._values.items() if (v.where.array[rows] != NO_PLACE).any()}
-        types = PageTypes(self._key, tuple(values))
-        for known in self._stored.values():
-            if known.types is not None and known.types.key == self._key and {*known.types.values} == {*values}:
-                types = known.types  # in which the order of names may be another
-                break
-        first = last = 0
-        for i, (number, are_changes, timers, _) in enumerate(plans):
-            begin, end = bounds[i : i + 2].tolist()
-            if end > last:  # the rows of many pages at once
-                first, last = begin, max(end, int(bounds[np.searchsorted(bounds, begin + _ROWS_AT_ONCE, "right") - 1]))
-                at = rows[first:last]
-                batch = types.rows(self.keys_at(at), self._hashes.array[at], [values[of].at(at) for of in types.values])
-            to = self._stored[number].types if are_changes else None
-            of_page = batch.slice(begin - first, end - begin) if end > begin else None
-            yield encode_page(types, of_page, [kind for (kind,) in timers], to=to) if of_page is not None else b""
+    def _write(self, places: Numbers, timers: Sequence[Rows]) -> int:
+        """Have the keys at some places written; return how many timers they have."""
+        if not len(places):
+            return 0
+        held = {name: v for name, v in self._values.items() if (v.where.array[places] != NO_PLACE).any()}
+        for name, kind in [*held]:  # a pickle says no type, so the one of its time lies beside it
+            declared = self._kinds.get(name, ANYTHING)
+            if kind.is_pickled and not declared.is_pickled:
+                held[name, declared] = self._values_of((name, declared))
+        names = sorted(held, key=lambda of: (of[0], str(of[1])))
+        types = PageTypes(self._key, tuple(names))
+        values = [held[name].at(places) for name in names]
+        rows = types.rows(self.keys_at(places), self._hashes.array[places], values)
+        at = np.full(len(self), NO_PLACE)
+        at[places] = np.arange(len(places))
+        due, lists, count = [], [], 0
+        for owners, times, numbers in timers:
+            mine = np.flatnonzero(at[owners] != NO_PLACE)
+            mine = mine[order_by(at[owners[mine]])]
+            of_rows, of_times = at[owners[mine]], times[mine]
+            lists.append(lists_of_timers((of_rows, of_times, numbers[mine]), len(places)))
+            earliest = np.full(len(places), NEVER)
+            np.minimum.at(earliest, of_rows, np.minimum(of_times, _LAST))
+            due.append(earliest)
+            count += len(mine)
+        due.append(self._expiries(at, len(places)))
+        table = pa.Table.from_batches([rows])
+        self._store.write(described(types, table, lists if count else ()), due)
+        return count
 
-    def _expiries(self, values: Values[GrowingColumn], owners: Numbers) -> Iterable[int | None]:
-        return expiries_of(values.at(owners))
+    def _expiries(self, at: Numbers, count: int) -> Numbers:
+        """When something of each of some rows expires first, given the row of each key."""
+        found = np.full(count, NEVER)
+        for _, values in self._expiring():
+            owners = values.owners()
+            owners = owners[at[owners] != NO_PLACE]
+            times = [expiry_of(stored) for stored in ANYTHING.from_arrow(values.at(owners))]
+            known = np.array([NEVER if time_ms is None else time_ms for time_ms in times], np.int64)
+            np.minimum.at(found, at[owners], known)
+        return found
 
 
 def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> Flags:
@@ -346,3 +409,12 @@ def alike(ones: Sequence[pa.Array], others: Sequence[pa.Array]) -> Flags:
             equal = pc.or_(equal, pc.and_(one.is_null(), other.is_null()))
         found &= equal.to_numpy(zero_copy_only=False)
     return found
+
+
+def _settled(rows: Rows) -> Rows:
+    """Timers by key and time; of one that was set again, the first number counts."""
+    places, times, numbers = rows
+    order = order_by(places, times, numbers)
+    places, times, numbers = places[order], times[order], numbers[order]
+    first = firsts(places, times)
+    return places[first], times[first], numbers[first]

@@ -1,28 +1,26 @@
-"""The keys of a subtask whose buckets were read, as rows: the common part of state of objects and of columns."""
+"""The keys of a subtask that lie in buckets, as rows: which buckets are read, and what is written of them."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.keys import groups_of_hashes
 from eventide.runtime.elements.ordering import distinct, order_by
 from eventide.runtime.metrics import KEYS, TIMERS
+from eventide.runtime.state.at_hand import Flags, Name, RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, TIMES, PageTypes, Times
+from eventide.runtime.state.bucket import EXPIRY, TIMES, Times
 from eventide.runtime.state.bucket_store import NOTHING, BucketStore, Made, Stored, addresses
 from eventide.runtime.state.declared import DeclaredTypes
-from eventide.runtime.state.expiring import SUFFIX
-from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
-from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.timers import (
     NO_PLACE,
     Numbers,
@@ -33,10 +31,6 @@ from eventide.runtime.state.timers import (
     joined,
     rows_of_columns,
 )
-
-Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
-Name: TypeAlias = tuple[str, Any]
-"""The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
 
 TimersOfBucket: TypeAlias = Sequence[tuple[TimerColumns | None, ...]]
 """The timers of each kind: those without a namespace; and those with one, where there may be any."""
@@ -62,7 +56,6 @@ class Part(NamedTuple):
         timers: those of its keys.
         size: how many bytes it has.
         expiry: when the first of its values expires, in milliseconds, or a time before that; None for never.
-        types: those that a page is stored with.
         is_own: whether it has the form in which it is written, so that changes can lie beside it.
     """
 
@@ -72,98 +65,49 @@ class Part(NamedTuple):
     timers: TimersOfBucket
     size: int
     expiry: int | None
-    types: PageTypes | None = None
     is_own: bool = True
 
 
-_Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
-
-
-class Values(Generic[_Column]):
-    """The values at hand of one name and kind, and where among them the one of each key is."""
-
-    def __init__(self, stored: _Column, keys: int) -> None:
-        self._stored = stored
-        self.where = GrowingArray(np.int64)
-        self.where.extend(NO_PLACE, keys)
-
-    def set(self, places: Numbers, values: Any) -> None:
-        """Give the keys at some places values, the last one that is given; null stands for none."""
-        self.where.array[places] = self._stored.extend(values)
-
-    def at(self, places: Numbers) -> Any:
-        """The values of the keys at some places."""
-        return self._stored.take(self.where.array[places])
-
-    def owners(self) -> Numbers:
-        """The places of the keys that have a value."""
-        return np.flatnonzero(self.where.array != NO_PLACE)
-
-
-class KeyedRows(ABC, Generic[_Column]):
+class KeyedRows(RowsAtHand[GrowingObjects]):
     """The keys whose buckets were read, with their values by name and their timers, and what has become of them.
 
-    A key is named by its place among those at hand. Where a few keys of a bucket have changed, they are stored beside
+    Where a few keys of a bucket have changed, they are stored beside
     it. Later changes lie beside earlier ones, or become one with those that are not much larger: so a key is written
     again a few times only, and there are few changes to read.
-
-    Attributes:
-        is_quiesced: whether timers have begun to fire in batch execution: from then on, none is set.
     """
 
     def __init__(
         self, backend: Backend, max_parallelism: int, bucket_bytes: int, small_bytes: int, *, in_batch: bool
     ) -> None:
-        self.is_quiesced = False
-        self._in_batch = in_batch
-        self._backend = backend
-        self._max_parallelism = max_parallelism
+        super().__init__(max_parallelism, in_batch=in_batch)
         self._declared = DeclaredTypes(backend)
         self._store = BucketStore(backend, bucket_bytes, TIMES, small_bytes)
-        self._timers: Sequence[Timers | TimerArrays] = ()
+        self._timers: Sequence[Timers] = ()
         self._forget()
 
     def _forget(self) -> None:
-        """Have nothing at hand."""
+        super()._forget()
         self._count = self._store.count  # of the buckets as they are stored, while more of them are made
         self._stored: dict[int, Stored] = {}
         self._looked_through: set[int] = set()
         self._new = 0
-        self._hashes, self._has_changed, self._part = map(GrowingArray, (np.uint64, np.bool_, np.int8))
-        self._index = HashIndex()
-        self._values: dict[Name, Values[_Column]] = {}
-
-    def __len__(self) -> int:
-        """How many keys are at hand."""
-        return len(self._hashes.array)
+        self._part = GrowingArray(np.int8)
 
     @abstractmethod
     def _read(self, content: bytes) -> list[Part]:
         """A bucket, and its changes, if there are any."""
 
     @abstractmethod
-    def _column(self, kind: Any) -> _Column:
-        """A column for values of a kind."""
-
-    @abstractmethod
     def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
         """The hashes, the columns of the keys, and the values by name, with their rows, of parts of the same names."""
-
-    @abstractmethod
-    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
-        """Have keys at hand: those of some columns, or all."""
 
     @abstractmethod
     def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
         """The content of each bucket that is planned; the keys at `rows` that lie between its bounds are in it."""
 
     @abstractmethod
-    def _expiries(self, values: Values[_Column], owners: Numbers) -> Iterable[int | None]:
+    def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
         """When each of some values expires, in milliseconds; None for never."""
-
-    def groups(self, places: Numbers) -> Numbers:
-        """The key groups of the keys at some places."""
-        return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
     def open_everything(self) -> None:
         """Have every key at hand."""
@@ -190,30 +134,9 @@ class KeyedRows(ABC, Generic[_Column]):
         self._have(range(store.count) if are_most else wanted)
         return self._index.find(hashes)
 
-    def _twins(self, key_hash: np.uint64) -> list[int]:
-        """The places of all keys of a hash, of which another key was found."""
-        self._index.has_twins = True
-        places: list[int] = np.flatnonzero(self._hashes.array == key_hash).tolist()
-        return places
-
-    def _values_of(self, name: Name) -> Values[_Column]:
-        if name not in self._values:
-            self._values[name] = Values(self._column(name[1]), len(self))
-        return self._values[name]
-
-    def _expiring(self) -> list[tuple[str, Values[_Column]]]:
-        return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
-
     def _add(self, hashes: Hashes, keys: Sequence[Any], those: Flags | None = None) -> None:
-        """Have keys at hand that have nothing yet, given the columns of all of which they are some."""
-        count = len(hashes)
-        self._index.add(hashes, len(self))
-        self._hashes.extend(hashes, count)
-        self._add_keys(keys, those)
-        for of_keys in (self._has_changed, self._part):
-            of_keys.extend(0, count)
-        for values in self._values.values():
-            values.where.extend(NO_PLACE, count)
+        super()._add(hashes, keys, those)
+        self._part.extend(0, len(hashes))
 
     def _have(self, buckets: Iterable[int]) -> None:
         new = sorted(number for number in buckets if number not in self._stored)
@@ -295,16 +218,7 @@ class KeyedRows(ABC, Generic[_Column]):
             sizes, rows = zip(*((part.size, part.length) for part in parts), strict=True)
             own, times = parts[0], (*due, expiry)
             of_own_form = rows if own.is_own else ()
-            self._stored[number] = Stored(sizes, of_own_form, of_bucket, of_timers, times, own.types)
-
-    def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
-        """Which of the keys from a place on have a value, or one of some timers, which count from there."""
-        found = np.zeros(len(self) - first, bool)
-        for values in self._values.values():
-            found |= values.where.array[first:] != NO_PLACE
-        for owners, _, _ in chain.from_iterable(timers):
-            found[owners] = True
-        return found
+            self._stored[number] = Stored(sizes, of_own_form, of_bucket, of_timers, times)
 
     @without_collection()
     def flush(self) -> None:

@@ -1,25 +1,25 @@
 """One value of each key, for operators that work on columns: rows in extents, which are read when a key is touched.
 
-A key or a value that a column would not give back as it is lies in its row as a pickle. Each row says its types itself,
-so :func:`buckets_of` gives all of them as objects, and :meth:`KeyedValues.adopt` takes objects over.
+A key or a value that a column would not give back as it is lies in its row as a pickle.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
-from eventide.common.typeinfo.widening import Conversion, conversion, type_of_text
+from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
+from eventide.common.typeinfo.widening import Conversion, conversion
 from eventide.errors import DataError
-from eventide.pickling.pickles import dumps, loads
+from eventide.pickling.pickles import loads
 from eventide.runtime.elements.elements import columns_of_fields, without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import distinct
+from eventide.runtime.state.at_hand import Flags
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     HASH,
@@ -29,25 +29,16 @@ from eventide.runtime.state.bucket import (
     Page,
     PageTypes,
     bucket_of_page,
-    encode_page,
     read_living,
-    text_of_types,
-    types_of_text,
 )
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
-from eventide.runtime.state.declared import DECLARED, VALUE, DeclaredTypes, types_of
-from eventide.runtime.state.extents import EXTENTS, NEVER, RowStore, are_in
-from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_rows import Flags
+from eventide.runtime.state.declared import VALUE, DeclaredTypes
+from eventide.runtime.state.extents import NEVER, RowStore, are_in
+from eventide.runtime.state.rows_of_keys import ANYTHING, described, page_of
 from eventide.runtime.state.timers import Numbers
 
-_TYPES = b"types"
-"""Under this, the schema of rows has the types of their keys and values."""
-
 _ROWS = "rows"
-_HASHES_AT_ONCE = 65_536
 _NO_HASHES: Hashes = np.zeros(0, np.uint64)
-_ANYTHING = Types.PICKLED_BYTE_ARRAY()
 
 
 class KeyedValues:
@@ -147,8 +138,7 @@ class KeyedValues:
         written = distinct(np.concatenate(hashes))
         self._read(written)
         for types, rows in self._rows.items():
-            described = rows.replace_schema_metadata({_TYPES: text_of_types(types)})
-            self._store.write(described, [np.full(len(rows), NEVER)])
+            self._store.write(described(types, rows), [np.full(len(rows), NEVER)])
         self._store.delete(distinct(self._found[~are_in(self._found, written)]))
         self._store.user[_ROWS] = self.count + sum(map(len, hashes)) - len(self._found)
         self._store.flush()
@@ -162,12 +152,12 @@ class KeyedValues:
             return
         self._asked = np.sort(np.concatenate([self._asked, new]))
         for _, rows in self._store.read(new):
-            types = _types_of(rows)
+            types, batch, _, _ = page_of(rows)
             self._found = np.concatenate([self._found, rows.column(HASH).to_numpy()])
-            if types.key in (self._types.key, _ANYTHING) and types.values[0] == self._types.values[0]:
-                self._add(types, rows.replace_schema_metadata())
+            if types.key in (self._types.key, ANYTHING) and types.values[0] == self._types.values[0]:
+                self._add(types, pa.Table.from_batches([batch]))
             else:
-                bucket = bucket_of_page(Page(types, _batch(rows), NO_TIMERS))
+                bucket = bucket_of_page(page_of(rows))
                 self._put_objects(bucket, range(len(rows)), conversion(types.values[0][1], self._types.values[0][1]))
 
     def _add(self, types: PageTypes, rows: pa.Table) -> None:
@@ -190,13 +180,13 @@ class KeyedValues:
         """Have keys and values, each of them in columns or as pickles."""
         ((name, kind),) = self._types.values
         types = PageTypes(
-            self._types.key if with_keys else _ANYTHING, ((name, kind), *(() if with_values else ((name, _ANYTHING),)))
+            self._types.key if with_keys else ANYTHING, ((name, kind), *(() if with_values else ((name, ANYTHING),)))
         )
         parts = columns_of_fields(types.key.to_arrow(keys), types.key)
         if with_values:
             columns = [kind.to_arrow(values)]
         else:
-            columns = [pa.nulls(len(values), kind.arrow_type()), _ANYTHING.to_arrow(values)]
+            columns = [pa.nulls(len(values), kind.arrow_type()), ANYTHING.to_arrow(values)]
         self._add(types, pa.Table.from_batches([types.rows(parts, hashes, columns)]))
 
     def _have_twins_alike(self) -> None:
@@ -207,52 +197,6 @@ class KeyedValues:
         twins = hashes[1:][hashes[1:] == hashes[:-1]]
         for bucket in self.take(twins) if len(twins) else ():
             self._put_as(False, False, *_values_in(bucket, self._types.values[0][0], range(len(bucket.keys))))
-
-
-def buckets_of(backend: Backend) -> Iterator[Bucket]:
-    """Give all values by key that lie in extents, of the types that were declared last, as objects."""
-    declared = types_of(backend.get(DECLARED) or b"{}")
-    store = RowStore(backend, 1)
-    hashes = store.others()
-    for begin in range(0, len(hashes), _HASHES_AT_ONCE):
-        for _, rows in store.read(hashes[begin : begin + _HASHES_AT_ONCE]):
-            types = _types_of(rows)
-            name, kind = types.values[0]
-            bucket = bucket_of_page(Page(types, _batch(rows), NO_TIMERS))
-            text = declared.get(name, str(kind))
-            convert = None if text in (str(kind), str(_ANYTHING)) else conversion(kind, type_of_text(text))
-            if convert is not None:
-                _, _, values = _values_in(bucket, name, range(len(rows)))
-                bucket.values[name] = (None, True, [dumps(convert(value)) for value in values])
-            yield bucket
-        store.forget()
-
-
-def has_values(backend: Backend) -> bool:
-    """Whether values by key lie in extents of a backend."""
-    stored = backend.get(EXTENTS)
-    return stored is not None and _TYPES in (RowStore(backend, 1).schema.metadata or {})
-
-
-def page_of(rows: pa.Table) -> bytes | None:
-    """Rows of values by key as a page; None for rows of another kind."""
-    if _TYPES not in (rows.schema.metadata or {}):
-        return None
-    types = _types_of(rows)
-    return encode_page(types, _batch(rows.replace_schema_metadata()), NO_TIMERS)
-
-
-def move_to_buckets(backend: Backend, keyed: KeyedState) -> None:
-    """Have keyed state take over all values that lie in extents of its backend, of which none are left."""
-    if has_values(backend):
-        for bucket in buckets_of(backend):
-            keyed.adopt(bucket, 0)
-        RowStore(backend, 1).delete_all()
-
-
-def _types_of(rows: pa.Table) -> PageTypes:
-    types, _ = types_of_text(rows.schema.metadata[_TYPES])
-    return types
 
 
 def _batch(rows: pa.Table) -> pa.RecordBatch:

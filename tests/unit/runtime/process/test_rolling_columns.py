@@ -26,7 +26,7 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, Roll
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_values import move_to_buckets
+from eventide.runtime.state.rows_of_keys import move_to_buckets
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
 from eventide.testing import local_environment
 from support.counting_backend import CountingBackend

@@ -1,10 +1,7 @@
-"""State of many keys at once lies where that of single keys does, whatever size their buckets have."""
-
-import json
+"""State of many keys at once lies in rows; what single keys have in buckets moves there, and back."""
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
@@ -13,6 +10,14 @@ from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
+from eventide.runtime.state.rows_of_keys import move_to_buckets
+
+
+def of_single_keys(backend):
+    state = KeyedState(backend, 128)
+    move_to_buckets(backend, state)
+    return state
+
 
 KEYS = [f"key-{number}" for number in range(5_000)]
 
@@ -40,7 +45,7 @@ def test_single_keys_and_many_share_state_and_timers_while_buckets_change_their_
     state.flush()
     assert state.held() == {"numKeys": len(KEYS), "numTimers": 6}
 
-    single = KeyedState(backend, 128)
+    single = of_single_keys(backend)
     assert [single.read(key, None, "n") for key in KEYS] == list(range(len(KEYS)))
     assert single.event_timers.all() == [(number, f"key-{number}", None) for number in range(5)]
     single.take("key-0", None, "n")
@@ -97,7 +102,7 @@ def test_a_type_that_is_declared_beside_one_that_becomes_wider_is_kept():
     assert types_of(backend.get(DECLARED)) == {"n": "LONG", "new": "STRING", "wide": str(wide)}
 
 
-def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
+def test_keys_that_had_a_narrower_type_are_found():
     backend, numbers = MemoryBackend(), [*range(1_000)]
     for kind, keys, value in ((Types.INT(), numbers, 1), (Types.LONG(), [2_000, 3_000], 2), (Types.LONG(), [7], 3)):
         state = KeyedColumns(backend, kind, 128)
@@ -105,31 +110,6 @@ def test_changes_lie_beside_a_page_whose_keys_had_a_narrower_type():
         places = state.places_of(hashes_of(keys), [pa.array(keys, kind.arrow_type())])
         state.put("n", places, pa.array([value] * len(keys)), Types.LONG())
         state.flush()
-    assert "bucket/0/changes" in backend.values
-    entries = KeyedState(backend, 128).all_entries()
+    entries = of_single_keys(backend).all_entries()
     expected = dict.fromkeys(numbers, 1) | {2_000: 2, 3_000: 2, 7: 3}
     assert {key: of_key["n"] for (key, _), of_key in entries.items()} == expected
-
-
-@pytest.mark.parametrize("is_counted", [True, False])
-def test_an_index_of_an_earlier_version_counts_the_pages_with_changes_or_names_those_with_some(is_counted):
-    backend = MemoryBackend()
-    state, places = in_columns(backend)
-    state.put("n", places, pa.array(range(len(KEYS))), Types.LONG())
-    state.flush()
-    state, places = in_columns(backend, KEYS[7:9])
-    state.put("n", places, pa.array([-7, -8]), Types.LONG())
-    state.flush()
-    beside = [name for name in backend.values if name.endswith("/changes")]
-    index = json.loads(backend.values["buckets"])
-    assert len(beside) in (1, 2)
-    [named_pages] = index["changes"]
-    backend.values["buckets"] = json.dumps(index | {"changes": len(beside) if is_counted else named_pages}).encode()
-    for _ in range(2):
-        state, places = in_columns(backend)
-        found = state.get("n", places, Types.LONG()).to_pylist()
-        assert found == [*range(7), -7, -8, *range(9, len(KEYS))]
-        state.touch(places)
-        state.flush()
-    assert not [name for name in backend.values if "/changes" in name]
-    assert "changes" not in json.loads(backend.values["buckets"])

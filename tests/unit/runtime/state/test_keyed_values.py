@@ -14,7 +14,8 @@ from eventide.runtime.state.bucket import read_living
 from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_values import KeyedValues, buckets_of, has_values, move_to_buckets, page_of
+from eventide.runtime.state.keyed_values import KeyedValues
+from eventide.runtime.state.rows_of_keys import buckets_of, content_of_rows, has_keys, move_to_buckets
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 
@@ -73,11 +74,11 @@ def test_it_has_what_a_dict_has(batches):
         values.flush()
         assert values.count == len(model)
     assert objects_in(backend) == model
-    assert has_values(backend) == bool(model)
+    assert has_keys(backend) == bool(model)
     state = KeyedState(backend, 128)
     move_to_buckets(backend, state)
     state.flush()
-    assert not has_values(backend)
+    assert not has_keys(backend)
     assert dict(_all(KeyedState(backend, 128))) == model
 
 
@@ -135,6 +136,6 @@ def test_rows_become_pages_that_others_read():
     values.flush()
     store, found = RowStore(backend, 1), Counter()
     for _, rows in store.read(store.others()):
-        for bucket, places in read_living(page_of(rows)):
+        for bucket, places in read_living(content_of_rows(rows)):
             found.update(bucket.keys[place] for place in places)
     assert found == {"a": 1, "b": 1}
