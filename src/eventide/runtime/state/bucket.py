@@ -2,9 +2,9 @@
 
 Where few keys of a stored bucket have changed, they follow it as a bucket of their own, and so do later changes.
 
-In a *page*, keys have their values and timers in columns. It lies where a bucket of objects would lie, and says itself
-which types it has, so that ``read_bucket`` reads it too. What has become of some of its keys since may follow it, in
-the same form: the *changes* of the page, rows that stand for those of their keys, and later changes after earlier ones.
+In a *page*, keys have their values and timers in columns, and it says itself which types it has. Versions up to 0.1.0
+stored pages where buckets of objects lie, for operators that work on columns, and ``read_bucket`` reads them. What has
+become of some of its keys since may follow a page in the same form: rows that stand for those of their keys.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 
 HASH = "__hash"
 _END, _END_OF_FEW, _END_OF_ONE_VALUE = b"rows", b"row.", b"keyed page"
-"""The end of a page, of few rows, and of one that an earlier version wrote."""
-_FEW_ROWS, _FEW_BYTES = 64, 8_192
-"""The rows, and their bytes, up to which Arrow's description of a message is left out: it has 500 bytes."""
+"""The end of a page; of few rows without Arrow's description of a message, and of another form, of earlier versions."""
 _SIZES = np.dtype("<u2")
 _NO_BUFFER = 0xFFFF
 _LENGTHS = struct.Struct("<III")
@@ -52,7 +50,7 @@ class PageTypes:
     >>> from eventide.common.typeinfo import Types
     >>> types = PageTypes(Types.STRING(), (("count", Types.LONG()),))
     >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
-    >>> read_parts(encode_page(types, rows, NO_TIMERS))[0][:3] == (types, rows, NO_TIMERS)
+    >>> read_parts(encode_page(Page(types, rows)))[0][:3] == (types, rows, NO_TIMERS)
     True
     """
 
@@ -88,7 +86,7 @@ class Page(NamedTuple):
 
     types: PageTypes
     rows: pa.RecordBatch
-    timers: Timers
+    timers: Timers = NO_TIMERS
     size: int = 0
 
 
@@ -97,16 +95,15 @@ def is_page(content: bytes) -> bool:
     return content.endswith((_END, _END_OF_FEW, _END_OF_ONE_VALUE))
 
 
-def encode_page(types: PageTypes, rows: pa.RecordBatch, timers: Timers, *, to: PageTypes | None = None) -> bytes:
-    """The bytes of a page, or of changes `to` one whose types are known."""
+def encode_page(page: Page) -> bytes:
+    """The bytes of a page."""
+    types, rows, timers, _ = page
     of_timers = b""
     if any(timers):
         parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
         of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
-    text = b"" if types == to else text_of_types(types)
-    packed = _packed(rows) if len(rows) <= _FEW_ROWS and rows.nbytes <= _FEW_BYTES else None
-    content, end = (memoryview(rows.serialize()), _END) if packed is None else (packed, _END_OF_FEW)
-    return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), end])
+    text, content = text_of_types(types), memoryview(rows.serialize())
+    return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), _END])
 
 
 def read_parts(content: bytes) -> list[Page]:
@@ -144,18 +141,8 @@ def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: Page | 
     return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS, end - begin)
 
 
-def _packed(rows: pa.RecordBatch) -> bytes | None:
-    """A few rows: the buffers of their columns, after how many bytes each has; None if one is too large for that."""
-    copied = pa.concat_batches([rows, rows.slice(0, 0)])  # so that no buffer has more than these rows
-    buffers = [buffer for column in copied.columns for buffer in column.buffers()]
-    if any(buffer is not None and buffer.size >= _NO_BUFFER for buffer in buffers):
-        return None
-    sizes = [len(rows), len(buffers), *(_NO_BUFFER if buffer is None else buffer.size for buffer in buffers)]
-    return b"".join([np.array(sizes, _SIZES).tobytes(), *(buffer for buffer in buffers if buffer is not None)])
-
-
 def _unpacked(packed: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
-    """The inverse of :func:`_packed`."""
+    """A few rows: the buffers of their columns, after how many there are of both, and how many bytes each has."""
     count, buffers = np.frombuffer(packed, _SIZES, 2).tolist()
     sizes = np.frombuffer(packed, _SIZES, buffers, 2 * _SIZES.itemsize).tolist()
     found, at = [], (2 + buffers) * _SIZES.itemsize

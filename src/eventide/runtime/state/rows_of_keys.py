@@ -65,7 +65,7 @@ def page_of(rows: pa.Table) -> Page:
 
 def content_of_rows(rows: pa.Table) -> bytes | None:
     """The content of a bucket that rows of keys would have; None for rows of another kind."""
-    return None if _TYPES not in (rows.schema.metadata or {}) else encode_page(*page_of(rows)[:3])
+    return None if _TYPES not in (rows.schema.metadata or {}) else encode_page(page_of(rows))
 
 
 def buckets_of(backend: Backend) -> Iterator[Bucket]:

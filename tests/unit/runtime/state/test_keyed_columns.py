@@ -1,5 +1,9 @@
 """State of many keys at once lies in rows; what single keys have in buckets moves there, and back."""
 
+import json
+from base64 import b85decode
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 
@@ -8,6 +12,7 @@ from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.declared import DECLARED, types_of
+from eventide.runtime.state.extents import NAMES
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.state.rows_of_keys import move_to_buckets
@@ -113,3 +118,40 @@ def test_keys_that_had_a_narrower_type_are_found():
     entries = of_single_keys(backend).all_entries()
     expected = dict.fromkeys(numbers, 1) | {2_000: 2, 3_000: 2, 7: 3}
     assert {key: of_key["n"] for (key, _), of_key in entries.items()} == expected
+
+
+def in_pages():
+    """State of 400 keys as versions up to 0.1.0 stored it for functions on columns: a page, with changes beside it."""
+    stored = json.loads((Path(__file__).parent / "data" / "pages.json").read_text())
+    return MemoryBackend({name: b85decode(content) for name, content in stored.items()})
+
+
+NUMBERS = {key: key for key in range(400)} | {3: -1, 300: -2}
+TEXTS = {1: [], 2: ["b", "c"]}
+EVENT_TIMES = {(1_000 + key, key) for key in range(200)} - {(1_000, 0), (1_003, 3), (1_007, 7)} | {(5, 300)}
+
+
+def test_pages_of_earlier_versions_become_rows():
+    backend, kind = in_pages(), Types.LIST(Types.STRING())
+    for _ in range(2):
+        state = KeyedColumns(backend, Types.LONG(), 128)
+        for name, of_name in (("s:n", Types.LONG()), ("s:list", kind)):
+            state.declare(name, of_name)
+        places = state.places_of(hashes_of([*range(400)]), [pa.array(range(400))])
+        expected = [None if key in (0, 7) else NUMBERS[key] for key in range(400)]
+        assert state.get("s:n", places, Types.LONG()).to_pylist() == expected
+        assert state.get("s:list", places, kind).to_pylist() == [TEXTS.get(key) for key in range(400)]
+        assert [timers.next_ms() for timers in state.timers] == [5, 7]
+        state.flush()
+        assert state.held() == {"numKeys": 398, "numTimers": len(EVENT_TIMES) + 1}
+        assert {name.split("/")[0] for name in backend.values} <= {"declared types", *NAMES}
+
+
+def test_pages_of_earlier_versions_are_read_as_objects():
+    single = KeyedState(in_pages(), 128)
+    entries = {key: of_key for (key, _), of_key in single.all_entries().items()}
+    assert {key: of_key["s:n"] for key, of_key in entries.items()} == {
+        key: number for key, number in NUMBERS.items() if key not in (0, 7)
+    }
+    assert {key: of_key["s:list"] for key, of_key in entries.items() if "s:list" in of_key} == TEXTS
+    assert {(time_ms, key) for time_ms, key, _ in single.event_timers.all()} == EVENT_TIMES
