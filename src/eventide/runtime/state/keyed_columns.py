@@ -40,6 +40,7 @@ from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows
 
 _KEYS, _TIMERS = "keys", "timers"
+_BUCKETS_AT_ONCE = 1_024
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_HASHES: Hashes = np.zeros(0, np.uint64)
 _LAST = NEVER - 1
@@ -69,6 +70,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         self._kinds: dict[str, TypeInformation] = {}
         self._conversions: dict[str, Conversion] = {}
         self._declared = DeclaredTypes(backend)
+        self.timers = [TimerArrays(self, kind, 0) for kind in range(KINDS_OF_TIME)]
         self._forget()
 
     def _forget(self) -> None:
@@ -76,7 +78,8 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         self._keys = [GrowingColumn(kind.arrow_type()) for kind in types_of_fields(self._key)]
         self._asked = _NO_HASHES
         self._stored_timers = GrowingArray(np.int64)  # of each key how many are stored; -1 for a key that is not
-        self.timers = [TimerArrays(self, kind, 0) for kind in range(KINDS_OF_TIME)]
+        for timers in self.timers:
+            timers.clear()
 
     @cached_property
     def _store(self) -> RowStore:
@@ -84,17 +87,11 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         store = RowStore(self._backend, len(TIMES))
         buckets = BucketStore(self._backend, 1, TIMES)
         numbers = store.user.get(NUMBERS_OF_TIMERS) or buckets.numbers or [0] * KINDS_OF_TIME
-        self._count_timers_from(numbers)
-        if buckets.entries:
-            self._adopt(buckets)
-            self._asked = distinct(self._hashes.array)
-            store.read(self._asked)
-        return store
-
-    def _count_timers_from(self, numbers: Sequence[int]) -> None:
-        """Have the next timer of each kind have a number after these."""
         for timers, number in zip(self.timers, numbers, strict=True):
             timers.number = number
+        if buckets.entries:
+            self._adopt(buckets, store)
+        return store
 
     def declare(self, name: str, type_info: TypeInformation, kind: str = VALUE) -> None:
         """Say the type and the kind of what is stored under a name, before any key is touched.
@@ -210,21 +207,24 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
     @without_collection()
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
-        store, changed = self._store, distinct(self._hashes.array[self._has_changed.array])
+        self._put_changed(self._store)
+        self._store.flush()
+        self._declared.flush()
+        self._forget()
+
+    def _put_changed(self, store: RowStore) -> None:
+        """Have the keys written that have changed."""
+        changed = distinct(self._hashes.array[self._has_changed.array])
         if len(changed):
-            timers = [_settled(of_kind.rows()[0][0]) for of_kind in self.timers]
+            timers = [_settled(of_kind.rows()) for of_kind in self.timers]
             mine = np.flatnonzero(are_in(self._hashes.array, changed))  # keys of one hash are written together
             rows = mine[self._have_anything([timers])[mine]]
-            of_timers = self._write(rows, timers)
+            of_timers = self._write(store, rows, timers)
             store.delete(changed[~are_in(changed, distinct(self._hashes.array[rows]))])
             stored = self._stored_timers.array[mine]
             store.user[_KEYS] = store.user.get(_KEYS, 0) + len(rows) - int(np.count_nonzero(stored >= 0))
             store.user[_TIMERS] = store.user.get(_TIMERS, 0) + of_timers - int(stored[stored > 0].sum())
-        numbers = store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self.timers]
-        store.flush()
-        self._declared.flush()
-        self._forget()
-        self._count_timers_from(numbers)
+        store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self.timers]
 
     def _have(self, hashes: Hashes) -> None:
         """Have the keys of some hashes at hand, which are in order."""
@@ -262,15 +262,23 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
             self._stored_timers.array[places] += np.bincount(owners, minlength=len(places))
             of_kind.take_in(timer_columns(places[owners], times, numbers))
 
-    def _adopt(self, buckets: BucketStore) -> None:
-        """Have all keys at hand that lie in buckets, of which none are left."""
-        contents = buckets.get_many(range(buckets.count))
-        for content in contents.values():
-            for bucket, living in [] if content is None else read_living(content):
-                self._take_in_bucket(bucket, np.array(living, np.int64))
-        buckets.forget(contents)
-        self._forget_times(0)
-        self._has_changed.array[:] = True
+    @without_collection()
+    def _adopt(self, buckets: BucketStore, store: RowStore) -> None:
+        """Have all keys in rows that lie in buckets, of which none are left."""
+        found: dict[int, bytes | None] = {}
+        for begin in range(0, buckets.count, _BUCKETS_AT_ONCE):
+            contents = buckets.get_many(range(begin, min(begin + _BUCKETS_AT_ONCE, buckets.count)))
+            for content in contents.values():
+                for bucket, living in [] if content is None else read_living(content):
+                    self._take_in_bucket(bucket, np.array(living, np.int64))
+            self._forget_times(0)
+            self._has_changed.array[:] = True
+            store.read(distinct(self._hashes.array))
+            self._put_changed(store)
+            store.flush()
+            self._forget()
+            found |= {number: b"" for number, content in contents.items() if content is not None}
+        buckets.forget(found)
 
     def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
         """Have some keys of a bucket at hand."""
@@ -354,7 +362,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
                 rows = np.flatnonzero(~has_other)
                 self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
-    def _write(self, places: Numbers, timers: Sequence[Rows]) -> int:
+    def _write(self, store: RowStore, places: Numbers, timers: Sequence[Rows]) -> int:
         """Have the keys at some places written; return how many timers they have."""
         if not len(places):
             return 0
@@ -381,7 +389,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
             count += len(mine)
         due.append(self._expiries(at, len(places)))
         table = pa.Table.from_batches([rows])
-        self._store.write(described(types, table, lists if count else ()), due)
+        store.write(described(types, table, lists if count else ()), due)
         return count
 
     def _expiries(self, at: Numbers, count: int) -> Numbers:

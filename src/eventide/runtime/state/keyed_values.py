@@ -54,6 +54,7 @@ class KeyedValues:
     Raises:
         StateError: if what is stored is of another kind of state, or has a type that does not widen to this one.
 
+    >>> from eventide.common.typeinfo import Types
     >>> from eventide.runtime.state.backend import MemoryBackend
     >>> values = KeyedValues(MemoryBackend(), Types.STRING(), "n", Types.LONG())
     >>> hashes = np.array([7], np.uint64)

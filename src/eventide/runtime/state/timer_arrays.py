@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,9 +101,13 @@ class TimerArrays:
             if of_keys is not None:
                 self._waiting.add(of_keys)
 
-    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
-        """The timers of the keys at hand, none of which has a namespace; one that was set again is there twice."""
-        return [(together(self._waiting.rows(())), None)]
+    def rows(self) -> Rows:
+        """The timers of the keys at hand; one that was set again is there twice."""
+        return together(self._waiting.rows(()))
+
+    def clear(self) -> None:
+        """Have no key at hand."""
+        self._waiting.clear()
 
     def _settle(self, until_ms: int) -> Numbers:
         """Have all that is due in the order in which it fires: those of a key one after the other, in rounds.

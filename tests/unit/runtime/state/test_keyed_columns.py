@@ -10,6 +10,7 @@ import pyarrow as pa
 from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
+from eventide.runtime.state import keyed_columns
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.extents import NAMES
@@ -155,3 +156,23 @@ def test_pages_of_earlier_versions_are_read_as_objects():
     }
     assert {key: of_key["s:list"] for key, of_key in entries.items() if "s:list" in of_key} == TEXTS
     assert {(time_ms, key) for time_ms, key, _ in single.event_timers.all()} == EVENT_TIMES
+
+
+def test_timers_that_lie_in_buckets_fire_where_they_are_the_first_that_is_asked_for(monkeypatch):
+    monkeypatch.setattr(keyed_columns, "_BUCKETS_AT_ONCE", 3)
+    backend = MemoryBackend()
+    single = KeyedState(backend, 128, 100)
+    single.event_timers.number = 70
+    for key in KEYS:
+        single.write(key, None, "n", 1)
+        single.event_timers.register(len(key), key, None)
+    single.flush()
+    state = KeyedColumns(backend, Types.STRING(), 128)
+    state.declare("n", Types.LONG())
+    [(at, times, _)] = state.timers[0].due(6)
+    fired = zip(named(state, at), times.tolist(), strict=True)
+    assert sorted(fired) == sorted((key, len(key)) for key in KEYS if len(key) <= 6)
+    state.timers[0].register(state.places_of(hashes_of(KEYS[:1]), [pa.array(KEYS[:1])]), np.array([9]))
+    assert state.timers[0].number == 70 + len(KEYS) + 1
+    state.flush()
+    assert state.held() == {"numKeys": len(KEYS), "numTimers": 4_900 + 1}
