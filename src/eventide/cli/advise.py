@@ -15,30 +15,32 @@ Format = Literal["parquet", "orc", "csv", "json"]
 
 def advise(
     paths: Annotated[
-        list[str] | None, typer.Argument(help="Files, or directories of files, in the order of their names.")
+        list[str] | None, typer.Argument(help="Files, or directories; files are read in the order of their names.")
     ] = None,
-    time: Annotated[str | None, typer.Option("--time", help="The column, or JSON field, of the event time.")] = None,
+    time: Annotated[str | None, typer.Option("--time", help="The column or JSON field with the event time.")] = None,
     split_by: Annotated[
-        list[str] | None, typer.Option("--split-by", help="A column that tells splits apart; may be given again.")
+        list[str] | None, typer.Option("--split-by", help="A column whose values are the splits; can be repeated.")
     ] = None,
     order_by: Annotated[
-        str | None, typer.Option("--order-by", help="The column of the order of arrival; else it is that of the rows.")
+        str | None,
+        typer.Option("--order-by", help="The column with the order of arrival. [default: order of rows]"),
     ] = None,
-    unit: Annotated[Unit | None, typer.Option("--unit", help="What numbers in the columns of times count.")] = None,
-    lose: Annotated[float, typer.Option("--lose", min=0, max=1, help="The share that may be lost.")] = 0.001,
-    format: Annotated[Format | None, typer.Option("--format", help="Where the names of files do not say it.")] = None,
-    kafka: Annotated[str | None, typer.Option("--kafka", help="The brokers of Kafka, in place of paths.")] = None,
-    topic: Annotated[str | None, typer.Option("--topic", help="The topic there.")] = None,
-    plot: Annotated[str | None, typer.Option("--plot", help="Draw how much is late with which bound.")] = None,
+    unit: Annotated[Unit | None, typer.Option("--unit", help="The unit of times that are numbers.")] = None,
+    lose: Annotated[float, typer.Option("--lose", min=0, max=1, help="The share of rows that may be lost.")] = 0.001,
+    format: Annotated[Format | None, typer.Option("--format", help="The file format, if names do not show it.")] = None,
+    kafka: Annotated[str | None, typer.Option("--kafka", help="Kafka bootstrap servers, instead of files.")] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="The Kafka topic.")] = None,
+    plot: Annotated[str | None, typer.Option("--plot", help="Write a plot of late rows by bound to this file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say how large a watermark's bound must be, by how far data are out of order.
+    """Recommend an out-of-orderness bound for a watermark strategy, from existing data.
 
-    Reads all rows of Parquet, ORC, CSV or JSON lines, or of a topic of Kafka, and says which bound loses how much, how
-    late results come, and the strategy to paste. Times are timestamps, text in ISO 8601, or milliseconds.
+    Reads all rows of Parquet, ORC, CSV or JSON Lines files, or of a Kafka topic. For each bound, shows how many rows
+    are lost and how late results come, and prints a strategy to paste. Times are timestamps, ISO 8601 text, or
+    milliseconds.
 
-    The exit code is 1 if the data have something that makes any bound a bad one, such as a wrong time zone; it stands
-    in the answer, after `!`.
+    The exit code is 1 if no bound can be good for this data, for example because of a wrong time zone. Such problems
+    are marked with `!`.
 
     For example:
 

@@ -34,7 +34,7 @@ NO_ANSWER = 2
 
 _UNWRAPPED = 10_000
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write one JSON document, for programs, in place of text.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text.")]
 """The option that every command has."""
 
 

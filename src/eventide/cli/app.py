@@ -67,11 +67,11 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def eventide(
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version, and end.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """The event-time system of Apache Flink for PySpark: looks at jobs, checkpoints and data.
+    """The event-time system of Apache Flink for PySpark: commands for jobs, checkpoints and data.
 
-    Every command has `--json`, and examples in its `--help`. The exit code is 0 if all is well, 1 if the answer is a
-    bad one, and 2 if there is none.
+    Every command has `--json`, and examples in its `--help`. The exit code is 0 if all is well, 1 if the command found
+    a problem, and 2 if it could not do its work.
     """

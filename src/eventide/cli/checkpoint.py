@@ -29,33 +29,32 @@ _MOST_PARTS = 10
 def checkpoint(
     location: Annotated[str, typer.Argument(metavar="PATH", help="The checkpoint's directory, or its URI.")],
     state: Annotated[
-        bool, typer.Option("--state", help="Count the values and bytes of each operator's state, too: with Spark.")
+        bool, typer.Option("--state", help="Also count the values and bytes of each operator's state. Starts Spark.")
     ] = False,
     defer: Annotated[
         bool,
         typer.Option(
             "--defer",
-            help="Have the unfinished micro-batch read nothing; those after it read what it would have. The job must "
-            "have ended.",
+            help="Make the unfinished micro-batch read nothing; later ones read its input. The job must have stopped.",
         ),
     ] = False,
     aside: Annotated[
         bool,
         typer.Option(
             "--set-aside",
-            help="Have the unfinished micro-batch do without the elements at which it has ended Python processes. The "
-            "job must have ended.",
+            help="Leave out the elements of the unfinished micro-batch that crash the Python worker. The job must have "
+            "stopped.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what is in a checkpoint, or a savepoint: the program, its sources, the last micro-batches, and sizes.
+    """Show what is in a checkpoint or savepoint: program, sources, last micro-batches, and sizes.
 
-    The job may be running or not; nothing is written, but with `--defer` and `--set-aside`. The first is for a job
-    whose next micro-batch is too large for its memory at each start, and whose program gets a lower
-    `set_max_rows_per_batch(...)`; the other for an element that ends the worker's process at each start. The files are
-    enough, so neither the program nor Spark is needed: Spark is started for `--state` alone. On other stores than local
-    disks, the location is a URI that Arrow can open, such as `s3://bucket/jobs/orders`.
+    The job may be running. The program is not needed, and Spark is started only for `--state`. Nothing is written,
+    except with two options. `--defer` is for a job whose next micro-batch needs more memory than there is; give its
+    program a lower `set_max_rows_per_batch(...)` before you start it again. `--set-aside` is for an element that
+    crashes the Python worker at each start. If the checkpoint is not on a local disk, give a URI that Arrow can open,
+    such as `s3://bucket/jobs/orders`.
 
     For example:
 
@@ -224,34 +223,34 @@ def savepoint(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="A new directory, or its URI.", show_default=False)],
     parallelism: Annotated[
         int | None,
-        typer.Option(min=1, help="That of a job that begins with it and says none; by default, that of before."),
+        typer.Option(min=1, help="Parallelism of a job that starts from it and sets none. [default: as before]"),
     ] = None,
     max_parallelism: Annotated[
         int | None,
-        typer.Option(min=1, help="How many key groups a job that begins with it has; by default, as many as before."),
+        typer.Option(min=1, help="Number of key groups of a job that starts from it. [default: as before]"),
     ] = None,
     repeat: Annotated[
         bool,
         typer.Option(
             "--repeat",
-            help="Read a micro-batch again that was not finished and may be in sinks; it may come twice then.",
+            help="Read the unfinished micro-batch again. Its results may already be in sinks, and come twice.",
         ),
     ] = False,
     running: Annotated[
         bool,
         typer.Option(
             "--running",
-            help="The job may be running, and go on. What it does after its last finished micro-batch is left out.",
+            help="The job may be running, and continues. The savepoint ends with its last finished micro-batch.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a savepoint of a job: its state as rows in Parquet, and the positions of its sources.
+    """Write a savepoint of a job: its state as Parquet, and the positions of its sources.
 
-    A program begins with it by `env.from_savepoint(TARGET)`, with a new checkpoint: under another parallelism, with
-    other operators, on another machine. The program is not needed here: Spark reads the checkpoint, and writes nothing
-    there. Unless --running is given, the job must have ended, and have finished what it began, if a sink may have
-    anything of that; a run with `env.set_available_now()` does both.
+    A program starts from it with `env.from_savepoint(TARGET)` and a new checkpoint. Its parallelism, its operators and
+    the machine may differ. The job's program is not needed to write a savepoint; Spark only reads the checkpoint.
+    Without `--running`, the job must have stopped, with no unfinished micro-batch that may be in a sink. A run with
+    `env.set_available_now()` ends like this.
 
     For example:
 
@@ -299,19 +298,19 @@ def rescale(
         str, typer.Argument(metavar="CHECKPOINT", help="The checkpoint's directory, or its URI.", show_default=False)
     ],
     target: Annotated[
-        str, typer.Argument(metavar="TARGET", help="A new directory for the checkpoint.", show_default=False)
+        str, typer.Argument(metavar="TARGET", help="The directory of the new checkpoint.", show_default=False)
     ],
-    parallelism: Annotated[int, typer.Option(min=1, help="That of the job from now on.", show_default=False)],
+    parallelism: Annotated[int, typer.Option(min=1, help="The new parallelism.", show_default=False)],
     max_parallelism: Annotated[
-        int | None, typer.Option(min=1, help="How many key groups it has from now on; by default, as many as before.")
+        int | None, typer.Option(min=1, help="The new number of key groups. [default: as before]")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a new checkpoint of that of a stopped job, for another parallelism; its sinks stay.
+    """Change the parallelism of a stopped job: write a new checkpoint from its checkpoint.
 
-    Start the program with the new checkpoint: it goes on where the job stopped, into the same directories and topics,
-    and nothing is lost or comes twice. The program must not set another parallelism itself. No job starts on the old
-    checkpoint any more.
+    Start the program with the new checkpoint. It continues where the job stopped, with the same sinks; nothing is lost
+    or written twice. The program itself must not set a different parallelism. The old checkpoint cannot be used any
+    more.
 
     For example:
 

@@ -14,19 +14,19 @@ def compact(
     directory: Annotated[
         str, typer.Argument(metavar="DIRECTORY", help="The directory of a file sink, or its URI.", show_default=False)
     ],
-    megabytes: Annotated[int, typer.Option(min=1, help="The size of a file that is large enough.")] = 128,
+    megabytes: Annotated[int, typer.Option(min=1, help="Target file size; larger files are left as they are.")] = 128,
     header: Annotated[
-        bool | None, typer.Option("--header/--no-header", help="Whether CSV files begin with a line of names.")
+        bool | None, typer.Option("--header/--no-header", help="Whether CSV files have a header.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put the files of a file sink together, which writes some in every micro-batch.
+    """Merge the small files that a file sink has written.
 
-    The job may run meanwhile: the files of the newest micro-batch are left alone. Readers may not: while a file takes
-    the place of several, these are still there for a moment. A job that reads the directory as a stream must have read
-    all of it, and must not go on after that. After this, do not take the job back to an older copy of its checkpoint.
+    The job may run at the same time: the files of its newest micro-batch are left alone. Readers must not, because for
+    a moment rows are in two files. A streaming job that reads the directory must have read all files, and must not
+    continue afterwards. Do not go back to an older copy of the checkpoint later.
 
-    Parquet, and JSON, text and CSV; a line, or a row, stays as it is, in the order of micro-batches.
+    Reads Parquet, JSON, text and CSV. Rows and lines do not change, and stay in the order of micro-batches.
 
     For example:
 

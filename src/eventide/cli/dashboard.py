@@ -21,19 +21,21 @@ _PATIENCE_S = 10.0
 
 
 def dashboard(
-    target: Annotated[str, typer.Argument(metavar="CHECKPOINT|URL", help="A checkpoint, or a running dashboard.")],
-    port: Annotated[int, typer.Option(help="The port of the page; 0 for any that is free.")] = 8081,
-    host: Annotated[str, typer.Option(help="The address to listen at; others than this machine's can be seen.")] = (
+    target: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT|URL", help="A checkpoint, or a running dashboard's URL.")
+    ],
+    port: Annotated[int, typer.Option(help="The port of the page; 0 for any free port.")] = 8081,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 opens the page to other machines.")] = (
         "127.0.0.1"
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Say how the jobs of a running dashboard stand; or serve a page on the job of a checkpoint.
+    """Show the status of jobs on a running dashboard, or serve a dashboard for a checkpoint.
 
-    With the URL of a dashboard (`env.set_dashboard(...)`), it says in a few lines how each of its jobs stands; the exit
-    code is 1 if one has failed. With a checkpoint, it serves a page on what that tells as the job goes on, wherever it
-    runs: watermarks, splits, rows, late elements, what waits, micro-batches, state, and why. Spark reads the
-    checkpoint; nothing is written. Ctrl-C ends it.
+    With the URL of a dashboard (`env.set_dashboard(...)`), prints the status of each of its jobs; the exit code is 1 if
+    one has failed. With a checkpoint, serves a page that follows the job wherever it runs: watermarks, splits, rows,
+    late elements, open windows, micro-batches, state, and why windows wait. Spark only reads the checkpoint. Press
+    Ctrl-C to stop.
 
     For example:
 

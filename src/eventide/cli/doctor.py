@@ -39,20 +39,19 @@ _EXPECTED = [20, 25]
 
 
 def doctor(
-    spark: Annotated[bool, typer.Option("--spark", help="Run a small job on Spark, too.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Also run a small job on Spark.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what this machine has of what jobs need, what is missing, and how to get it.
+    """Check whether this machine can run jobs, and say how to install what is missing.
 
-    Looks at Python, Java, the libraries and their versions, those of the extras, the folder for temporary files, the
-    local address that Spark listens on, processors and memory. The exit code is 1 if a job could not run; an extra that
-    is not installed is not a fault.
+    Checks Python, Java, libraries and extras with their versions, the temporary folder, the local address that Spark
+    listens on, processors and memory. The exit code is 1 if a job could not run. A missing extra is not a problem.
 
     For example:
 
         eventide doctor           # versions, and what is missing
-        eventide doctor --spark   # and whether a job with state runs
-        eventide doctor --json    # for the report of a fault
+        eventide doctor --spark   # also run a job with state
+        eventide doctor --json    # for a bug report
     """
     found = findings()
     if spark and all(finding.state is not Health.WRONG for finding in found):

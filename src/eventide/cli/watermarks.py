@@ -29,30 +29,31 @@ def watermarks(
     ],
     source: Annotated[
         str | None,
-        typer.Option(help="The name of the source, or of the stream, whose strategy is to change.", show_default=False),
+        typer.Option(help="The source or stream whose strategy changes, by name.", show_default=False),
     ] = None,
     out_of_orderness: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The bound of its out-of-orderness, such as 30s.", show_default=False),
+        typer.Option(metavar="TIME", help="The new out-of-orderness bound, such as 30s.", show_default=False),
     ] = None,
     idle_timeout: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="How long a split may be silent, such as 1min; or off.", show_default=False),
+        typer.Option(metavar="TIME", help="The new idle timeout, such as 1min, or off.", show_default=False),
     ] = None,
     alignment_drift: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="How far a split may be ahead of its group, such as 5s; or off.", show_default=False
+            metavar="TIME",
+            help="The new maximum drift in its alignment group, such as 5s, or off.",
+            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which watermark strategies a job has, or change one while the job runs.
+    """Show the watermark strategies of a job, or change one while the job runs.
 
-    A running job takes the change when it has finished the micro-batch that it is in, within seconds; one that does not
-    run takes it at its next start. The watermark never goes back. The change counts until the program declares another
-    value than it does now, and is in no savepoint. Times have a unit: ms, s, min, h or d. The program and Spark are not
-    needed here.
+    A running job applies a change after its current micro-batch, within seconds; a stopped job applies it at its next
+    start. The watermark never goes back. A change holds until the program itself declares a different value than now,
+    and is not part of savepoints. Times have a unit: ms, s, min, h or d. Neither the program nor Spark is needed.
 
     For example:
 

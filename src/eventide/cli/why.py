@@ -14,19 +14,18 @@ def why(
     location: Annotated[
         str, typer.Argument(metavar="PATH", help="The checkpoint's directory, or its URI.", show_default=False)
     ],
-    operator: Annotated[str | None, typer.Option(help="One operator alone, by its name or its id.")] = None,
+    operator: Annotated[str | None, typer.Option(help="Show only this operator, by name or id.")] = None,
     at: Annotated[
-        str | None, typer.Option(help="A time of events: ISO 8601, in UTC without a zone, or milliseconds.")
+        str | None, typer.Option(help="An event time: ISO 8601 (UTC if it has no zone), or milliseconds.")
     ] = None,
-    key: Annotated[str | None, typer.Option(help="A key as text; of several columns, with commas between.")] = None,
+    key: Annotated[str | None, typer.Option(help="A key as text; separate several columns by commas.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say why windows do not fire: where each watermark is, which split holds it, and what came too late.
+    """Explain why windows do not fire: each watermark, the split that holds it back, and late elements.
 
-    The job may be running or not; nothing is written, and the program is not needed: Spark reads the checkpoint. The
-    first line is the cause, if one is certain, and the exit code is 1 then. With `--at`, the windows of that time are
-    looked at: open or not, what they hold, and what must happen before they fire; with `--key`, those that have
-    something of a key, and its state and timers.
+    The job may be running. Spark only reads the checkpoint, and the program is not needed. If the cause is certain, it
+    is the first line, and the exit code is 1. `--at` shows the windows of a time: whether they are open, what they
+    hold, and what must happen before they fire. `--key` shows the windows, the state and the timers of a key.
 
     For example:
 

@@ -29,15 +29,14 @@ _ROWS = {
 
 
 def demo(
-    folder: Annotated[
-        Path | None, typer.Option(help="Where to keep what is made; by default, a new folder for temporary files.")
-    ] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where to keep the files. [default: a temporary folder]")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Count a day of readings with eventide, and with Spark's own watermark; then try commands on the checkpoint.
+    """Count a day of sensor readings with eventide and with Spark's watermark, and compare the results.
 
-    Three stations send temperatures, and the line of one of them is slow: at the end of the day it is three hours
-    behind. The readings ship with eventide. What became of each of them, on both sides, is held against a plain count.
+    Three stations send temperatures. One has a slow line, and is three hours behind at the end of the day. The readings
+    are part of eventide. Both results are compared with a plain count. Afterwards, try the other commands on the
+    checkpoint.
 
     For example:
 
