@@ -18,6 +18,7 @@ from eventide.datastream.connectors.file_system import FileSource
 from eventide.datastream.functions import RuntimeContext
 from eventide.datastream.state import ValueStateDescriptor
 from eventide.errors import StateError
+from eventide.spark.checkpoint import savepoint
 from eventide.spark.checkpoint.savepoint import rescale
 from support.steps import in_steps
 
@@ -80,7 +81,9 @@ def by_command(checkpoint: str, target: str, parallelism: int) -> dict[str, obje
 
 
 @in_steps
-def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, output = tmp_path / "in", tmp_path / "out"
     two, three, one = (str(tmp_path / name) for name in ("two", "three", "one"))
     add(folder, 0)
@@ -96,7 +99,15 @@ def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(spark: SparkSessio
     add(folder, 2)
     assert run(folder, three, output) == 3
     assert lines(output) == expected(3)
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(savepoint, "_begin", lambda *_: sys.exit("interrupted"))
+        with pytest.raises(SystemExit, match="interrupted"):
+            rescale(spark, three, one, parallelism=1)
+    with pytest.raises(StateError, match=f"was continued in {one} by eventide rescale"):
+        run(folder, three, output)
     rescale(spark, three, one, parallelism=1)
+    with pytest.raises(StateError, match=f"was continued in {one} by eventide rescale"):
+        rescale(spark, three, one, parallelism=1)
     add(folder, 3)
     assert run(folder, one, output) == 1
     assert lines(output) == expected(4)

@@ -32,7 +32,8 @@ from eventide.savepoint.bootstrapping import Bootstrap
 from eventide.savepoint.directory import SOURCES, Directory, copy_files
 from eventide.savepoint.fitting import DATA_FRAME
 from eventide.savepoint.rows import TASKS, Small, elements_of
-from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED
+from eventide.savepoint.saved import OUTLINED, outlined
+from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, Record
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.record import append_record, outline, recorded_program, records_of, refuse_continued
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
@@ -339,7 +340,8 @@ def rescale(
     """Make a new checkpoint of that of a stopped job, for another parallelism.
 
     The new one begins with a savepoint, which lies below it, and counts on from the micro-batches of the old one: so it
-    writes into the same sinks, and nothing comes twice. The old one is told, and no job starts on it any more.
+    writes into the same sinks, and nothing comes twice. The old one is told first, and no job starts on it any more: at
+    no moment could jobs start on both. A call that was interrupted after that is finished by the same call.
 
     Args:
         spark: the session.
@@ -360,20 +362,26 @@ def rescale(
             f"the job in {checkpoint} reads a DataFrame, which only its program can have begin where it stood: take a "
             "savepoint, and begin with it by env.from_savepoint(...) and env.saved_position()"
         )
-    refuse_continued(location, records_of(spark, location))
+    last, place = records_of(spark, location)[-1], f"{target}/{_SAVEPOINT}"
     if records_of(spark, target):
+        refuse_continued(location, [last])
         raise StateError(f"there is a checkpoint at {target} already; give a new directory")
-    saved = take_savepoint(
-        spark, location, f"{target}/{_SAVEPOINT}", parallelism=parallelism, max_parallelism=max_parallelism
-    )
-    _begin(spark, found, saved, target, parallelism)
-    append_record(spark, location, {**records_of(spark, location)[-1], CONTINUED_IN: target})
+    if last.get(CONTINUED_IN) == target:  # and then the call was interrupted
+        saved = there(spark, partial(outlined, place), OUTLINED)
+    else:
+        refuse_continued(location, [last])
+        saved = take_savepoint(spark, location, place, parallelism=parallelism, max_parallelism=max_parallelism)
+        append_record(spark, location, {**last, CONTINUED_IN: target})
+    _begin(spark, last, saved, target, parallelism)
     return saved
 
 
-def _begin(spark: SparkSession, found: Inspection, saved: Outline, target: str, parallelism: int) -> None:
-    """Write the first record of the new checkpoint, with an id of its own, by which sinks with transactions know it."""
-    before = records_of(spark, found.location)[-1]
+def _begin(spark: SparkSession, last: Record, saved: Outline, target: str, parallelism: int) -> None:
+    """Write the first record of a checkpoint that follows another, given the last one of that.
+
+    It has an id of its own, by which sinks with transactions know it.
+    """
+    before = {name: value for name, value in last.items() if name != CONTINUED_IN}
     counted = before.get(COUNTED, 0) + (saved.header.batch or 0) + 1
     begins = {"start": 0, "after": -1, "id": uuid.uuid4().hex, "savepoint": saved.location}
     program = {**saved.header.program, "parallelism": parallelism}
