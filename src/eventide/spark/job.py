@@ -38,7 +38,7 @@ from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
 from eventide.spark.changes import Changes
 from eventide.spark.connect import ResultConsumer
-from eventide.spark.failures import is_for_good, is_of_a_gone_server, is_of_a_late_process, original
+from eventide.spark.failures import FENCED, is_for_good, is_of_a_gone_server, is_of_a_late_process, original
 from eventide.spark.progress import ProgressView, about, said_in
 from eventide.spark.sinks.program_sinks import Collected, Taken
 
@@ -236,7 +236,7 @@ class StreamingJob(JobClient):
         failure = self._look_until_the_end() or self._finish()
         while (failure is not None or self._is_changing) and not self._cancelled.is_set():
             if failure is not None:
-                wait_s = self._restarts.wait_after(failure)
+                wait_s = 2 * _CHECK_S if self._is_of_an_older_run(failure) else self._restarts.wait_after(failure)
                 if wait_s is None:
                     return failure
                 self._is_restarting = True
@@ -244,6 +244,16 @@ class StreamingJob(JobClient):
                     return None
             failure = self._run_again() or self._finish()
         return failure
+
+    def _is_of_an_older_run(self, failure: BaseException) -> bool:
+        """Whether an older run wrote down a micro-batch just before it saw that this one owns the checkpoint."""
+        if str(failure) != FENCED or self._run.check is None:
+            return False
+        with suppress(OSError, StateError):
+            self._run.check()
+            _LOG.warning("an older run of the job has written down one more micro-batch, which is begun again")
+            return True
+        return False
 
     def _finish(self) -> BaseException | None:
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""

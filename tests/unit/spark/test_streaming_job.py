@@ -12,6 +12,7 @@ from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
 from eventide.spark.changes import Changes
+from eventide.spark.failures import FENCED
 from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import ProgressView
 from eventide.spark.sinks.program_sinks import Collected
@@ -251,6 +252,25 @@ def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):
     run = QueryRun(Query(SimpleNamespace(put=lambda value: None), []), lambda: None, check=check)
     following = job_with(run, lambda: pytest.fail("it is not started again"), THREE_TIMES)
     assert str(following.get_job_execution_result().exception(30)) == "another run has begun"
+
+
+@pytest.mark.parametrize("owns", [True, False])
+def test_a_run_goes_on_when_an_older_one_has_been_first_once_more(monkeypatch, owns):
+    monkeypatch.setattr(job_module, "_CHECK_S", 0.0)
+
+    def check():
+        if not owns:
+            raise StateError("another run has begun")
+
+    started = []
+
+    def start():
+        started.append(QueryRun(Failing(None), lambda: None))
+        return started[-1]
+
+    fenced = QueryRun(Failing(StateError(FENCED)), lambda: None, check=check)
+    result = job_with(fenced, start, RestartStrategies.no_restart()).get_job_execution_result()
+    assert (result.exception(30) is None) == owns == (len(started) == 1)
 
 
 @pytest.mark.parametrize("is_full", [False, True])
