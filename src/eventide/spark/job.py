@@ -247,13 +247,10 @@ class StreamingJob(JobClient):
 
     def _is_of_an_older_run(self, failure: BaseException) -> bool:
         """Whether an older run wrote down a micro-batch just before it saw that this one owns the checkpoint."""
-        if str(failure) != FENCED or self._run.check is None:
-            return False
-        with suppress(OSError, StateError):
-            self._run.check()
+        is_of_it = str(failure) == FENCED and self._run.check is not None
+        if is_of_it:
             _LOG.warning("an older run of the job has written down one more micro-batch, which is begun again")
-            return True
-        return False
+        return is_of_it
 
     def _finish(self) -> BaseException | None:
         """After a query was stopped at its end, finish the micro-batch that it had begun; return the error of that."""
@@ -319,9 +316,12 @@ class StreamingJob(JobClient):
                 of_taking = None if self._run.taking is None else self._run.taking.finish(failure)
                 with suppress(Exception):
                     self._run.close()
-                if failure is not None:
+                if failure is None:
+                    return of_ours or of_taking
+                succession = self._succession()
+                if succession is None:
                     self._run.failed(failure)
-                return of_ours or of_taking if failure is None else original(failure)
+                return succession or original(failure)
 
     def _is_to_change(self) -> bool:
         """Whether the query is to end so that another one goes on from its checkpoint."""
@@ -362,13 +362,24 @@ class StreamingJob(JobClient):
 
     def _check_now_and_then(self) -> None:
         """See whether another run has taken over, once a second; a store that does not answer is asked again."""
-        if self._run.check is None or time.monotonic() < self._checked_at + _CHECK_S:
-            return
-        self._checked_at = time.monotonic()
+        if time.monotonic() >= self._checked_at + _CHECK_S:
+            self._checked_at = time.monotonic()
+            self._check()
+
+    def _check(self) -> None:
         try:
-            self._run.check()
+            if self._run.check is not None:
+                self._run.check()
         except OSError as error:
             _LOG.warning("it could not be seen whether another run uses the checkpoint: %s", error)
+
+    def _succession(self) -> StateError | None:
+        """The error of a run that another one has succeeded, which stopped it or has its checkpoint by now; or None."""
+        try:
+            self._check()
+        except StateError as error:
+            return error
+        return None
 
     def _is_stopped_by_others(self) -> bool:
         """Whether the query has been stopped while an element may wait to be taken; one that has failed goes on.

@@ -254,6 +254,16 @@ def test_a_run_stops_when_another_one_has_taken_over(monkeypatch):
     assert str(following.get_job_execution_result().exception(30)) == "another run has begun"
 
 
+def test_a_run_that_was_succeeded_says_so_whatever_it_fails_with_and_is_not_started_again():
+    def check():
+        raise StateError("another run has begun")
+
+    noted = []
+    run = QueryRun(Failing(OSError("interrupted")), lambda: None, check=check, failed=noted.append)
+    result = job_with(run, lambda: pytest.fail("it is not started again"), THREE_TIMES).get_job_execution_result()
+    assert (str(result.exception(30)), noted) == ("another run has begun", [])
+
+
 @pytest.mark.parametrize("owns", [True, False])
 def test_a_run_goes_on_when_an_older_one_has_been_first_once_more(monkeypatch, owns):
     monkeypatch.setattr(job_module, "_CHECK_S", 0.0)

@@ -14,11 +14,15 @@ import json
 from dataclasses import dataclass
 
 from eventide.errors import StateError
-from eventide.spark.failures import SUCCEEDED
+from eventide.spark.failures import ONE_RUN_ONLY, SUCCEEDED
 from eventide.storage import Folder
 
 _FOLDER = "eventide-owner"
 _FILE = "owner"
+_GONE = (
+    "the checkpoint {location} does not say any more which run it belongs to: it has been deleted, or another run of "
+    f"this job has begun with it; this run has stopped; {ONE_RUN_ONLY}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,12 @@ class Ownership:
         """See whether the checkpoint is still this run's.
 
         Raises:
-            StateError: if another run has begun since.
+            StateError: if another run has begun since, or the checkpoint has been deleted.
         """
         folder = self._folder()
-        if _FILE not in folder.names() or folder.read(_FILE, json.loads) != self.run:
+        if _FILE not in folder.names():
+            raise StateError(_GONE.format(location=self.location))
+        if folder.read(_FILE, json.loads) != self.run:
             raise StateError(SUCCEEDED)
 
     def _folder(self) -> Folder:
