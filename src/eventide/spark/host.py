@@ -44,7 +44,7 @@ from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiti
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
 from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
 from eventide.spark.failures import in_our_words, is_of_an_ended_process
-from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob, TriggerClock
+from eventide.spark.job import QueryRun, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
 from eventide.spark.query.data_frame import DataFrameReader
@@ -52,6 +52,7 @@ from eventide.spark.query.data_source import SourceNames
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import Runs, begun
 from eventide.spark.query.worker import FaultLog, archives_are_here
+from eventide.spark.restarts import Restarts
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
     ROCKSDB,

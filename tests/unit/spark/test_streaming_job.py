@@ -13,8 +13,9 @@ from eventide.errors import ProgramError, StateError, StorageError, UserFunction
 from eventide.spark import job as job_module
 from eventide.spark.changes import Changes
 from eventide.spark.failures import FENCED
-from eventide.spark.job import QueryRun, Restarts, Savepoints, StreamingJob, TriggerClock
+from eventide.spark.job import QueryRun, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import ProgressView
+from eventide.spark.restarts import Restarts
 from eventide.spark.sinks.program_sinks import Collected
 
 

@@ -184,7 +184,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         self._have(self._store.due(kind, min(until_ms, _LAST)))
 
     def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        """A time, in milliseconds, before which no timer of a kind fires of the keys that are not at hand; or None."""
         next_ms = self._store.next_of_others(kind)
         return MAX_MS if next_ms == _LAST else next_ms
 
