@@ -65,7 +65,8 @@ class Disturbed:
             for victim in victims:
                 self._wait_for_work()
                 time.sleep(self._dice.uniform(0, 1))
-                print(f"{self._name}: behind micro-batch {self._planned()}, the {victim} is killed", flush=True)
+                what = victim.replace("_", " ")
+                print(f"{self._name}: behind micro-batch {self._planned()}, the {what} is killed", flush=True)
                 getattr(self, f"_kill_{victim}")(self._dice.randrange(2))
             self._driver.communicate(timeout=PATIENCE_S)
             assert self._driver.returncode == 0

@@ -13,7 +13,8 @@ from typing import Self
 import psutil
 import pyspark
 
-from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
+from eventide.testing.servers import HOST, ServerFolder, free_ports
+from support.namespaces import Namespace, listens_at
 
 _SPARK = Path(pyspark.__file__).parent
 _MASTER = "org.apache.spark.deploy.master.Master"
@@ -37,6 +38,8 @@ class SparkCluster:
         java_options: Options of their Java; these let it start sooner, and work slower, than Java's own.
         started_by: A command that each of them is started by, such as ``("nice",)``; theirs follows as its arguments,
             and must take its place (``exec``).
+        host: The address of the master, and of the workers that are not in a namespace.
+        distant: The network namespaces of workers, by the worker's number; executors are where their worker is.
 
     Raises:
         EventideError: A process does not start; the message has the end of its log.
@@ -58,6 +61,8 @@ class SparkCluster:
         environment: Mapping[str, str] | None = None,
         java_options: Sequence[str] = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
         started_by: Sequence[str] = (),
+        host: str = HOST,
+        distant: Mapping[int, Namespace] | None = None,
     ) -> None:
         self._count = workers
         self._cores = cores
@@ -65,6 +70,8 @@ class SparkCluster:
         self._more = dict(environment or {})
         self._java_options = " ".join(java_options)
         self._started_by = tuple(started_by)
+        self._host = host
+        self._distant = dict(distant or {})
         self._folder: ServerFolder | None = None
         self._port = 0
         self._master: subprocess.Popen[bytes] | None = None
@@ -73,11 +80,15 @@ class SparkCluster:
     @property
     def master(self) -> str:
         """The value of ``spark.master`` for a session on this cluster; it stays when the master is started again."""
-        return f"spark://{HOST}:{self._port}"
+        return f"spark://{self._host}:{self._port}"
 
     def folder(self, worker: int) -> Path:
         """Where a worker keeps what it has: the folders of its executors, and their logs."""
         return self._servers().path / f"worker-{worker}"
+
+    def said(self, name: str) -> str:
+        """The log of a process: ``master``, ``worker-0``."""
+        return self._servers().said(name)
 
     def executors(self, worker: int) -> list[int]:
         """The process ids of the executors that a worker has started."""
@@ -142,34 +153,40 @@ class SparkCluster:
 
     def _start_master(self, folder: ServerFolder) -> None:
         [page] = free_ports(1)
-        arguments = ["--host", HOST, "--port", str(self._port), "--webui-port", str(page)]
-        self._master = self._spark(folder, "master", _MASTER, *arguments)
-        folder.wait_for("master", self._master, lambda: listens(self._port) and "ALIVE" in folder.said("master"))
+        arguments = ["--host", self._host, "--port", str(self._port), "--webui-port", str(page)]
+        self._master = self._spark(folder, "master", self._host, (), _MASTER, *arguments)
+        folder.wait_for(
+            "master", self._master, lambda: listens_at(self._host, self._port) and "ALIVE" in folder.said("master")
+        )
 
     def _start_worker(self, folder: ServerFolder, number: int) -> None:
         [page] = free_ports(1)
         name = f"worker-{number}"
-        arguments = ["--host", HOST, "--cores", str(self._cores), "--memory", self._memory]
+        place = self._distant.get(number)
+        host, started_by = (self._host, ()) if place is None else (place.address, place.command)
+        arguments = ["--host", host, "--cores", str(self._cores), "--memory", self._memory]
         arguments += ["--webui-port", str(page), "--work-dir", str(self.folder(number))]
         known = folder.said(name).count(_REGISTERED)
-        process = self._workers[number] = self._spark(folder, name, _WORKER, *arguments, self.master)
+        process = self._workers[number] = self._spark(folder, name, host, started_by, _WORKER, *arguments, self.master)
         folder.wait_for(name, process, lambda: folder.said(name).count(_REGISTERED) > known)
 
-    def _spark(self, folder: ServerFolder, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def _spark(
+        self, folder: ServerFolder, name: str, host: str, started_by: Sequence[str], *command: str
+    ) -> subprocess.Popen[bytes]:
         home = folder.path / name
         home.mkdir(exist_ok=True)
         of_this_process = {v: os.environ[v] for v in ("PATH", "HOME", "JAVA_HOME") if v in os.environ}
         environment = {
             **of_this_process,
             "SPARK_HOME": str(_SPARK),
-            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(home / "local"),
             # A master that comes back knows its workers and sessions.
             "SPARK_DAEMON_JAVA_OPTS": f"{self._java_options} -Dspark.deploy.recoveryMode=FILESYSTEM "
             f"-Dspark.deploy.recoveryDirectory={folder.path}/master -Dspark.worker.timeout=10",
             **self._more,
         }
-        starter = [*self._started_by, str(_SPARK / "bin" / "spark-class")]
+        starter = [*started_by, *self._started_by, str(_SPARK / "bin" / "spark-class")]
         return folder.start(name, *starter, *command, cwd=home, env=environment)
 
 

@@ -1,0 +1,70 @@
+"""A whole job, all of whose calls to S3 go through a proxy that fails some: started again until it is done."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from tests.cluster.drivers import PATIENCE_S, started
+from tests.spark import killed_job
+from tests.stores.s3_server import variables, with_hadoop
+from tests.stores.store import Store
+from tests.stores.test_jobs_in_stores import SAVED, got, lines, put
+from tests.stores.unreliable import Fault, unreliable
+
+from eventide.testing.servers import HOST
+from support.spark_cluster import SparkCluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.store]
+
+_FAULTS = (Fault.INTERNAL_ERROR, Fault.SLOW_DOWN, Fault.UNREACHED, Fault.REPLY_LOST)
+_RATE = 0.05
+_STARTS = 10
+
+
+def test_a_job_that_is_started_until_s3_lets_it_end_gives_its_output_once(
+    cluster: SparkCluster, s3: Store, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    """Spark's checkpoint and eventide's sink go through the proxy; `--seed=` repeats the sequence of faults."""
+    dice = random.Random(f"{pytestconfig.getoption('--seed')} unreliable")
+    place, port = f"{s3.location}/unreliable", urlsplit(s3.variables["AWS_ENDPOINT_URL"]).port
+    assert port is not None
+    killed_job.write_input(tmp_path / "input")
+    put(tmp_path / "input", f"{place}/input")
+    calm = with_hadoop(s3).written(tmp_path)
+    _run(cluster, f"{place}/calm", f"{place}/input", calm, starts=1)
+
+    (tmp_path / "proxy").mkdir()
+    with unreliable(port) as (faults, its_port):
+        disturbed = with_hadoop(Store(s3.location, variables(f"http://{HOST}:{its_port}"))).written(tmp_path / "proxy")
+        happened: list[Fault] = []
+
+        def fault_of(_: int) -> Fault | None:
+            if dice.random() >= _RATE:
+                return None
+            happened.append(dice.choice(_FAULTS))
+            return happened[-1]
+
+        faults.begin(fault_of)
+        starts = _run(cluster, f"{place}/disturbed", f"{place}/input", disturbed, starts=_STARTS)
+        print(f"{len(happened)} of {len(faults.calls)} calls failed; {starts} starts", flush=True)
+        faults.begin()
+    assert set(happened) == set(_FAULTS)
+    outputs = [got(f"{place}/{name}/output", tmp_path / name) for name in ("calm", "disturbed")]
+    expected, found = map(lines, outputs)
+    assert len(expected) > 100
+    assert found == expected
+
+
+def _run(cluster: SparkCluster, place: str, folder: str, environment: Mapping[str, str], *, starts: int) -> int:
+    """Start a driver until one ends well; return how many there were."""
+    arguments = f"{place}/checkpoint", f"{place}/output", folder, "2"
+    for start in range(1, starts + 1):
+        driver = started(SAVED, cluster, *arguments, variables=environment)
+        driver.communicate(timeout=PATIENCE_S)
+        if driver.returncode == 0:
+            return start
+    pytest.fail(f"the job has not ended after {starts} starts")
