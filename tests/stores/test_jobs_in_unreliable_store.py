@@ -1,4 +1,4 @@
-"""A whole job, all of whose calls to S3 go through a proxy that fails some: started again until it is done."""
+"""A whole job in an S3 where one call in twenty fails: it is started again until it ends; its output is there once."""
 
 from __future__ import annotations
 
