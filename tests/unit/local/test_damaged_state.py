@@ -90,6 +90,12 @@ def test_what_has_changed_in_a_value_is_an_error_that_names_it(job, data):
         assert found == job.expected, "it was not read any more"
 
 
+def test_a_head_of_which_nothing_is_left_is_an_error_that_names_it(job):
+    at = next(at for at, name in job.values if name == HEAD)
+    with pytest.raises(StateError, match=f"the state 'head' of subtask {at[1]} of .* is not as it was stored"):
+        job.results(job.changed(at, HEAD, lambda value: b""))
+
+
 @settings(max_examples=25)
 @given(st.data())
 def test_a_savepoint_is_not_taken_of_state_that_has_changed(job, tmp_path_factory, data):

@@ -141,7 +141,7 @@ def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] 
     Raises:
         StateError: if the head is damaged.
     """
-    if stored is not None and not has_checksum(stored):
+    if stored and not has_checksum(stored):
         return backend, stored
     return CheckedBackend(backend, where), None if stored is None else value_of(stored, HEAD, where)
 
