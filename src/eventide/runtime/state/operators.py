@@ -11,7 +11,7 @@ from typing import Any
 
 from eventide.common.checksum import has_checksum
 from eventide.errors import StateError
-from eventide.pickling.pickles import dumps, plain_loads
+from eventide.pickling.pickles import dumps, is_pickle, plain_loads
 from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, PartOfState, value_of
 
 FORMAT = 4
@@ -141,7 +141,7 @@ def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] 
     Raises:
         StateError: if the head is damaged.
     """
-    if stored and not has_checksum(stored):
+    if stored is not None and is_pickle(stored):  # as the version before has stored it
         return backend, stored
     return CheckedBackend(backend, where), None if stored is None else value_of(stored, HEAD, where)
 
