@@ -3,18 +3,18 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Types
 from eventide.runtime.elements.keys import hashes_of
-from eventide.runtime.state import extents, keyed_rows
+from eventide.runtime.state import extents
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
-from eventide.runtime.state.rows_of_keys import has_keys, move_to_buckets
+from eventide.runtime.state.rows_of_keys import has_keys
 
 PAIR = Types.TUPLE([Types.LONG(), Types.STRING()])
 KINDS = {"s:n": Types.LONG(), "s:pair": PAIR, "s:list": Types.LIST(Types.STRING())}
@@ -61,15 +61,9 @@ class Model:
         return []
 
 
-def objects_on(backend):
-    state = KeyedState(backend, 128)
-    move_to_buckets(backend, state)
-    return state
-
-
 class Objects:
     def __init__(self, backend, keys):
-        self.state, self.keys = objects_on(backend), keys
+        self.state, self.keys = KeyedState(backend, 128), keys
         for name, kind in KINDS.items():
             self.state.declare(name, kind)
         self.state.open_all(keys)
@@ -125,7 +119,7 @@ def are_before(found, earliest):
 
 def check(backend, model):
     """Both views have what the model has, and so do the counts."""
-    assert has_keys(backend) + (backend.get("buckets") is not None) == bool(model.values or model.timers)
+    assert has_keys(backend) == bool(model.values or model.timers)
     held = {key for key, _ in model.values} | {key for _, _, key in model.timers}
     counts = {"numKeys": len(held), "numTimers": len(model.timers)}
     earliest = [
@@ -141,7 +135,7 @@ def check(backend, model):
         expected = kind.to_arrow([model.values.get((key, name)) for key in range(650)])
         assert columns.state.get(name, columns.places, kind).equals(expected)
     assert are_before([timers.next_ms() for timers in columns.state.timers], earliest)
-    state = objects_on(MemoryBackend(dict(backend.values)))
+    state = KeyedState(MemoryBackend(dict(backend.values)), 128)
     found = {(key, name): value for (key, _), of_key in state.all_entries().items() for name, value in of_key.items()}
     assert repr(sorted(found.items())) == repr(sorted(model.values.items()))
     timers = (state.event_timers, state.processing_timers)
@@ -177,8 +171,6 @@ def check(backend, model):
 def test_both_views_find_what_either_has_left(batches, is_small):
     backend, model = MemoryBackend(), Model()
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("_LEAST", 100), ("_LARGEST_PART", 2), ("_GROWTH", 1)):
-            patch.setattr(keyed_rows, name, value)  # so that many changes lie beside each other
         if is_small:
             patch.setattr(extents, "_PAGE_BYTES", 1_024)
             patch.setattr(extents, "_FEW_ROWS", 16)
@@ -188,7 +180,6 @@ def test_both_views_find_what_either_has_left(batches, is_small):
                 drawn = value.draw(values[name]) if hasattr(value, "draw") else value
                 assert view.apply(what, name, drawn) == model.apply(keys, what, name, drawn)
             view.state.flush()
-            event("in extents" if has_keys(backend) else "in buckets")
             check(backend, model)
 
 
@@ -231,7 +222,7 @@ def test_state_that_an_earlier_program_gave_a_time_to_live(what, clock_ms, is_re
     columns.expire(clock_ms)
     columns.flush()
     stored = MemoryBackend(dict(backend.values))
-    found = {key: of_key for (key, _), of_key in objects_on(backend).all_entries().items()}
+    found = {key: of_key for (key, _), of_key in KeyedState(backend, 128).all_entries().items()}
     assert all(found[key]["s:other"] == {"any": "object"} for key in range(40))
     if what == "declared":
         assert {key: of_key["s:n"] for key, of_key in found.items()} == {

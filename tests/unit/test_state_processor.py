@@ -12,6 +12,7 @@ from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.errors import ProgramError, StateError, UserFunctionError
+from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.state_processor import (
     KeyedStateBootstrapFunction,
     OperatorTransformation,
@@ -28,6 +29,11 @@ class Account:
     """A class of the program's own."""
 
     amount: int
+
+
+@pytest.fixture(autouse=True)
+def _knows_the_class():
+    bring(ProgramClasses((Account,)))
 
 
 class _Accounts:

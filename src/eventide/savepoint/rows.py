@@ -140,7 +140,7 @@ def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
 
 def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of keyed state that lies in extents."""
-    for bucket in buckets_of(backend):
+    for bucket in buckets_of(backend, loads_anyway):
         yield from _rows_of_bucket(bucket, keys)
 
 

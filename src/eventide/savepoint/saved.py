@@ -363,13 +363,15 @@ class StateWriter:
             keyed = _Rows(directory, f"keyed/{place}.parquet", closing)
             for operator, own in sorted(parts.items()):
                 for part, store, is_keyed in _bucket_stores(own):
-                    if is_keyed and not (part.startswith(BROADCAST) and subtask):  # every subtask has the same
+                    if is_keyed and not (part.startswith(BROADCAST) and subtask):
                         keyed.write(rows_of_buckets(store, KeyRows(operator, part, self.max_parallelism)))
                     elif not is_keyed:
                         of_buckets = tables.of_buckets(store, self.max_parallelism)
                         _write_tables(directory, operator, part, place, of_buckets)
                 for part in _parts(own, EXTENTS):
                     extents = PartOfState(MemoryBackend(own), part)
+                    if part.startswith(BROADCAST) and subtask:  # every subtask has the same
+                        continue
                     if has_keys(extents):
                         keyed.write(rows_of_extents(extents, KeyRows(operator, part, self.max_parallelism)))
                     else:
@@ -468,6 +470,6 @@ def _parts(own: Mapping[str, bytes], index: str) -> list[str]:
 def _bucket_stores(own: dict[str, bytes]) -> Iterator[tuple[str, BucketStore, bool]]:
     """The buckets of each part, and whether they hold objects by key, and no tables."""
     for part in _parts(own, _BUCKETS):
-        store = BucketStore(PartOfState(MemoryBackend(own), part), 1, (tables.TIMES,))
+        store = BucketStore(PartOfState(MemoryBackend(own), part))
         content = next((content for content in map(store.get, range(store.count)) if content is not None), b"")
         yield part, store, is_pickle(content) or is_page(content)

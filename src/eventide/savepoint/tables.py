@@ -43,7 +43,8 @@ def form_of(task: TaskSpec) -> OnColumns | ElementTables | None:
 
 def of_buckets(store: BucketStore, max_parallelism: int) -> Iterator[pa.Table]:
     """The rows of each bucket, with when the earliest of all buckets is due."""
-    due = min((ms for _, ms in store.schedules[0].earliest), default=MAX_MS)
+    found = store.due(TIMES)
+    due = MAX_MS if found is None else found
     for content in store.get_many(range(store.count)).values():
         if content is not None:
             table = decode_table(content)

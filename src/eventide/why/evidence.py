@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from eventide.common.checksum import has_checksum
 from eventide.common.ms import MIN_MS
@@ -22,8 +22,11 @@ from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.journal import has_base, whole
 from eventide.runtime.state.operators import small_values
-from eventide.runtime.state.rows_of_keys import content_of_rows
+from eventide.runtime.state.rows_of_keys import are_of_keys
 from eventide.runtime.state.runs import decompressed
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Json: TypeAlias = dict[str, Any]
 
@@ -37,11 +40,14 @@ _SIDES = ("first", "second", "left", "right")
 
 
 class StoredValue(NamedTuple):
-    """Something that an operator keeps: of which side of a join, in which row of windows if in one, and its bytes."""
+    """Something that an operator keeps: of which side of a join, in which row of windows if in one, and its content.
+
+    Keyed state comes as the rows in which it lies, or as the bytes of a bucket of an earlier version.
+    """
 
     side: str
     row: int | None
-    content: bytes
+    content: bytes | pa.Table
 
 
 @dataclass(frozen=True)
@@ -206,7 +212,7 @@ class Evidence:
         for (part, subtask), values in sorted(rows.items()):
             store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}))
             for _, found in store.read(store.others()):
-                yield StoredValue(part, None, content_of_rows(found) or encode_table(found.drop_columns([HASH])))
+                yield StoredValue(part, None, found if are_of_keys(found) else encode_table(found.drop_columns([HASH])))
         for (part, row, *_), parts in sorted(pieces.items()):
             yield StoredValue(part, row, b"".join(content for _, content in sorted(parts.items())))
 

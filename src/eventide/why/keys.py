@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from eventide.runtime.joins.interval import ELEMENTS
 from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, is_page, read_living
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
+from eventide.runtime.state.rows_of_keys import bucket_of
 from eventide.runtime.state.timers import timers_of
 from eventide.runtime.window.element_store import FIRST, LAST
 from eventide.runtime.window.operator import CONTENTS
@@ -80,7 +81,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
     of_windows, kept = _Windows(standing), list[tuple[str, str]]()
     panes, is_table = panes_of(standing), is_on_columns(standing)
     for side, row, content in evidence.stored(standing.operator):
-        if row is not None and panes is not None:
+        if row is not None and panes is not None and isinstance(content, bytes):
             held: Iterator[tuple[int, int | None, str]]
             if is_table:
                 held = _in_panes(panes, row, content, key)
@@ -90,7 +91,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
                 held = _in_tables(row, content, key)
             for number, elements, text in held:
                 of_windows.add(panes.window(number), elements, text)
-        elif row is None and (is_pickle(content) or is_page(content)):
+        elif not isinstance(content, bytes) or (row is None and (is_pickle(content) or is_page(content))):
             for entry in entries_of_key(content, evidence.loads, lambda one: _text(one) == key):
                 _add_entry(of_windows, kept, entry)
         elif row is None:
@@ -140,15 +141,22 @@ class Entry:
         return f" of {self.namespace!r}"
 
 
-def entries_of_key(bucket: bytes, loads: Callable[[bytes], Any], is_asked: Callable[[Any], bool]) -> Iterator[Entry]:
-    """Give the entries of a bucket for the keys that are asked for: values first, then timers.
+def entries_of_key(
+    stored: bytes | pa.Table, loads: Callable[[bytes], Any], is_asked: Callable[[Any], bool]
+) -> Iterator[Entry]:
+    """Give the entries of keyed state for the keys that are asked for: values first, then timers.
 
     Args:
-        bucket: its content.
+        stored: rows of keys, or the content of a bucket.
         loads: reads objects.
         is_asked: says which keys.
     """
-    those = ((found, place) for found, places in read_living(bucket, loads) for place in places)
+    buckets: Iterable[tuple[Bucket, Iterable[int]]]
+    if isinstance(stored, bytes):
+        buckets = read_living(stored, loads)
+    else:
+        buckets = [(bucket_of(stored, loads), range(len(stored)))]
+    those = ((found, place) for found, places in buckets for place in places)
     for found, place in ((found, place) for found, place in those if is_asked(found.keys[place])):
         for name, column in found.values.items():
             for value in _values(column, place, loads):

@@ -74,7 +74,7 @@ CHANGES = st.one_of(
 
 def test_state_of_many_kinds_is_there(job):
     kinds = {name.rpartition("/")[0].partition("/")[2].partition("/")[0] or name for _, name in job.values}
-    assert {HEAD, "program", "bucket", "chunks", "extent", "index", "schema"} <= kinds
+    assert {HEAD, "program", "chunks", "extent", "index", "schema"} <= kinds
 
 
 @settings(max_examples=25)
@@ -110,7 +110,7 @@ def test_what_is_shown_of_state_is_what_was_stored(job):
     found = evidence(job.plan, job.checkpoint, 0)
     [operator] = [one for one in found.operators if one["name"] == "process" or one["id"] == "process"]
     assert [*found.stored(operator)]
-    at, name = next(one for one in job.values if one[1].startswith("process/bucket/"))
+    at, name = next(one for one in job.values if one[1].startswith("process/extent/"))
     with pytest.raises(StateError, match=f"the state '{name}' is not as it was stored"):
         [*evidence(job.plan, job.changed(at, name, lambda value: flipped(value, 0.5, 1)), 0).stored(operator)]
 
@@ -121,7 +121,7 @@ def test_an_error_says_which_keys_are_concerned():
     runner = LocalRunner(plan, clock=lambda: 0)
     next(runner.batches())
     (at, name) = next(
-        (at, name) for at, values in runner.checkpoint.state.items() for name in values if "bucket" in name
+        (at, name) for at, values in runner.checkpoint.state.items() for name in values if "extent/" in name
     )
     runner.checkpoint.state[at][name] = b""
     stage = plan.stages[0]

@@ -318,7 +318,7 @@ class KeyedTable:
         self._asked = np.zeros(0, np.uint64)
         self._before = schema.insert(0, pa.field(HASH, pa.uint64())).empty_table()
         self.table = schema.empty_table()
-        self._former = BucketStore(backend, 1, ("times",))
+        self._former = BucketStore(backend)
         if self._former.entries:
             self._read_former()
 
@@ -379,7 +379,7 @@ class KeyedTable:
         """Have the rows at hand that lie in the buckets of an earlier version, and leave none there."""
         contents = self._former.get_many(range(self._former.count))
         self.table = pa.concat_tables([decode_table(content) for content in contents.values() if content is not None])
-        self._former.forget(contents)
+        self._former.delete_all()
 
     def _hashes_of(self, rows: pa.Table) -> Hashes:
         if not self._keys:

@@ -198,7 +198,7 @@ _VALUE = "v"
 class BroadcastStates:
     """The broadcast states of an operator in one subtask, by the names of their descriptors.
 
-    A map is stored like state by key: a micro-batch reads and writes the buckets of the keys that it asks for.
+    A map is stored like state by key: a micro-batch reads the keys that it asks for, and writes those that it changes.
     """
 
     def __init__(self, backend: Backend, descriptors: Iterable[MapStateDescriptor]) -> None:

@@ -301,6 +301,6 @@ class ProcessSpec:
 
     def describe(self) -> list[tuple[str, str]]:
         """Return the lines of ``explain``."""
-        state = "per key, in buckets that are read when one of their keys is touched" if self.has_keys else "none"
+        state = "per key, in rows that are read when their keys are touched" if self.has_keys else "none"
         timers = "by key" if self.has_keys and self.processing.on_timer is not None else "none"
         return [*self.processing.describe(), ("state", state), ("timers", timers), *described(self.dead_letters)]

@@ -19,7 +19,6 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, Roll
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.operators import AGGREGATES, KEEPS, KEY_FIELDS, in_words
-from eventide.runtime.state.rows_of_keys import move_to_buckets
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
@@ -125,7 +124,6 @@ def open_process(spec: ProcessSpec, backend: Backend, context: OperatorContext) 
         return ProcessOperator(spec, context)
     state = KeyedState if spec.dead_letters is None else TransactionalState
     keyed = state(backend, context.max_parallelism, in_batch=context.in_batch)
-    move_to_buckets(backend, keyed)  # of an earlier program, whose function ran on columns
     return KeyedProcessOperator(spec, keyed, context)
 
 

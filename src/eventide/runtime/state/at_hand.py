@@ -1,25 +1,67 @@
-"""Keys at hand, as rows: what state of objects and state of columns have in common."""
+"""Keys of a subtask that were read, by their places: what state of objects and state of columns have in common."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from itertools import chain
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
+from eventide.common.ms import MAX_MS
+from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import groups_of_hashes
+from eventide.runtime.elements.ordering import distinct, firsts, order_by
+from eventide.runtime.metrics import KEYS as NUM_KEYS
+from eventide.runtime.metrics import TIMERS as NUM_TIMERS
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Bucket, PageTypes
+from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
+from eventide.runtime.state.extents import NEVER, RowStore, are_in
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
-from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows
+from eventide.runtime.state.rows_of_keys import (
+    KEYS,
+    NUMBERS_OF_TIMERS,
+    TIMERS,
+    KeysInRows,
+    Parts,
+    as_stored,
+    living_of,
+    read_rows,
+    timer_columns,
+)
+from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows, TimerColumns
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
 """The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
 
+_NO_HASHES: Hashes = np.zeros(0, np.uint64)
+_LAST = NEVER - 1
+"""The due time of the last timers there are, as a row that is due later is never due."""
+
 _Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
+
+
+class TimersAtHand(Protocol):
+    """The timers of a kind of the keys at hand."""
+
+    number: int
+    """That of the last timer that was set."""
+
+    def take_in(self, *columns: TimerColumns | None) -> None:
+        """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
+
+    def rows(self) -> Parts:
+        """The timers of the keys at hand; one that was set again is there twice."""
+
+    def clear(self) -> None:
+        """Forget what is at hand."""
 
 
 class Values(Generic[_Column]):
@@ -44,46 +86,161 @@ class Values(Generic[_Column]):
 
 
 class RowsAtHand(ABC, Generic[_Column]):
-    """The keys of a subtask that were read, with their values by name, and what has become of them.
+    """The keys that were touched, with their values by name and their timers, and what has become of them.
 
-    A key is named by its place among those at hand.
+    A key is named by its place among those at hand. What versions up to 0.1.0 have stored in buckets becomes rows as a
+    whole when the first of it is needed.
+
+    Args:
+        backend: where it is stored.
+        max_parallelism: the number of key groups.
+        in_batch: whether timers fire at the end alone, and none is set from then on.
 
     Attributes:
         is_quiesced: whether timers have begun to fire in batch execution: from then on, none is set.
     """
 
-    def __init__(self, max_parallelism: int, *, in_batch: bool) -> None:
+    def __init__(self, backend: Backend, max_parallelism: int, *, in_batch: bool) -> None:
         self.is_quiesced = False
+        self._backend = backend
         self._in_batch = in_batch
         self._max_parallelism = max_parallelism
+        self._declared = DeclaredTypes(backend)
+        self._timers: Sequence[TimersAtHand] = ()
 
     def _forget(self) -> None:
         """Have nothing at hand."""
         self._hashes, self._has_changed = map(GrowingArray, (np.uint64, np.bool_))
+        self._stored_timers = GrowingArray(np.int64)  # of each key how many are stored; -1 for a key that is not
+        self._asked = _NO_HASHES
         self._index = HashIndex()
         self._values: dict[Name, Values[_Column]] = {}
+        for timers in self._timers:
+            timers.clear()
 
     def __len__(self) -> int:
         """How many keys are at hand."""
         return len(self._hashes.array)
+
+    @cached_property
+    def _store(self) -> RowStore:
+        """Where all is, opened when the names and types of the program are known."""
+        store = RowStore(self._backend, len(TIMES))
+        former = BucketStore(self._backend)
+        numbers = store.user.get(NUMBERS_OF_TIMERS) or former.numbers or [0] * KINDS_OF_TIME
+        for timers, number in zip(self._timers, numbers, strict=True):
+            timers.number = max(timers.number, number)
+        if former.entries:
+            self._adopt(former, store)
+        self._begin_with(store)
+        return store
+
+    def _begin_with(self, store: RowStore) -> None:
+        """Do what has to be done with all that is stored, before any of it is at hand."""
+
+    def _end_with(self, store: RowStore, places: Numbers, types: PageTypes) -> None:
+        """Remember what the next micro-batch has to know of keys that are stored."""
 
     @abstractmethod
     def _column(self, kind: Any) -> _Column:
         """A column for values of a kind."""
 
     @abstractmethod
-    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
-        """Have keys at hand: those of some columns, or all."""
+    def _add_keys(self, columns: Sequence[Any]) -> None:
+        """Have keys at hand, given their columns."""
+
+    @abstractmethod
+    def _take_in(self, stored: KeysInRows) -> Numbers:
+        """Have keys and values at hand as they were stored; return the places of the keys."""
+
+    @abstractmethod
+    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
+        """Have keys at hand as an earlier version stored them: those at some places of a bucket.
+
+        Raises:
+            NoColumns: if columns cannot hold what it is.
+        """
+
+    @abstractmethod
+    def _columns_at(self, places: Numbers) -> tuple[PageTypes, pa.RecordBatch]:
+        """The keys at some places and their values, as they are to be stored."""
+
+    @abstractmethod
+    def _expiries(self, values: Values[_Column], owners: Numbers) -> Iterable[int | None]:
+        """When each of some values expires, in milliseconds; None for never."""
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""
         return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
+    def open_everything(self) -> None:
+        """Have every key at hand."""
+        self._have(self._store.others())
+
+    def open_due(self, kind: int, until_ms: int) -> None:
+        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        self.is_quiesced = self._in_batch
+        self._have(self._store.due(kind, min(until_ms, _LAST)))
+
+    def next_of_others(self, kind: int) -> int | None:
+        """A time, in milliseconds, before which no timer of a kind fires of the keys that are not at hand; or None."""
+        next_ms = self._store.next_of_others(kind)
+        return MAX_MS if next_ms == _LAST else next_ms
+
+    def held(self) -> dict[str, int]:
+        """How many keys and timers there are; asked after a flush."""
+        return {NUM_KEYS: self._store.user.get(KEYS, 0), NUM_TIMERS: self._store.user.get(TIMERS, 0)}
+
+    @without_collection()
+    def flush(self) -> None:
+        """Write back what has changed; call it once at the end of a micro-batch."""
+        self._put_changed(self._store)
+        self._store.flush()
+        self._declared.flush()
+        self._forget()
+
+    def _have(self, hashes: Hashes) -> None:
+        """Have the keys of some hashes at hand, which are in order."""
+        self._read(self._store, hashes)
+
+    def _read(self, store: RowStore, hashes: Hashes) -> None:
+        new = hashes[~are_in(hashes, self._asked)]
+        if not len(new):
+            return
+        self._asked = np.sort(np.concatenate([self._asked, new]))
+        with without_collection():
+            for _, rows in store.read(new):
+                stored = read_rows(rows)
+                places = self._take_in(stored)
+                for timers, parts in zip(self._timers, stored.timers, strict=True):
+                    for (owners, _, _), _ in parts:
+                        self._stored_timers.array[places] += np.bincount(owners, minlength=len(places))
+                    timers.take_in(*(_columns_of(*part, places) for part in parts))
+
+    def _have_due(self, clock_ms: int) -> Numbers:
+        """Have every key at hand of which something may expire by now, to be written again; return their places."""
+        due = self._store.due(EXPIRY, clock_ms)
+        self._have(due)
+        places = np.flatnonzero(are_in(self._hashes.array, due))
+        self._has_changed.array[places] = True
+        return places
+
     def _twins(self, key_hash: np.uint64) -> list[int]:
         """The places of all keys of a hash, of which another key was found."""
-        self._index.has_twins = True
         places: list[int] = np.flatnonzero(self._hashes.array == key_hash).tolist()
         return places
+
+    def _new_places(self, hashes: Hashes, keys: Sequence[Any], timers: int = -1) -> Numbers:
+        """Have keys at hand that were not, given their columns; -1 timers are stored of a key that is not stored."""
+        first, count = len(self), len(hashes)
+        self._index.add(hashes, first)
+        self._hashes.extend(hashes, count)
+        self._has_changed.extend(False, count)
+        self._stored_timers.extend(timers, count)
+        self._add_keys(keys)
+        for values in self._values.values():
+            values.where.extend(NO_PLACE, count)
+        return np.arange(first, first + count)
 
     def _values_of(self, name: Name) -> Values[_Column]:
         if name not in self._values:
@@ -93,21 +250,82 @@ class RowsAtHand(ABC, Generic[_Column]):
     def _expiring(self) -> list[tuple[str, Values[_Column]]]:
         return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
 
-    def _add(self, hashes: Hashes, keys: Sequence[Any], those: Flags | None = None) -> None:
-        """Have keys at hand that have nothing yet, given the columns of all of which they are some."""
-        count = len(hashes)
-        self._index.add(hashes, len(self))
-        self._hashes.extend(hashes, count)
-        self._add_keys(keys, those)
-        self._has_changed.extend(False, count)
-        for values in self._values.values():
-            values.where.extend(NO_PLACE, count)
+    @without_collection()
+    def _adopt(self, former: BucketStore, store: RowStore) -> None:
+        """Have all keys in rows that lie in buckets, of which none are left."""
+        for buckets in living_of(former):
+            for bucket, living in buckets:
+                self._take_in_bucket(bucket, living)
+            self._has_changed.array[:] = True
+            store.read(distinct(self._hashes.array))
+            self._put_changed(store)
+            store.flush()
+            self._forget()
+        former.delete_all()
 
-    def _have_anything(self, timers: Sequence[Sequence[Rows]], first: int = 0) -> Flags:
-        """Which of the keys from a place on have a value, or one of some timers, which count from there."""
-        found = np.zeros(len(self) - first, bool)
-        for values in self._values.values():
-            found |= values.where.array[first:] != NO_PLACE
-        for owners, _, _ in chain.from_iterable(timers):
-            found[owners] = True
-        return found
+    def _put_changed(self, store: RowStore) -> None:
+        """Have the keys written that have changed."""
+        changed = distinct(self._hashes.array[self._has_changed.array])
+        if len(changed):
+            timers = [[_settled(*part) for part in of_kind.rows()] for of_kind in self._timers]
+            is_living = np.zeros(len(self), bool)
+            for values in self._values.values():
+                is_living |= values.where.array != NO_PLACE
+            for parts in timers:
+                for (owners, _, _), _ in parts:
+                    is_living[owners] = True
+            mine = np.flatnonzero(are_in(self._hashes.array, changed))  # keys of one hash are written together
+            places = mine[is_living[mine]]
+            of_timers = self._put(store, places, timers)
+            store.delete(changed[~are_in(changed, distinct(self._hashes.array[places]))])
+            stored = self._stored_timers.array[mine]
+            store.user[KEYS] = store.user.get(KEYS, 0) + len(places) - int(np.count_nonzero(stored >= 0))
+            store.user[TIMERS] = store.user.get(TIMERS, 0) + of_timers - int(stored[stored > 0].sum())
+        store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self._timers]
+
+    def _put(self, store: RowStore, places: Numbers, timers: Sequence[Parts]) -> int:
+        """Have the keys at some places written; return how many timers they have."""
+        if not len(places):
+            return 0
+        types, rows = self._columns_at(places)
+        self._end_with(store, places, types)
+        at = np.full(len(self), NO_PLACE)
+        at[places] = np.arange(len(places))
+        mine = [[_at(*part, at) for part in parts] for parts in timers]
+        due = [np.full(len(places), NEVER) for _ in TIMES]
+        for earliest, parts in zip(due, mine, strict=False):
+            for (owners, times, _), _ in parts:
+                np.minimum.at(earliest, owners, np.minimum(times, _LAST))
+        for _, values in self._expiring():
+            owners = values.owners()
+            owners = owners[at[owners] != NO_PLACE]
+            expiries = (NEVER if time_ms is None else time_ms for time_ms in self._expiries(values, owners))
+            np.minimum.at(due[EXPIRY], at[owners], np.fromiter(expiries, np.int64, len(owners)))
+        store.write(as_stored(types, pa.Table.from_batches([rows]), mine), due)
+        return sum(len(owners) for parts in mine for (owners, _, _), _ in parts)
+
+
+def _columns_of(timers: Rows, namespaces: Sequence[Any] | None, places: Numbers) -> TimerColumns | None:
+    """Timers of rows, given the places of their keys."""
+    owners, times, numbers = timers
+    return timer_columns(places[owners], times, numbers, namespaces)
+
+
+def _settled(timers: Rows, namespaces: Sequence[Any] | None) -> tuple[Rows, Sequence[Any] | None]:
+    """Timers by key and time; of one that was set again, the first number counts. One with a namespace is set once."""
+    places, times, numbers = timers
+    if namespaces is not None:
+        return timers, namespaces
+    order = order_by(places, times, numbers)
+    places, times, numbers = places[order], times[order], numbers[order]
+    first = firsts(places, times)
+    return (places[first], times[first], numbers[first]), None
+
+
+def _at(timers: Rows, namespaces: Sequence[Any] | None, rows: Numbers) -> tuple[Rows, Sequence[Any] | None]:
+    """The timers whose keys have a row, in the order of the rows."""
+    owners, times, numbers = timers
+    mine = np.flatnonzero(rows[owners] != NO_PLACE)
+    mine = mine[order_by(rows[owners[mine]])]
+    spaces = None if namespaces is None else [namespaces[i] for i in mine.tolist()]
+    return (rows[owners[mine]], times[mine], numbers[mine]), spaces

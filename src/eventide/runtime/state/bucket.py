@@ -1,6 +1,6 @@
-"""Buckets: the state of some keys, side by side, as bytes; of objects, or as a page for operators that work on columns.
+"""Buckets: the state of some keys, side by side, as objects; and the bytes in which earlier versions stored it.
 
-Where few keys of a stored bucket have changed, they follow it as a bucket of their own, and so do later changes.
+Where few keys of a stored bucket had changed, they follow it as a bucket of their own, and so do later changes.
 
 In a *page*, keys have their values and timers in columns, and it says itself which types it has. Versions up to 0.1.0
 stored pages where buckets of objects lie, for operators that work on columns, and ``read_bucket`` reads them. What has
@@ -25,7 +25,6 @@ from eventide.common.typeinfo.widening import type_of_text
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.elements import from_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns
 
 HASH = "__hash"
@@ -50,8 +49,8 @@ class PageTypes:
     >>> from eventide.common.typeinfo import Types
     >>> types = PageTypes(Types.STRING(), (("count", Types.LONG()),))
     >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
-    >>> read_parts(encode_page(Page(types, rows)))[0][:3] == (types, rows, NO_TIMERS)
-    True
+    >>> types.keys_of(rows).to_pylist(), [values.to_pylist() for values in types.values_of(rows)]
+    (['a'], [[1]])
     """
 
     key: TypeInformation
@@ -82,28 +81,16 @@ class PageTypes:
 
 
 class Page(NamedTuple):
-    """Some keys with what is kept of them, and how many bytes that has."""
+    """Some keys with what is kept of them."""
 
     types: PageTypes
     rows: pa.RecordBatch
     timers: Timers = NO_TIMERS
-    size: int = 0
 
 
 def is_page(content: bytes) -> bool:
     """Whether a bucket is a page."""
     return content.endswith((_END, _END_OF_FEW, _END_OF_ONE_VALUE))
-
-
-def encode_page(page: Page) -> bytes:
-    """The bytes of a page."""
-    types, rows, timers, _ = page
-    of_timers = b""
-    if any(timers):
-        parts = [kind[:3] if kind else (b"", b"", b"") for kind in timers]
-        of_timers = b"".join([_LENGTH.pack(len(places)) + places + times + numbers for places, times, numbers in parts])
-    text, content = text_of_types(types), memoryview(rows.serialize())
-    return b"".join([content, of_timers, text, _LENGTHS.pack(len(content), len(of_timers), len(text)), _END])
 
 
 def read_parts(content: bytes) -> list[Page]:
@@ -138,7 +125,7 @@ def _read(content: bytes, begin: int, lengths: tuple[int, int, int], to: Page | 
     buffer = pa.py_buffer(content).slice(begin, of_rows)
     is_packed = content.endswith(_END_OF_FEW, 0, end)
     rows = _unpacked(buffer, schema) if is_packed else pa.ipc.read_record_batch(buffer, schema)
-    return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS, end - begin)
+    return Page(types, rows, _timers(content, begin + of_rows, at) if of_timers else NO_TIMERS)
 
 
 def _unpacked(packed: pa.Buffer, schema: pa.Schema) -> pa.RecordBatch:
@@ -200,7 +187,7 @@ KINDS_OF_TIME = 2
 """The number of kinds of timers: of event time, and of processing time."""
 
 EXPIRY = KINDS_OF_TIME
-"""The kind of time at which the first part of a bucket expires; most have none."""
+"""The kind of time at which the first part of what a key has expires; most have none."""
 
 Owners: TypeAlias = list[int] | None
 """Which keys of a bucket have something, by their places; None stands for all."""
@@ -209,16 +196,10 @@ Column: TypeAlias = tuple[Owners, bool, list[Any]]
 """A state of some keys under one name: which keys, whether each value is a pickle, and the values or pickles."""
 
 PLAIN = frozenset({str, int, float, bool, bytes})
-"""Values of these types cannot be changed, so that those of several keys are pickled together."""
+"""Values of these types cannot be changed, so they are no pickles while they are at hand."""
 
 TIMES = ("event times", "clock times", "expiries")
-"""The names of the kinds of time in a store of buckets."""
-
-Times: TypeAlias = tuple[int | None, ...]
-"""A time of each kind, in milliseconds; None for never."""
-
-NO_TIMES: Times = (None,) * (KINDS_OF_TIME + 1)
-"""The due time of an empty bucket."""
+"""The names of the kinds of time at which something of a key is due."""
 
 _HASHES = np.dtype("<u8")
 _LENGTH, _END_OF_CHANGES = struct.Struct("<I"), b"keys"
@@ -241,11 +222,8 @@ class Bucket:
         values: the state without a namespace, by name.
         spaces: by name too, what each key has by namespace.
         timers: of each kind, those without a namespace and those with one.
-        earliest: the earliest time of each kind, in milliseconds, as it was stored; of changes, also of their bucket.
 
-    >>> bucket = Bucket(["a"], np.array([7], np.uint64), {"n": column(["x"], 1)})
-    >>> [(same, size)] = read_bucket(bucket.to_bytes())
-    >>> same.values
+    >>> Bucket(["a"], np.array([7], np.uint64), {"n": column(["x"], 1)}).values
     {'n': (None, False, ['x'])}
     """
 
@@ -254,30 +232,19 @@ class Bucket:
     values: dict[str, Column] = field(default_factory=dict)
     spaces: dict[str, Column] = field(default_factory=dict)
     timers: Sequence[tuple[TimerColumns | None, ...]] = ((None, None),) * KINDS_OF_TIME
-    earliest: Times = NO_TIMES
-
-    def to_bytes(self, *, are_changes: bool = False) -> bytes:
-        """Return the bytes to be stored, or those to be stored beside the bucket that is changed.
-
-        Raises:
-            Exception: any error of pickling.
-        """
-        hashes = self.hashes.astype(_HASHES).tobytes()
-        content = dumps((self.keys, hashes, self.values, self.spaces, self.timers, self.earliest))
-        return content + _LENGTH.pack(len(content)) + _END_OF_CHANGES if are_changes else content
 
 
-def read_bucket(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tuple[Bucket, int]]:
-    """A bucket as it is by itself, or a page, and its changes, the oldest first; and how many bytes each has."""
+def _read_bucket(stored: bytes, load: Callable[[bytes], Any]) -> list[Bucket]:
+    """A bucket as it is by itself, or a page, and its changes, the oldest first."""
     if is_page(stored):
-        return [(bucket_of_page(page), page.size) for page in read_parts(stored)]
+        return list(map(bucket_of_page, read_parts(stored)))
     found, end = [], len(stored)
     while stored.endswith(_END_OF_CHANGES, 0, end):
         end_of_content = end - _LENGTH.size - len(_END_OF_CHANGES)
         begin = end_of_content - _LENGTH.unpack_from(stored, end_of_content)[0]
-        found.append((_unpickled(load(stored[begin:end_of_content])), end - begin))
+        found.append(_unpickled(load(stored[begin:end_of_content])))
         end = begin
-    return [(_unpickled(load(stored[:end])), end), *reversed(found)]
+    return [_unpickled(load(stored[:end])), *reversed(found)]
 
 
 def read_living(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tuple[Bucket, list[int]]]:
@@ -287,7 +254,7 @@ def read_living(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tup
     """
     found: list[tuple[Bucket, list[int]]] = []
     newer = np.zeros(0, np.uint64)
-    for bucket, _ in reversed(read_bucket(stored, load)):
+    for bucket in reversed(_read_bucket(stored, load)):
         stays = ~np.isin(bucket.hashes, newer)
         found.append((bucket, np.flatnonzero(stays).tolist()))
         newer = np.concatenate([newer, bucket.hashes])
@@ -295,13 +262,13 @@ def read_living(stored: bytes, load: Callable[[bytes], Any] = loads) -> list[tup
 
 
 def _unpickled(content: Any) -> Bucket:
-    keys, hashes, *rest = content
-    return Bucket(keys, np.frombuffer(hashes, _HASHES), *rest)
+    keys, hashes, values, spaces, timers, *_ = content
+    return Bucket(keys, np.frombuffer(hashes, _HASHES), values, spaces, timers)
 
 
 def bucket_of_page(page: Page) -> Bucket:
     """A page as a bucket of objects."""
-    types, rows, timers, _ = page
+    types, rows, timers = page
     count = len(rows)
     found: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * count)
     for (name, kind), values in zip(types.values, types.values_of(rows), strict=True):
@@ -315,16 +282,7 @@ def bucket_of_page(page: Page) -> Bucket:
         rows.column(HASH).to_numpy(),
         {name: column(held, count - held.count(None)) for name, held in found.items()},
         timers=[(of_kind, None) for of_kind in timers],
-        earliest=(*NO_TIMES[:EXPIRY], expiry_of_page(page)),
     )
-
-
-def expiry_of_page(page: Page) -> int | None:
-    """When the first value of a page expires, in milliseconds; None for never."""
-    columns = zip(page.types.values, page.types.values_of(page.rows), strict=True)
-    expiring = (values.drop_null().to_pylist() for (name, _), values in columns if name.endswith(SUFFIX))
-    times = (expiry_of(loads(stored)) for values in expiring for stored in values)
-    return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
 
 def column(values: list[Any], count: int) -> Column:

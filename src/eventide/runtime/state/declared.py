@@ -39,24 +39,40 @@ class DeclaredTypes:
         Raises:
             StateError: if they were stored as another kind of state, or with a type that does not widen to this one.
         """
-        if self._types is None:
-            self._types = json.loads(self._backend.get(DECLARED) or b"{}")
-        shown = name.partition(":")[2]
-        was = self._types.get(_KIND + name)
+        known, shown = self._known(), name.partition(":")[2]
+        was = known.get(_KIND + name)
         if was is None:
-            self._types[_KIND + name] = kind
+            known[_KIND + name] = kind
             self._has_changed = True
         elif was != kind:
             raise StateError(
                 f"the state {shown!r} was stored as {was} state and is now {kind} state, which is stored otherwise. "
                 "Declare the kind that it had, or give the state another name, under which it begins empty"
             )
-        before, text = self._types.get(name), str(type_info)
+        before, text = known.get(name), str(type_info)
         if before == text:
             return None
-        self._types[name] = text
+        known[name] = text
         self._has_changed = True
         return None if before is None else _conversion(name, before, text)
+
+    def conversion_from(self, name: str, stored: TypeInformation) -> Conversion | None:
+        """Return the conversion of values that were stored with a type to the one that a state has; None if they stay.
+
+        Raises:
+            StateError: if they do not fit.
+        """
+        now, text = self._known().get(name), str(stored)
+        return None if now is None or now == text else _conversion(name, text, now)
+
+    def is_to_change(self, name: str, type_info: TypeInformation) -> bool:
+        """Whether a state was declared with another type."""
+        return self._known().get(name, str(type_info)) != str(type_info)
+
+    def _known(self) -> dict[str, str]:
+        if self._types is None:
+            self._types = json.loads(self._backend.get(DECLARED) or b"{}")
+        return self._types
 
     def flush(self) -> None:
         """Store what the program has declared, if that is another than before."""

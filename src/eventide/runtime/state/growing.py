@@ -100,14 +100,12 @@ class HashIndex:
     >>> index = HashIndex()
     >>> index.add(np.array([7, 5], np.uint64), 0)
     >>> index.add(np.array([6], np.uint64), 2)
-    >>> index.find(np.array([5, 6, 8], np.uint64)).tolist(), index.has_twins
-    ([1, 2, -1], False)
+    >>> index.find(np.array([5, 6, 8], np.uint64)).tolist()
+    [1, 2, -1]
     """
 
     def __init__(self) -> None:
         self._runs: list[tuple[Hashes, Numbers]] = []
-        self.has_twins = False
-        """Whether two of those that came together have one hash."""
 
     def add(self, hashes: Hashes, first: int) -> None:
         """Take in hashes, which stand one after the other."""
@@ -115,7 +113,6 @@ class HashIndex:
             return
         order = np.argsort(hashes)
         run = hashes[order], order + first
-        self.has_twins = self.has_twins or bool((run[0][1:] == run[0][:-1]).any())
         while self._runs and 2 * len(run[0]) >= len(self._runs[-1][0]):
             hashes, places = (np.concatenate(columns) for columns in zip(self._runs.pop(), run, strict=True))
             order = np.argsort(hashes)

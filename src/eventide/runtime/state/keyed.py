@@ -1,47 +1,49 @@
-"""Keyed state and timers of one subtask, stored in buckets by the hash of the key."""
+"""Keyed state and timers of one subtask, as objects: rows in extents, which are read when their keys are touched."""
 
 from __future__ import annotations
 
+from base64 import b85decode, b85encode
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
-from itertools import accumulate, chain, compress
+from itertools import compress
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import Conversion
 from eventide.errors import StateError
-from eventide.pickling.pickles import dumps
+from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
-from eventide.runtime.state.at_hand import Flags, Name, Values
+from eventide.runtime.state.at_hand import RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import (
-    EXPIRY,
-    PLAIN,
-    Bucket,
-    Column,
-    Pickled,
-    is_page,
-    live,
-    owned,
-    read_bucket,
-    unpickled,
-)
-from eventide.runtime.state.bucket_store import addresses
+from eventide.runtime.state.bucket import PLAIN, Bucket, PageTypes, Pickled, live, owned, unpickled
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
+from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
-from eventide.runtime.state.keyed_rows import KeyedRows, Part, Plan
+from eventide.runtime.state.rows_of_keys import (
+    ANYTHING,
+    AS_THEY_ARE,
+    KEYS,
+    SPACES,
+    KeysInRows,
+    columns_of,
+    key_columns,
+)
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
 
-BUCKET_BYTES = 8_192
-"""The size of a bucket of objects of which many keys are touched."""
+_SAMPLE = "key"
+"""The name of a store's user for one key, whose class may change, and its hash."""
+
+_KEYS_FOR_ONE = 64
+"""To read a key by itself takes about as long as to read this many among all others."""
 
 _Kind = Literal["plain", "pickled", "spaces"]
 """Values that are pickled together, those that are pickled by themselves, and the pickles of dicts by namespace."""
@@ -49,15 +51,15 @@ _Kind = Literal["plain", "pickled", "spaces"]
 _KINDS: tuple[tuple[_Kind, ...], tuple[_Kind, ...]] = (("plain", "pickled"), ("spaces",))
 
 
-class KeyedState(KeyedRows):
+class KeyedState(RowsAtHand[GrowingObjects]):
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
-    The bucket of a key is read when the key is touched, or one of its timers is due. The keys of the bucket are at hand
-    then, as they are stored. Those that are touched lie side by side: for each name there is a dict by key. Values that
-    can be changed stay pickled until they are looked at. What has changed is written once, by :meth:`flush`. The
-    namespace is the window (None for state that belongs to the key as a whole).
+    What is stored of a key is read when the key is touched, or one of its timers is due. The keys that are touched lie
+    side by side: for each name there is a dict by key. Values that can be changed stay pickled until they are looked
+    at. What has changed is written once, by :meth:`flush`. The namespace is the window (None for state that belongs to
+    the key as a whole).
 
-    Flink: keyed state back end and ``InternalTimerService`` in one, because they share their buckets.
+    Flink: keyed state back end and ``InternalTimerService`` in one, because they share their rows.
 
     Attributes:
         keys: those at hand, by their places.
@@ -65,22 +67,22 @@ class KeyedState(KeyedRows):
         values: the state without a namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
-    def __init__(
-        self, backend: Backend, max_parallelism: int, bucket_bytes: int = BUCKET_BYTES, *, in_batch: bool = False
-    ) -> None:
+    _timers: Sequence[Timers]
+
+    def __init__(self, backend: Backend, max_parallelism: int, *, in_batch: bool = False) -> None:
         self.index: dict[Any, int] = {}
         self.keys: list[Any] = []
         self.values: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
         self._spaces: defaultdict[str, dict[Any, Any]] = defaultdict(dict)
-        super().__init__(backend, max_parallelism, bucket_bytes, max(1, bucket_bytes // 8), in_batch=in_batch)
+        super().__init__(backend, max_parallelism, in_batch=in_batch)
         kind_of_timers = BatchTimers if in_batch else Timers
-        timers = [kind_of_timers(self, kind, number) for kind, number in enumerate(self._store.numbers or [0, 0])]
-        self._timers = self.event_timers, self.processing_timers = timers
+        self._timers = self.event_timers, self.processing_timers = [kind_of_timers(self, kind, 0) for kind in (0, 1)]
+        self._forget()
 
     def _forget(self) -> None:
         super()._forget()
         self._is_touched = GrowingArray(np.bool_)
-        self._opened: set[int] = set()
+        self._single = 0
         for of_keys in (self.index, self.keys, self.values, self._spaces):
             of_keys.clear()
 
@@ -136,10 +138,11 @@ class KeyedState(KeyedRows):
         Raises:
             StateError: if what is stored is of another kind, or has a type that does not widen to this one.
         """
+        if self._declared.is_to_change(name, type_info):
+            self.open_everything()  # with the type that was declared before
         convert = self._declared.declare(name, type_info, kind)
         if convert is None:
             return
-        self.open_everything()
         for of_name, expires in ((name, False), (name + SUFFIX, True)):
             self._convert(of_name, partial(widened, convert=convert, expires=expires))
 
@@ -157,17 +160,14 @@ class KeyedState(KeyedRows):
         return [(key, unpickled(values, key)) for key in values]
 
     def open(self, key: Any) -> None:
-        """Touch a key that was not touched yet, and the others of its bucket, among which the next one may be."""
-        hashes = np.array([stable_hash(key)], np.uint64)
-        number = int(addresses(hashes, self._store.count)[0])
-        if number not in self._opened:
-            self._opened.add(number)
-            first = 0 if number in self._stored else len(self)
-            self._have([number])
-            numbers = addresses(self._hashes.array[first:], self._store.count)
-            self.bring_up(first + np.flatnonzero(numbers == number))
-        if key not in self.index:
-            self._open([key], hashes)
+        """Touch a key that was not touched yet.
+
+        Where keys are touched one by one, all that is stored is read at last, when that takes no longer than they did.
+        """
+        self._single += 1
+        if self._single * _KEYS_FOR_ONE >= self._store.user.get(KEYS, 0):
+            super().open_everything()
+        self._open([key], np.array([stable_hash(key)], np.uint64))
 
     def open_all(self, keys: Iterable[Any]) -> None:
         """Touch many keys: quicker than one by one."""
@@ -204,18 +204,13 @@ class KeyedState(KeyedRows):
     def expire(self, clock_ms: int, *, used: bool) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
 
-        ``used`` says that state with a time to live is in use. When a bucket has something that expires is known from
+        ``used`` says that state with a time to live is in use. When a key has something that expires is known from
         when it was written; it may be later by now.
         """
-        schedule = self._store.schedules[EXPIRY]
-        if not used and not schedule.earliest:
-            return
-        if due := schedule.due(clock_ms):
-            self._looked_through.update(due)
-            self._have(due)
-            numbers = addresses(self._hashes.array, self._store.count)
-            self.bring_up(np.flatnonzero(np.isin(numbers, due)))
-        self.forget_expired(clock_ms)
+        places = self._have_due(clock_ms)
+        if used or len(places):
+            self.bring_up(places)
+            self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
         """Forget what has expired of the keys that are at hand."""
@@ -233,8 +228,6 @@ class KeyedState(KeyedRows):
     def flush(self) -> None:
         self._note_changes()
         super().flush()
-        for timers in self._timers:
-            timers.clear()
 
     @without_collection()
     def adopt(self, bucket: Bucket, last_number: int) -> None:
@@ -273,65 +266,83 @@ class KeyedState(KeyedRows):
 
     def _open(self, keys: list[Any], hashes: Hashes) -> None:
         """Touch keys, given their hashes."""
-        places = self._find(hashes)
+        self._have(distinct(hashes))
+        places = self._index.find(hashes)
         for i, place in enumerate(places.tolist()):
             if place != NO_PLACE and self.keys[place] != keys[i]:
                 places[i] = next((twin for twin in self._twins(hashes[i]) if self.keys[twin] == keys[i]), NO_PLACE)
         is_new = places == NO_PLACE
         self.bring_up(places[~is_new])
         if is_new.any():
-            first, new = len(self), list(compress(keys, is_new.tolist()))
-            self._new += len(new)
-            self._add(hashes[is_new], [new])
-            self._is_touched.array[first:] = True
-            self.index.update(zip(new, range(first, len(self)), strict=True))
+            new = list(compress(keys, is_new.tolist()))
+            added = self._new_places(hashes[is_new], [new])
+            self._is_touched.array[added] = True
+            self.index.update(zip(new, added.tolist(), strict=True))
 
-    def _read(self, content: bytes) -> list[Part]:
-        """A bucket, and its changes, if there are any.
+    def _begin_with(self, store: RowStore) -> None:
+        """See by one key of those whose class says how it hashes that it still hashes as it did.
 
         Raises:
-            StateError: if a key does not have the hash that it was stored with.
+            StateError: if it does not, so that nothing would be found.
         """
-        found = []
-        for bucket, size in read_bucket(content):
-            _check(bucket)
-            names: list[Name] = []
-            columns = []
-            for name, (owners, are_pickled, values) in bucket.values.items():
-                names.append((name, "pickled" if are_pickled else "plain"))
-                columns.append((owners, values))
-            for name, (owners, _, values) in bucket.spaces.items():
-                names.append((name, "spaces"))
-                columns.append((owners, values))
-            rows, expiry = (bucket.hashes, bucket.keys, columns), bucket.earliest[EXPIRY]
-            is_own = not is_page(content)
-            found.append(Part(tuple(names), rows, len(bucket.keys), bucket.timers, size, expiry, is_own))
-        return found
+        if _SAMPLE in store.user:
+            pickled, key_hash = store.user[_SAMPLE]
+            _check([loads(b85decode(pickled))], np.array([key_hash], np.uint64))
+
+    def _end_with(self, store: RowStore, places: Numbers, types: PageTypes) -> None:
+        if types.key.is_pickled and _SAMPLE not in store.user:
+            for place in places.tolist():
+                key = self.keys[place]
+                if type(key) not in PLAIN and key is not None:
+                    store.user[_SAMPLE] = b85encode(dumps(key)).decode(), int(self._hashes.array[place])
+                    break
+
+    def _take_in(self, stored: KeysInRows) -> Numbers:
+        keys = stored.keys()
+        _check(keys, stored.hashes)
+        places = self._new_places(stored.hashes, [keys], 0)
+        for name, kind, array in stored.values():
+            owners = places[np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))]
+            held = array.drop_null()
+            if name.endswith(SPACES):
+                self._values_of((name.removesuffix(SPACES), "spaces")).set(owners, held.to_pylist())
+            elif kind.is_pickled:
+                self._values_of((name, "pickled")).set(owners, held.to_pylist())
+            elif name.endswith(AS_THEY_ARE):
+                self._values_of((name.removesuffix(AS_THEY_ARE), "plain")).set(owners, held.to_pylist())
+            else:
+                self._take_in_typed(name, kind, owners, held)
+        return places
+
+    def _take_in_typed(self, name: str, kind: TypeInformation, owners: Numbers, held: pa.Array) -> None:
+        """Have values at hand that an operator on columns has stored with the type that their state had then."""
+        objects = kind.from_arrow(held)
+        convert = self._declared.conversion_from(name, kind)
+        if convert is not None:
+            objects = list(map(convert, objects))
+        self._set(name, _KINDS[0], owners, [one if type(one) in PLAIN else Pickled(dumps(one)) for one in objects])
+
+    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
+        _check(bucket.keys, bucket.hashes)
+        places = np.full(len(bucket.keys), NO_PLACE)
+        keys = list(map(bucket.keys.__getitem__, living.tolist()))
+        places[living] = self._new_places(bucket.hashes[living], [keys])
+        for by_name, is_spaced in ((bucket.values, False), (bucket.spaces, True)):
+            for name, (owners, are_pickled, held) in by_name.items():
+                at = places if owners is None else places[owners]
+                rows = np.flatnonzero(at != NO_PLACE)
+                kind: _Kind = "spaces" if is_spaced else "pickled" if are_pickled else "plain"
+                self._values_of((name, kind)).set(at[rows], list(map(held.__getitem__, rows.tolist())))
+        for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
+            timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
 
     def _column(self, kind: _Kind) -> GrowingObjects:
         return GrowingObjects()
 
-    def _joined(self, names: Sequence[Name], parts: Sequence[Part]) -> tuple[Hashes, Sequence[Any], Sequence[Any]]:
-        hashes, keys, columns = zip(*(part.rows for part in parts), strict=True)
-        firsts = [0, *accumulate(map(len, keys))]
-        by_name = []
-        for of_name in zip(*columns, strict=True):
-            rows: Any = slice(None)
-            if any(owners is not None for owners, _ in of_name):
-                spans = zip(firsts, of_name, strict=False)
-                rows = [
-                    first + i
-                    for first, (owners, values) in spans
-                    for i in (range(len(values)) if owners is None else owners)
-                ]
-            by_name.append((rows, list(chain.from_iterable(values for _, values in of_name))))
-        return np.concatenate(hashes), [list(chain.from_iterable(keys))], by_name
-
-    def _add_keys(self, columns: Sequence[Any], those: Flags | None) -> None:
+    def _add_keys(self, columns: Sequence[Any]) -> None:
         [keys] = columns
-        new = keys if those is None else list(compress(keys, those.tolist()))
-        self.keys += new
-        self._is_touched.extend(False, len(new))
+        self.keys += keys
+        self._is_touched.extend(False, len(keys))
 
     def _note_changes(self) -> None:
         """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
@@ -360,39 +371,48 @@ class KeyedState(KeyedRows):
 
     def _set(self, name: str, kinds: Sequence[_Kind], places: Numbers, values: list[Any]) -> None:
         """Have the keys at some places have values under a name; None for nothing."""
-        are_plain = np.fromiter((type(value) in PLAIN for value in values), bool, len(values))
-        are_pickled = np.fromiter((type(value) is Pickled for value in values), bool, len(values))
         for kind in kinds:
             if (name, kind) in self._values:
                 self._values[name, kind].where.array[places] = NO_PLACE
+        if PLAIN.issuperset(map(type, values)):
+            self._values_of((name, "plain")).set(places, values)
+            return
+        are_plain = np.fromiter((type(value) in PLAIN for value in values), bool, len(values))
+        are_pickled = np.fromiter((type(value) is Pickled for value in values), bool, len(values))
         for kind, those in (("plain", are_plain), (kinds[-1], are_pickled)):
             if those.any():
                 held = compress(values, those.tolist())
                 self._values_of((name, kind)).set(places[those], list(held if kind == "plain" else map(bytes, held)))
 
-    def _contents(self, rows: Numbers, bounds: Numbers, plans: Iterable[Plan]) -> Iterable[bytes]:
-        keys, hashes, spans = list(map(self.keys.__getitem__, rows.tolist())), self._hashes.array[rows], bounds.tolist()
-        columns = []
+    def _columns_at(self, places: Numbers) -> tuple[PageTypes, pa.RecordBatch]:
+        key, parts = key_columns(list(map(self.keys.__getitem__, places.tolist())))
+        found: dict[tuple[str, TypeInformation], list[tuple[Numbers, pa.Array]]] = defaultdict(list)
         for (name, kind), values in self._values.items():
-            owners = np.flatnonzero(values.where.array[rows] != NO_PLACE)
-            if len(owners):
-                cuts = np.searchsorted(owners, bounds)
-                of_bucket = owners - np.repeat(bounds[:-1], np.diff(cuts))
-                columns.append((name, kind, of_bucket, values.at(rows[owners]), cuts.tolist()))
-        for i, (_, are_changes, timers, times) in enumerate(plans):
-            begin, end = spans[i], spans[i + 1]
-            found: tuple[dict[str, Column], dict[str, Column]] = ({}, {})
-            for name, kind, owners, held, cuts in columns:
-                first, last = cuts[i], cuts[i + 1]
-                if first < last:
-                    those = None if last - first == end - begin else owners[first:last].tolist()
-                    mine = found[kind == "spaces"]
-                    column = (those, kind != "plain", held[first:last])
-                    mine[name] = _both(mine[name], column) if name in mine else column
-            yield Bucket(keys[begin:end], hashes[begin:end], *found, timers, times).to_bytes(are_changes=are_changes)
+            owners = np.flatnonzero(values.where.array[places] != NO_PLACE)
+            held = values.at(places[owners])
+            if not len(owners):
+                continue
+            if kind == "spaces":
+                found[name + SPACES, ANYTHING].append((owners, pa.array(held, pa.binary())))
+            elif kind == "pickled":
+                found[name, ANYTHING].append((owners, pa.array(held, pa.binary())))
+            else:
+                for type_info, at, array in columns_of(held):
+                    as_it_is = name if type_info.is_pickled else name + AS_THEY_ARE
+                    found[as_it_is, type_info].append((owners[at], array))
+        names = sorted(found, key=lambda of: (of[0], str(of[1])))
+        types = PageTypes(key, tuple(names))
+        return types, types.rows(parts, self._hashes.array[places], [_spread(found[of], len(places)) for of in names])
 
     def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
         return (expiry_of(live(Pickled(value))) for value in values.at(owners))
+
+
+def _spread(parts: Sequence[tuple[Numbers, pa.Array]], count: int) -> pa.Array:
+    """A column of `count` rows, of some of which there are values; null in all others."""
+    where = np.full(count, NO_PLACE)
+    where[np.concatenate([rows for rows, _ in parts])] = np.arange(sum(len(rows) for rows, _ in parts))
+    return pa.concat_arrays([array for _, array in parts]).take(pa.array(where, mask=where == NO_PLACE))
 
 
 def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
@@ -415,20 +435,12 @@ def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
     return rows, found
 
 
-def _both(one: Column, other: Column) -> Column:
-    """The values of two columns, of which each key is in one."""
-    owners = [owner for owners, _, _ in (one, other) for owner in owners or ()]
-    parts = (values if are_pickled else map(dumps, values) for _, are_pickled, values in (one, other))
-    return owners, True, [value for values in parts for value in values]
-
-
-def _check(bucket: Bucket) -> None:
-    """Refuse a key that hashes otherwise than when it was stored: one of a bucket is looked at, for all of them."""
-    keys = bucket.keys
+def _check(keys: list[Any], hashes: Hashes) -> None:
+    """Refuse a key that hashes otherwise than when it was stored: one of several is looked at, for all of them."""
     if PLAIN.issuperset(map(type, keys)):
         return
     other = next((i for i, key in enumerate(keys) if type(key) not in PLAIN and key is not None), None)
-    if other is not None and stable_hash(keys[other]) != bucket.hashes[other]:
+    if other is not None and stable_hash(keys[other]) != hashes[other]:
         raise StateError(
             f"the key {shown(keys[other])}, a {type(keys[other]).__name__}, has another hash than when it was stored, "
             "so that its state would not be found: its class has other fields now, or its values have changed. Classes "

@@ -23,21 +23,24 @@ from eventide.runtime.state.at_hand import Flags
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
     HASH,
-    NO_TIMERS,
     TIMES,
     Bucket,
-    Page,
     PageTypes,
-    bucket_of_page,
-    read_living,
 )
 from eventide.runtime.state.bucket_store import BucketStore, NoColumns
 from eventide.runtime.state.declared import VALUE, DeclaredTypes
 from eventide.runtime.state.extents import NEVER, RowStore, are_in
-from eventide.runtime.state.rows_of_keys import ANYTHING, described, page_of
+from eventide.runtime.state.rows_of_keys import (
+    ANYTHING,
+    KEYS,
+    as_stored,
+    bucket_of,
+    buckets_of,
+    living_of,
+    read_rows,
+)
 from eventide.runtime.state.timers import Numbers
 
-_ROWS = "rows"
 _NO_HASHES: Hashes = np.zeros(0, np.uint64)
 
 
@@ -72,10 +75,17 @@ class KeyedValues:
         self, backend: Backend, key: TypeInformation, name: str, kind: TypeInformation, stored_as: str = VALUE
     ) -> None:
         self._types = PageTypes(key, ((name, kind),))
-        self._store = RowStore(backend, 1)
+        self._store = RowStore(backend, len(TIMES))
         self._declared = DeclaredTypes(backend)
         self._forget()
-        self.adopt(backend, self._declared.declare(name, kind, stored_as))
+        self._convert = self._declared.declare(name, kind, stored_as)
+        former = BucketStore(backend)
+        for buckets in living_of(former) if former.entries else ():
+            for bucket, living in buckets:
+                self._put_objects(bucket, living.tolist(), self._convert)
+        former.delete_all()
+        if self._convert is not None:
+            self._read(self._store.others())
 
     def _forget(self) -> None:
         """Have nothing at hand."""
@@ -85,7 +95,7 @@ class KeyedValues:
     @property
     def count(self) -> int:
         """The number of keys; asked after :meth:`flush`."""
-        return int(self._store.user.get(_ROWS, 0))
+        return int(self._store.user.get(KEYS, 0))
 
     def of(self, hashes: Hashes) -> tuple[Hashes, list[pa.Array], pa.Array]:
         """The keys that have some hashes: their own hashes, their parts, and their values.
@@ -116,21 +126,16 @@ class KeyedValues:
         for types, rows in self._rows.items():
             is_taken = _are_of(rows, asked)
             if is_taken.any():
-                taken.append(bucket_of_page(Page(types, _batch(_some(rows, is_taken)), NO_TIMERS)))
+                taken.append(bucket_of(as_stored(types, _some(rows, is_taken))))
                 self._rows[types] = _some(rows, ~is_taken)
         return taken
 
     @without_collection()
-    def adopt(self, backend: Backend, convert: Conversion | None = None) -> None:
-        """Take over all that lies in the buckets of a backend, of which none are left, with the values converted."""
-        buckets = BucketStore(backend, 1, TIMES)
-        if not buckets.entries:
-            return
-        contents = buckets.get_many(range(buckets.count))
-        for content in contents.values():
-            for bucket, places in [] if content is None else read_living(content):
-                self._put_objects(bucket, places, convert)
-        buckets.forget(contents)
+    def adopt(self, backend: Backend) -> None:
+        """Take over all that a backend of keyed state has, of which none is left."""
+        for bucket in buckets_of(backend):
+            self._put_objects(bucket, range(len(bucket.keys)))
+        RowStore(backend).delete_all()
 
     def flush(self) -> None:
         """Write back what has changed; call it once at the end of a micro-batch."""
@@ -139,9 +144,9 @@ class KeyedValues:
         written = distinct(np.concatenate(hashes))
         self._read(written)
         for types, rows in self._rows.items():
-            self._store.write(described(types, rows), [np.full(len(rows), NEVER)])
+            self._store.write(as_stored(types, rows), [np.full(len(rows), NEVER)] * len(TIMES))
         self._store.delete(distinct(self._found[~are_in(self._found, written)]))
-        self._store.user[_ROWS] = self.count + sum(map(len, hashes)) - len(self._found)
+        self._store.user[KEYS] = self.count + sum(map(len, hashes)) - len(self._found)
         self._store.flush()
         self._declared.flush()
         self._forget()
@@ -153,13 +158,15 @@ class KeyedValues:
             return
         self._asked = np.sort(np.concatenate([self._asked, new]))
         for _, rows in self._store.read(new):
-            types, batch, _, _ = page_of(rows)
+            types, batch, _ = read_rows(rows)
             self._found = np.concatenate([self._found, rows.column(HASH).to_numpy()])
-            if types.key in (self._types.key, ANYTHING) and types.values[0] == self._types.values[0]:
+            (name, kind), own = types.values[0], self._types.values[0]
+            if types.key in (self._types.key, ANYTHING) and (name, kind) == own:
                 self._add(types, pa.Table.from_batches([batch]))
             else:
-                bucket = bucket_of_page(page_of(rows))
-                self._put_objects(bucket, range(len(rows)), conversion(types.values[0][1], self._types.values[0][1]))
+                says_type = name == own[0] and not kind.is_pickled
+                convert = conversion(kind, own[1]) if says_type else self._convert
+                self._put_objects(bucket_of(rows), range(len(rows)), convert)
 
     def _add(self, types: PageTypes, rows: pa.Table) -> None:
         known = self._rows.get(types)

@@ -1,83 +1,146 @@
-"""Rows of a `RowStore` that have a key, its values by name, and its timers: their form, and the same as buckets.
+"""Rows of a `RowStore` that have a key, its values by name, and its timers; and the same as a bucket of objects.
 
-The columns of a row are those of a page, and the schema says which types they have. Timers follow, where any of the
-rows has some. Operators on objects, tools and savepoints get buckets of it: one way from columns to objects.
+The columns of a row are its key, and a column for each name and type of its values; the schema says which these are.
+Timers follow, where any of the rows has some. Operators on objects, operators on columns, tools and savepoints all read
+the same rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.typeinfo import Types
+from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import conversion, type_of_text
+from eventide.common.windows import TimeWindow
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
+    HASH,
     KINDS_OF_TIME,
     Bucket,
-    Page,
     PageTypes,
-    Timers,
-    bucket_of_page,
-    encode_page,
+    Pickled,
+    column,
+    read_living,
     text_of_types,
     types_of_text,
 )
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.extents import EXTENTS, RowStore
-from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
 """The type of values that lie in their rows as pickles."""
 
-NUMBERS_OF_TIMERS = "numbers of timers"
-"""Under this, the user's values of a store have the highest number of a timer of each kind."""
+SPACES = "\N{INFORMATION SEPARATOR TWO}"
+"""The end of the name of a column of pickles, each a dict of what a key has by namespace."""
+
+AS_THEY_ARE = "\N{INFORMATION SEPARATOR THREE}"
+"""The end of the name of a column of plain objects, whatever type their state is declared to have."""
+
+KEYS, TIMERS, NUMBERS_OF_TIMERS = "keys", "timers", "numbers of timers"
+"""The names of a store's user for how many there are, and for the number of the last timer of each kind."""
 
 _TYPES = b"types"
 """Under this, the schema of rows has the types of their keys and values."""
 
-_TIMERS = [f"__timers{kind}" for kind in range(KINDS_OF_TIME)]
-_TIMER = pa.struct([pa.field("time", pa.int64()), pa.field("number", pa.int64())])
+_PLAIN_TIMERS = [f"__timers{kind}" for kind in range(KINDS_OF_TIME)]
+_SPACED_TIMERS = [f"__spaced{kind}" for kind in range(KINDS_OF_TIME)]
 _HASHES_AT_ONCE = 65_536
+_NO_NUMBERS: Numbers = np.zeros(0, np.int64)
+_NO_TIMERS: Rows = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+
+Parts: TypeAlias = Sequence[tuple[Rows, Sequence[Hashable] | None]]
+"""Timers without a namespace; and those with one, and their namespaces. The latter may be missing."""
 
 
-def described(types: PageTypes, rows: pa.Table, timers: Sequence[pa.Array] = ()) -> pa.Table:
-    """Rows as they are stored: with their types, and their timers of each kind, if there are any."""
-    for name, of_kind in zip(_TIMERS, timers, strict=False):
-        rows = rows.append_column(name, of_kind)
+class KeysInRows(NamedTuple):
+    """The types of the columns of some rows, the columns, and the timers of each kind."""
+
+    types: PageTypes
+    rows: pa.RecordBatch
+    timers: list[Parts]
+
+    @property
+    def hashes(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """The hashes of the keys."""
+        found: np.ndarray[Any, np.dtype[np.uint64]] = self.rows.column(HASH).to_numpy()
+        return found
+
+    def keys(self, load: Callable[[bytes], Any] = loads) -> list[Any]:
+        """The keys as objects."""
+        stored, kind = self.types.keys_of(self.rows), self.types.key
+        return list(map(load, stored.to_pylist())) if kind.is_pickled else kind.from_arrow(stored)
+
+    def values(self) -> Iterator[tuple[str, TypeInformation, pa.Array]]:
+        """Give the name and the type of each column of values, and the column."""
+        for (name, kind), array in zip(self.types.values, self.types.values_of(self.rows), strict=True):
+            yield name, kind, array
+
+
+def as_stored(types: PageTypes, rows: pa.Table, timers: Sequence[Parts] = ()) -> pa.Table:
+    """Rows as they are stored; the timers come in the order of their rows."""
+    for kind, parts in enumerate(timers):
+        for names, (of_rows, namespaces) in zip((_PLAIN_TIMERS, _SPACED_TIMERS), parts, strict=False):
+            if len(of_rows[0]):
+                rows = rows.append_column(names[kind], _lists(of_rows, namespaces, len(rows)))
     return rows.replace_schema_metadata({_TYPES: text_of_types(types)})
 
 
-def page_of(rows: pa.Table) -> Page:
-    """Rows as they were stored as a page, whose buffers are theirs."""
-    types, _ = types_of_text(rows.schema.metadata[_TYPES])
-    timers: Timers = tuple(
-        timer_columns(*_timers_of(rows.column(name).combine_chunks())) if name in rows.column_names else None
-        for name in _TIMERS
+def read_rows(rows: pa.Table, load: Callable[[bytes], Any] = loads) -> KeysInRows:
+    """The types, the columns and the timers of rows, as they were stored."""
+    types, schema = types_of_text(rows.schema.metadata[_TYPES])
+    columns = [rows.column(i).combine_chunks() for i in range(len(schema))]
+    timers: list[Parts] = [
+        [_timers_of(rows, plain, load), _timers_of(rows, spaced, load)]
+        for plain, spaced in zip(_PLAIN_TIMERS, _SPACED_TIMERS, strict=True)
+    ]
+    return KeysInRows(types, pa.RecordBatch.from_arrays(columns, schema=schema), timers)
+
+
+def are_of_keys(rows: pa.Table) -> bool:
+    """Whether rows have this form, and not that of a table of an operator on columns."""
+    return _TYPES in (rows.schema.metadata or {})
+
+
+def bucket_of(rows: pa.Table, load: Callable[[bytes], Any] = loads) -> Bucket:
+    """Rows as a bucket of objects."""
+    stored = read_rows(rows, load)
+    count = len(rows)
+    found: defaultdict[str, list[Any]] = defaultdict(lambda: [None] * count)
+    for name, kind, array in stored.values():
+        owners = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False)).tolist()
+        held = array.drop_null()
+        objects: Iterable[Any] = map(Pickled, held.to_pylist()) if kind.is_pickled else kind.from_arrow(held)
+        of_name = found[name.removesuffix(AS_THEY_ARE)]
+        for owner, value in zip(owners, objects, strict=True):
+            of_name[owner] = value
+    columns = {name: column(held, count - held.count(None)) for name, held in found.items()}
+    return Bucket(
+        stored.keys(load),
+        stored.hashes,
+        {name: values for name, values in columns.items() if not name.endswith(SPACES)},
+        {name.removesuffix(SPACES): values for name, values in columns.items() if name.endswith(SPACES)},
+        [tuple(timer_columns(*of_rows, namespaces) for of_rows, namespaces in parts) for parts in stored.timers],
     )
-    columns = [rows.column(i).combine_chunks() for i in range(len(types.schema))]
-    return Page(types, pa.RecordBatch.from_arrays(columns, schema=types.schema), timers)
 
 
-def content_of_rows(rows: pa.Table) -> bytes | None:
-    """The content of a bucket that rows of keys would have; None for rows of another kind."""
-    return None if _TYPES not in (rows.schema.metadata or {}) else encode_page(page_of(rows))
-
-
-def buckets_of(backend: Backend) -> Iterator[Bucket]:
-    """Give all keys that lie in extents, with values of the types that were declared last, as objects."""
+def buckets_of(backend: Backend, load: Callable[[bytes], Any] = loads) -> Iterator[Bucket]:
+    """Give all keys that lie in extents of a backend, with values of the types that were declared last, as objects."""
     declared = types_of(backend.get(DECLARED) or b"{}")
     store = RowStore(backend)
     hashes = store.others()
     for begin in range(0, len(hashes), _HASHES_AT_ONCE):
         for _, rows in store.read(hashes[begin : begin + _HASHES_AT_ONCE]):
-            page = page_of(rows)
-            bucket = bucket_of_page(page)
-            for name, kind in page.types.values:
+            bucket = bucket_of(rows, load)
+            types, _ = types_of_text(rows.schema.metadata[_TYPES])
+            for name, kind in types.values:
                 text = declared.get(name, str(kind))
                 if not kind.is_pickled and text not in (str(kind), str(ANYTHING)):
                     convert = conversion(kind, type_of_text(text))
@@ -89,43 +152,122 @@ def buckets_of(backend: Backend) -> Iterator[Bucket]:
         store.forget()
 
 
+def living_of(buckets: BucketStore, at_once: int = 1_024) -> Iterator[list[tuple[Bucket, Numbers]]]:
+    """Give the keys that an earlier version has stored: some buckets at a time, each with the places of its keys."""
+    for begin in range(0, buckets.count, at_once):
+        contents = buckets.get_many(range(begin, min(begin + at_once, buckets.count)))
+        yield [
+            (bucket, np.array(places, np.int64))
+            for content in contents.values()
+            if content is not None
+            for bucket, places in read_living(content)
+        ]
+
+
 def has_keys(backend: Backend) -> bool:
     """Whether rows of keys lie in extents of a backend."""
     return backend.get(EXTENTS) is not None and _TYPES in (RowStore(backend).schema.metadata or {})
 
 
-def move_to_buckets(backend: Backend, keyed: KeyedState) -> None:
-    """Have keyed state take over all keys that lie in extents of its backend, of which none are left."""
-    if has_keys(backend):
-        store = RowStore(backend)
-        for bucket in buckets_of(backend):
-            keyed.adopt(bucket, max(store.user.get(NUMBERS_OF_TIMERS, [0])))
-        store.delete_all()
+def columns_of(objects: Sequence[Any]) -> Iterator[tuple[TypeInformation, Numbers, pa.Array]]:
+    """Give plain objects by their types: a type, which of the objects have it, and these as a column.
+
+    What no column would give back as it is comes as pickles.
+    """
+    kinds = {*map(type, objects)}
+    for kind in kinds:
+        type_info, at = _COLUMNS.get(kind), np.arange(len(objects))
+        if len(kinds) > 1:
+            at = np.flatnonzero(np.fromiter((type(one) is kind for one in objects), bool, len(objects)))
+        mine = [objects[i] for i in at.tolist()] if len(at) < len(objects) else objects
+        array = None if type_info is None else _column(type_info, mine)
+        if array is None or type_info is None:
+            yield ANYTHING, at, pa.array(list(map(dumps, mine)), pa.binary())
+        else:
+            yield type_info, at, array
 
 
-def lists_of_timers(timers: Rows, count: int) -> pa.Array:
-    """Timers of a kind as a column of `count` rows; they come in the order of their rows."""
-    owners, times, numbers = timers
-    offsets = np.searchsorted(owners, np.arange(count + 1)).astype(np.int32)
-    values = pa.StructArray.from_arrays([pa.array(times), pa.array(numbers)], fields=list(_TIMER))
-    return pa.ListArray.from_arrays(pa.array(offsets), values)
+def key_columns(keys: Sequence[Any]) -> tuple[TypeInformation, list[pa.Array]]:
+    """The type of the column that gives some keys back as they are, and its parts."""
+    kinds = {*map(type, keys)}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        if kind is tuple and len({*map(len, keys)}) == 1 and len(keys[0]):
+            parts = [_alike(list(part)) for part in zip(*keys, strict=True)]
+            if all(part is not None for part in parts):
+                return Types.TUPLE([part[0] for part in parts if part]), [part[1] for part in parts if part]
+        found = _alike(keys)
+        if found is not None:
+            return found[0], [found[1]]
+    return ANYTHING, [pa.array(list(map(dumps, keys)), pa.binary())]
 
 
-def timer_columns(places: Numbers, times: Numbers, numbers: Numbers) -> TimerColumns | None:
-    """Timers without a namespace, given the places of their keys; None if there are none."""
+def timer_columns(
+    places: Numbers, times: Numbers, numbers: Numbers, namespaces: Sequence[Hashable] | None = None
+) -> TimerColumns | None:
+    """Timers, given the places of their keys; None if there are none."""
     if not len(places):
         return None
-    return places.astype(PLACES).tobytes(), times.astype(NUMBERS).tobytes(), numbers.astype(NUMBERS).tobytes(), None
+    packed = places.astype(PLACES).tobytes(), times.astype(NUMBERS).tobytes(), numbers.astype(NUMBERS).tobytes()
+    return *packed, None if namespaces is None else list(namespaces)
 
 
 def rows_of_timers(columns: TimerColumns | None) -> Rows:
-    """The inverse of :func:`timer_columns`."""
-    empty = np.zeros(0, np.int64)
-    return (empty, empty, empty) if columns is None else rows_of_columns(columns)
+    """The inverse of :func:`timer_columns`, without the namespaces."""
+    return _NO_TIMERS if columns is None else rows_of_columns(columns)
 
 
-def _timers_of(lists: pa.Array) -> Rows:
-    """The timers of a column of lists."""
+_COLUMNS: dict[type, TypeInformation] = {
+    int: Types.LONG(),
+    str: Types.STRING(),
+    float: Types.DOUBLE(),
+    bool: Types.BOOLEAN(),
+}
+
+
+def _alike(objects: Sequence[Any]) -> tuple[TypeInformation, pa.Array] | None:
+    """The column of plain objects of one type; None if they have several, or no column gives them back."""
+    kinds = {*map(type, objects)}
+    type_info = _COLUMNS.get(kinds.pop()) if len(kinds) == 1 else None
+    array = None if type_info is None else _column(type_info, objects)
+    return None if type_info is None or array is None else (type_info, array)
+
+
+def _column(type_info: TypeInformation, objects: Sequence[Any]) -> pa.Array | None:
+    try:
+        return pa.array(objects, type_info.arrow_type())
+    except (OverflowError, UnicodeError, pa.ArrowInvalid):  # beyond 64 bits, or half of a surrogate pair
+        return None
+
+
+def _lists(timers: Rows, namespaces: Sequence[Hashable] | None, count: int) -> pa.Array:
+    """Timers of a kind as a column of `count` rows."""
+    owners, times, numbers = timers
+    parts: dict[str, pa.Array] = {"time": pa.array(times), "number": pa.array(numbers)}
+    if namespaces is not None and all(type(one) is TimeWindow for one in namespaces):
+        parts |= {name: pa.array([getattr(one, name) for one in namespaces], pa.int64()) for name in ("start", "end")}
+    elif namespaces is not None:
+        pickles = {one: dumps(one) for one in dict.fromkeys(namespaces)}
+        parts["namespace"] = pa.array([pickles[one] for one in namespaces], pa.binary())
+    offsets = np.searchsorted(owners, np.arange(count + 1)).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays([*parts.values()], names=[*parts]))
+
+
+def _timers_of(rows: pa.Table, name: str, load: Callable[[bytes], Any]) -> tuple[Rows, Sequence[Hashable] | None]:
+    """The timers of a column of lists; none where there is no such column."""
+    is_spaced = name in _SPACED_TIMERS
+    if name not in rows.column_names:
+        return _NO_TIMERS, [] if is_spaced else None
+    lists = rows.column(name).combine_chunks()
     counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    times, numbers = (part.to_numpy(zero_copy_only=False) for part in lists.flatten().flatten())
-    return np.repeat(np.arange(len(lists)), counts), times, numbers
+    values = lists.flatten()
+    parts = dict(zip([field.name for field in values.type], values.flatten(), strict=True))
+    times, numbers = (parts[part].to_numpy(zero_copy_only=False) for part in ("time", "number"))
+    namespaces: Sequence[Hashable] | None = None
+    if "start" in parts:
+        namespaces = list(map(TimeWindow, parts["start"].to_pylist(), parts["end"].to_pylist()))
+    elif "namespace" in parts:
+        pickles = parts["namespace"].to_pylist()
+        known = {pickle: load(pickle) for pickle in dict.fromkeys(pickles)}
+        namespaces = [known[pickle] for pickle in pickles]
+    return (np.repeat(np.arange(len(lists)), counts), times, numbers), namespaces

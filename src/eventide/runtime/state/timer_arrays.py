@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,9 +101,9 @@ class TimerArrays:
             if of_keys is not None:
                 self._waiting.add(of_keys)
 
-    def rows(self) -> Rows:
+    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
         """The timers of the keys at hand; one that was set again is there twice."""
-        return together(self._waiting.rows(()))
+        return [(together(self._waiting.rows(())), None)]
 
     def clear(self) -> None:
         """Have no key at hand."""

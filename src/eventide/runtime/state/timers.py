@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from itertools import chain, compress, pairwise, repeat
+from itertools import chain, compress, repeat
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.elements.ordering import firsts, order_by
+from eventide.runtime.elements.ordering import order_by
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
@@ -366,38 +366,6 @@ class WaitingTimers:
         if next_ms is not None:
             self._count += 1
             heapq.heappush(self._runs, (next_ms, self._count, run))
-
-
-def by_bucket(
-    rows: Rows, namespaces: Sequence[Hashable] | None, places: Numbers, bounds: Numbers
-) -> tuple[list[TimerColumns | None], Numbers]:
-    """The timers of each bucket by the places of their keys, those of a key in the order of time; and how many.
-
-    Args:
-        rows: the timers of the keys at hand. A timer that was set again is there twice: the first one counts.
-        namespaces: those of the timers, if they have any, each of which is there once.
-        places: the place of each key at hand; `NO_PLACE` for one that is left out.
-        bounds: between which places each bucket lies.
-    """
-    owners, times, numbers = rows
-    if not len(owners):
-        return [None] * (len(bounds) - 1), np.zeros(len(bounds) - 1, np.int64)
-    at = places[owners]
-    order = order_by(at, times, numbers) if namespaces is not None else order_by(at, times)
-    order = order[np.count_nonzero(at == NO_PLACE) :]
-    at, times, numbers = at[order], times[order], numbers[order]
-    if namespaces is None and len(order):
-        first = firsts(at, times)
-        at, times, numbers = at[first], times[first], np.minimum.reduceat(numbers, first)
-    cuts = np.searchsorted(at, bounds)
-    counts = np.diff(cuts)
-    at = (at - np.repeat(bounds[:-1], counts)).astype(PLACES)
-    found: list[TimerColumns | None] = []
-    for begin, end in pairwise(cuts.tolist()):
-        spaces = None if namespaces is None else [namespaces[i] for i in order[begin:end].tolist()]
-        own, of_times, of_numbers = (column[begin:end].tobytes() for column in (at, times, numbers))
-        found.append((own, of_times, of_numbers, spaces) if begin < end else None)
-    return found, counts
 
 
 def together(rows: Sequence[Rows]) -> Rows:

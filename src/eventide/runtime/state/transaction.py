@@ -9,7 +9,7 @@ from eventide.common.typeinfo.widening import Conversion
 from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import PLAIN, Pickled, live
-from eventide.runtime.state.keyed import BUCKET_BYTES, KeyedState
+from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import BatchTimers
 
 _UNCHANGING = PLAIN | {type(None), Pickled}
@@ -56,10 +56,9 @@ class TransactionalState(KeyedState):
         max_parallelism: int,
         growing: frozenset[str] = frozenset(),
         *,
-        bucket_bytes: int = BUCKET_BYTES,
         in_batch: bool = False,
     ) -> None:
-        super().__init__(backend, max_parallelism, bucket_bytes, in_batch=in_batch)
+        super().__init__(backend, max_parallelism, in_batch=in_batch)
         self._growing = growing
         self._transactions: list[_Transaction] = []
         self._touched: _Touched | None = None

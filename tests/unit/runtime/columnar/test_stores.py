@@ -1,5 +1,7 @@
 """Tables in a state backend, read and written in few calls; windows of many panes, at a logarithm of their cost."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +12,7 @@ from eventide.runtime.columnar.layout import TableCodec, TablePayload, joined_ro
 from eventide.runtime.columnar.stores import NUMBER, KeyedTable, PaneStore, PaneTree
 from eventide.runtime.elements.codec import encode_table
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.runs import compressed
 
 
 def sums(table):
@@ -109,12 +111,10 @@ def test_rows_by_key_come_back_when_their_key_is_touched_or_their_time_has_come(
 def test_the_buckets_of_an_earlier_version_are_read_and_are_gone_then():
     backend = MemoryBackend()
     rows = pa.table({"__key0": ["a", "b", "c", "b"], "v": [1, 20, 30, 19]}, schema=SCHEMA)
-    store = BucketStore(backend, 1, ("times",))
-    store.grow(len(rows), 3)
+    backend.put("buckets", json.dumps({"count": 3, "entries": len(rows), "times": [[0, 1]]}).encode())
+    backend.put("times/0", b"of buckets")
     for bucket, part in slices_by(rows.append_column("__bucket", pa.array([0, 1, 2, 1])), "__bucket"):
-        store.put(bucket, encode_table(part))
-        store.schedules[0].set(bucket, 1)
-    store.flush()
+        backend.put(f"bucket/{bucket}", compressed(encode_table(part)))
     table = KeyedTable(backend, SCHEMA, ["__key0"])
     table.read_keys_of(rows.slice(0, 1))
     assert sorted(table.table["v"].to_pylist()) == [1, 19, 20, 30]

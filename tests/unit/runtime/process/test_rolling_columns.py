@@ -26,7 +26,6 @@ from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, Roll
 from eventide.runtime.state import keyed
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.rows_of_keys import move_to_buckets
 from eventide.runtime.tasks.operator import Key, OperatorContext, OperatorInput
 from eventide.testing import local_environment
 from support.counting_backend import CountingBackend
@@ -154,7 +153,6 @@ def all_state(backend):
     """Gather the value of each key, wherever it lies; the backend stays as it is."""
     backend = MemoryBackend({**backend.values})
     state = KeyedState(backend, 128)
-    move_to_buckets(backend, state)
     return {key: shown(values["global:reduced"]) for (key, _), values in state.all_entries().items()}
 
 
@@ -232,19 +230,17 @@ def test_rows_grow_in_number_and_no_key_is_lost(batches):
     assert all_state(backend) == {number: shown(Row(k=number, n=n)) for number, n in expected.items()}
 
 
-def test_the_buckets_of_an_earlier_program_become_extents_and_buckets_again():
+def test_the_state_of_a_program_in_python_serves_one_on_columns_and_the_other_way_round():
     backend, total = CountingBackend(), Accumulates(operator.add, "n")
     numbers = range(4_000)
     run(planned(ProcessOperation, total, PAIR, BY_K), backend, pairs(numbers), BY_K)
     _, held, metrics = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs(numbers), BY_K)
-    assert not [name for name in backend.values if name.startswith("bucket")]
     assert (held, metrics.counters()) == ({"numKeys": 4_000, "numTimers": 0}, {})
     backend.calls.clear()
     out, _, _ = run(planned(RollingOperation, total, PAIR, BY_K), backend, pairs([7]), BY_K)
     assert [text for text, _, _ in out] == [shown(Row(k=7, n=3))]
     assert len(backend.calls) < 24
     run(planned(ProcessOperation, total, PAIR, BY_K), backend, pairs([7]), BY_K)
-    assert not [name for name in backend.values if name.startswith(("extent", "index"))]
     assert all_state(backend) == {number: shown(Row(k=number, n=4 if number == 7 else 2)) for number in numbers}
 
 

@@ -91,9 +91,9 @@ def play(descriptor, actions, script, checkpoint=None):
     return out[: len(script)], checkpoint
 
 
-def buckets(checkpoint):
-    """The names of the buckets that are stored."""
-    return [name for values in checkpoint.state.values() for name in values if "bucket/" in name]
+def stored(checkpoint):
+    """The names of the rows that are stored."""
+    return [name for values in checkpoint.state.values() for name in values if "extent/" in name]
 
 
 LONG = Types.LONG()
@@ -143,10 +143,10 @@ def test_what_has_expired_leaves_the_checkpoint_though_its_key_is_not_touched():
     descriptor = expiring(ValueStateDescriptor("v", LONG))
     _, before = play(descriptor, VALUE, [(0, keys)])
     _, after = play(descriptor, VALUE, [(0, keys), (5, [("other", "set", 1)]), (12, [("third", "set", 1)])])
-    assert len(buckets(before)) > 5
-    assert len(buckets(after)) <= 2
+    assert len(stored(before)) > 5
+    assert len(stored(after)) <= 2
     _, gone = play(descriptor, VALUE, [(0, keys), (12, [("other", "get", 1)])])
-    assert buckets(gone) == []
+    assert stored(gone) == []
 
 
 def test_without_clean_up_in_the_background_expired_state_stays_until_it_is_read():
@@ -154,7 +154,7 @@ def test_without_clean_up_in_the_background_expired_state_stays_until_it_is_read
     for options in ({}, {"until_read": True}):
         stays = bool(options)
         out, checkpoint = play(expiring(ValueStateDescriptor("v", LONG), shows_expired=True, **options), VALUE, script)
-        assert bool(buckets(checkpoint)) == stays
+        assert bool(stored(checkpoint)) == stays
         checkpoint.offsets = {}
         reading = expiring(ValueStateDescriptor("v", LONG), shows_expired=True, until_read=True)
         out, _ = play(reading, VALUE, [(30, [("a", "get", 0), ("a", "get", 0)])], checkpoint)
@@ -166,7 +166,7 @@ def test_a_full_snapshot_cleans_up_too():
     descriptor = ValueStateDescriptor("v", LONG)
     descriptor.enable_time_to_live(config.cleanup_full_snapshot().build())
     _, checkpoint = play(descriptor, VALUE, [(0, [("a", "set", 7)]), (20, [("other", "get", 0)])])
-    assert buckets(checkpoint) == []
+    assert stored(checkpoint) == []
 
 
 def test_a_time_to_live_may_come_and_go_with_the_program():
@@ -281,4 +281,4 @@ def test_a_map_that_expires_is_a_dict_with_times(steps, on_read):
     out, checkpoint = play(expiring(MapStateDescriptor("m", LONG, LONG), on_read=on_read), MAP, script)
     assert out == expected
     if not any(at + TTL_MS > now for times in used.values() for at in times.values()):
-        assert buckets(checkpoint) == []
+        assert stored(checkpoint) == []

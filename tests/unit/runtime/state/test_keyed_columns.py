@@ -10,20 +10,11 @@ import pyarrow as pa
 from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.keys import hashes_of
-from eventide.runtime.state import keyed_columns
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.extents import NAMES
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
-from eventide.runtime.state.rows_of_keys import move_to_buckets
-
-
-def of_single_keys(backend):
-    state = KeyedState(backend, 128)
-    move_to_buckets(backend, state)
-    return state
-
 
 KEYS = [f"key-{number}" for number in range(5_000)]
 
@@ -51,7 +42,7 @@ def test_single_keys_and_many_share_state_and_timers_while_buckets_change_their_
     state.flush()
     assert state.held() == {"numKeys": len(KEYS), "numTimers": 6}
 
-    single = of_single_keys(backend)
+    single = KeyedState(backend, 128)
     assert [single.read(key, None, "n") for key in KEYS] == list(range(len(KEYS)))
     assert single.event_timers.all() == [(number, f"key-{number}", None) for number in range(5)]
     single.take("key-0", None, "n")
@@ -116,7 +107,7 @@ def test_keys_that_had_a_narrower_type_are_found():
         places = state.places_of(hashes_of(keys), [pa.array(keys, kind.arrow_type())])
         state.put("n", places, pa.array([value] * len(keys)), Types.LONG())
         state.flush()
-    entries = of_single_keys(backend).all_entries()
+    entries = KeyedState(backend, 128).all_entries()
     expected = dict.fromkeys(numbers, 1) | {2_000: 2, 3_000: 2, 7: 3}
     assert {key: of_key["n"] for (key, _), of_key in entries.items()} == expected
 
@@ -158,21 +149,10 @@ def test_pages_of_earlier_versions_are_read_as_objects():
     assert {(time_ms, key) for time_ms, key, _ in single.event_timers.all()} == EVENT_TIMES
 
 
-def test_timers_that_lie_in_buckets_fire_where_they_are_the_first_that_is_asked_for(monkeypatch):
-    monkeypatch.setattr(keyed_columns, "_BUCKETS_AT_ONCE", 3)
-    backend = MemoryBackend()
-    single = KeyedState(backend, 128, 100)
-    single.event_timers.number = 70
-    for key in KEYS:
-        single.write(key, None, "n", 1)
-        single.event_timers.register(len(key), key, None)
-    single.flush()
-    state = KeyedColumns(backend, Types.STRING(), 128)
-    state.declare("n", Types.LONG())
-    [(at, times, _)] = state.timers[0].due(6)
-    fired = zip(named(state, at), times.tolist(), strict=True)
-    assert sorted(fired) == sorted((key, len(key)) for key in KEYS if len(key) <= 6)
-    state.timers[0].register(state.places_of(hashes_of(KEYS[:1]), [pa.array(KEYS[:1])]), np.array([9]))
-    assert state.timers[0].number == 70 + len(KEYS) + 1
-    state.flush()
-    assert state.held() == {"numKeys": len(KEYS), "numTimers": 4_900 + 1}
+def test_timers_that_lie_in_pages_fire_where_they_are_the_first_that_is_asked_for():
+    state = KeyedColumns(in_pages(), Types.LONG(), 128)
+    [(at, times, _)] = state.timers[0].due(1_002)
+    assert [*zip(times.tolist(), named(state, at), strict=True)] == [(5, 300), (1_001, 1), (1_002, 2)]
+    before = state.timers[0].number
+    state.timers[0].register(at[:1], np.array([9]))
+    assert state.timers[0].number == before + 1 > len(EVENT_TIMES)

@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from eventide.common import Row, Types
 from eventide.runtime.elements.keys import hashes_of
 from eventide.runtime.state.backend import MemoryBackend
-from eventide.runtime.state.bucket import read_living
 from eventide.runtime.state.bucket_store import NoColumns
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_values import KeyedValues
-from eventide.runtime.state.rows_of_keys import buckets_of, content_of_rows, has_keys, move_to_buckets
+from eventide.runtime.state.rows_of_keys import bucket_of, buckets_of, has_keys
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 
@@ -75,11 +74,12 @@ def test_it_has_what_a_dict_has(batches):
         assert values.count == len(model)
     assert objects_in(backend) == model
     assert has_keys(backend) == bool(model)
-    state = KeyedState(backend, 128)
-    move_to_buckets(backend, state)
-    state.flush()
-    assert not has_keys(backend)
-    assert dict(_all(KeyedState(backend, 128))) == model
+    for _ in range(2):
+        state = KeyedState(backend, 128)
+        assert dict(_all(state)) == model
+        assert state.held()["numKeys"] == len(model)
+        state.flush()
+    assert opened(backend).count == len(model)
 
 
 def _all(state):
@@ -129,13 +129,12 @@ def test_values_and_keys_of_a_narrower_type_become_wider_when_they_are_touched()
     assert objects_in(backend) == {1: Row(n=10, more=None), 2: Row(n=20, more=None)}
 
 
-def test_rows_become_pages_that_others_read():
+def test_rows_become_buckets_that_others_read():
     backend = MemoryBackend()
     values = opened(backend)
     put_objects(values, {"a": 1, "b": "two"}, hashes_of)
     values.flush()
     store, found = RowStore(backend, 1), Counter()
     for _, rows in store.read(store.others()):
-        for bucket, places in read_living(content_of_rows(rows)):
-            found.update(bucket.keys[place] for place in places)
+        found.update(bucket_of(rows).keys)
     assert found == {"a": 1, "b": 1}

@@ -3,11 +3,10 @@
 import pytest
 
 from eventide.common.ms import MAX_MS, MIN_MS
-from eventide.runtime.elements.keys import key_group, stable_hash
+from eventide.runtime.elements.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.timers import _Run
-from support.buckets import address
 from support.counting_backend import CountingBackend
 
 
@@ -18,13 +17,13 @@ def kind(request):
 
 
 def timers_of(kind, backend=None):
-    """The timers of a new subtask, in which every entry has a bucket of its own."""
-    return getattr(KeyedState(backend or MemoryBackend(), 8, bucket_bytes=1), kind)
+    """The timers of a new subtask."""
+    return getattr(KeyedState(backend or MemoryBackend(), 8), kind)
 
 
 def stored(kind, backend, *timers):
     """Set timers in one micro-batch and start the next one."""
-    keyed = KeyedState(backend, 8, bucket_bytes=1)
+    keyed = KeyedState(backend, 8)
     for timer in timers:
         getattr(keyed, kind).register(*timer)
     keyed.flush()
@@ -32,28 +31,21 @@ def stored(kind, backend, *timers):
     return timers_of(kind, backend)
 
 
-def bucket_of(key, count):
-    return f"bucket/{address(stable_hash(key), count)}"
-
-
-def test_an_advance_reads_only_the_buckets_it_fires(kind):
-    backend = CountingBackend()
-    timers = stored(kind, backend, (5, "a", "w"), (50, "c", "w"))
-    page = ("get", "event times/0" if kind == "event_timers" else "clock times/0")
-    assert bucket_of("a", 2) != bucket_of("c", 2)
+def test_an_advance_reads_only_the_keys_that_it_fires(kind):
+    timers = stored(kind, CountingBackend(), (5, "a", "w"), (50, "c", "w"))
     assert list(timers.due(4)) == []
-    assert backend.calls == [("get", "buckets")]
+    assert timers._keys.keys == []
     assert list(timers.due(5)) == [(5, "a", "w")]
-    assert backend.calls == [("get", "buckets"), page, ("get", bucket_of("a", 2))]
+    assert timers._keys.keys == ["a"]
 
 
-def test_an_advance_fires_of_a_bucket_only_what_is_due(kind):
+def test_an_advance_fires_only_what_is_due(kind):
     keyed = KeyedState(MemoryBackend(), 8)
     for time, key in [(5, "a"), (50, "b"), (7, "c")]:
         getattr(keyed, kind).register(time, key, "w")
     keyed.flush()
     assert list(getattr(keyed, kind).due(6)) == [(5, "a", "w")]
-    assert [*keyed.index] == ["a", "b", "c"]
+    assert [*keyed.index] == ["a"]
     assert getattr(keyed, kind).next_ms() == 7
     assert list(getattr(keyed, kind).due(7)) == [(7, "c", "w")]
     assert getattr(keyed, kind).next_ms() == 50
@@ -68,7 +60,7 @@ def test_timers_of_one_time_fire_by_key_group_and_then_as_they_were_set_loaded_o
     keys = [f"k{i}" for i in range(20)]
     expected = sorted(keys, key=lambda key: key_group(key, 8))
     for touched in ([], ["k3", "k11"], keys):
-        keyed = KeyedState(MemoryBackend(), 8, bucket_bytes=100)
+        keyed = KeyedState(MemoryBackend(), 8)
         for key in keys[:10]:
             getattr(keyed, kind).register(1, key, "w")
         keyed.flush()
@@ -150,21 +142,21 @@ def test_the_next_timer_is_known_without_reading_anything_else(kind):
     backend = CountingBackend()
     timers = stored(kind, backend, (7, "a", "w"), (5, "b", "w"), (50, "b", "v"))
     assert timers.next_ms() == 5
-    assert backend.calls == [("get", "buckets")]
+    assert timers._keys.keys == []
 
 
 @pytest.mark.parametrize(("of_key", "of_window"), [(5, 7), (7, 5), (5, None), (None, 5)])
-def test_the_next_timer_is_that_of_a_key_or_of_a_window_of_one_bucket(kind, of_key, of_window):
+def test_the_next_timer_is_that_of_a_key_or_of_a_window(kind, of_key, of_window):
     backend = CountingBackend()
-    keyed = KeyedState(backend, 8, bucket_bytes=1_000)
+    keyed = KeyedState(backend, 8)
     for time_ms, namespace in ((of_key, None), (of_window, "w")):
         if time_ms is not None:
             getattr(keyed, kind).register(time_ms + 90, "later", namespace)
             getattr(keyed, kind).register(time_ms, "a", namespace)
     keyed.flush()
     backend.calls.clear()
-    assert timers_of(kind, backend).next_ms() == 5
-    assert backend.calls == [("get", "buckets")]
+    timers = timers_of(kind, backend)
+    assert (timers.next_ms(), timers._keys.keys) == (5, [])
 
 
 def test_the_next_timer_follows_what_is_set_deleted_and_fired(kind):
