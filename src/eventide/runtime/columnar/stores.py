@@ -315,7 +315,6 @@ class KeyedTable:
     def __init__(self, backend: Backend, schema: pa.Schema, keys: list[str]) -> None:
         self._store = RowStore(backend, 1)
         self._keys = keys
-        self._asked = np.zeros(0, np.uint64)
         self._before = schema.insert(0, pa.field(HASH, pa.uint64())).empty_table()
         self.table = schema.empty_table()
         self._former = BucketStore(backend)
@@ -360,15 +359,10 @@ class KeyedTable:
             self._store.schedule(hashes[first][stays], [np.minimum.reduceat(due, first)[stays]])
         self._store.user[_ROWS] = self.count + len(now) - len(self._before)
         self._store.flush()
-        self._asked = self._asked[:0]
         self._before, self.table = self._before.slice(0, 0), self.table.slice(0, 0)
 
     def _read(self, hashes: Hashes) -> None:
         """Read the rows of some hashes, which are in order, where they were not read yet."""
-        hashes = hashes[~are_in(hashes, self._asked)]
-        if not len(hashes):
-            return
-        self._asked = np.sort(np.concatenate([self._asked, hashes]))
         found = [rows for _, rows in self._store.read(hashes)]
         if found:
             more = pa.concat_tables(found)

@@ -41,7 +41,6 @@ Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
 """The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
 
-_NO_HASHES: Hashes = np.zeros(0, np.uint64)
 _LAST = NEVER - 1
 """The due time of the last timers there are, as a row that is due later is never due."""
 
@@ -112,8 +111,8 @@ class RowsAtHand(ABC, Generic[_Column]):
         """Have nothing at hand."""
         self._hashes, self._has_changed = map(GrowingArray, (np.uint64, np.bool_))
         self._stored_timers = GrowingArray(np.int64)  # of each key how many are stored; -1 for a key that is not
-        self._asked = _NO_HASHES
         self._index = HashIndex()
+        self._are_all_at_hand = False
         self._values: dict[Name, Values[_Column]] = {}
         for timers in self._timers:
             timers.clear()
@@ -175,7 +174,9 @@ class RowsAtHand(ABC, Generic[_Column]):
 
     def open_everything(self) -> None:
         """Have every key at hand."""
-        self._have(self._store.others())
+        if not self._are_all_at_hand:
+            self._have(self._store.others())
+            self._are_all_at_hand = True
 
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
@@ -201,15 +202,12 @@ class RowsAtHand(ABC, Generic[_Column]):
 
     def _have(self, hashes: Hashes) -> None:
         """Have the keys of some hashes at hand, which are in order."""
-        self._read(self._store, hashes)
+        if not self._are_all_at_hand:
+            self._read(self._store, hashes)
 
     def _read(self, store: RowStore, hashes: Hashes) -> None:
-        new = hashes[~are_in(hashes, self._asked)]
-        if not len(new):
-            return
-        self._asked = np.sort(np.concatenate([self._asked, new]))
         with without_collection():
-            for _, rows in store.read(new):
+            for _, rows in store.read(hashes):
                 stored = read_rows(rows)
                 places = self._take_in(stored)
                 for timers, parts in zip(self._timers, stored.timers, strict=True):

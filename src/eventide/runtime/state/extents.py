@@ -22,6 +22,7 @@ from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import are_first, distinct, equal_runs, firsts, spread
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.growing import HashIndex
 from eventide.runtime.state.runs import (
     Numbers,
     Records,
@@ -91,7 +92,7 @@ class _Extent:
 class RowStore:
     """Rows by hash, and the times at which they are due.
 
-    In a micro-batch each hash is read at most once, and before its rows are written or deleted; :meth:`flush` ends it.
+    In a micro-batch a hash that has rows is read before these are written or deleted; :meth:`flush` ends it.
 
     Args:
         backend: where they lie.
@@ -133,8 +134,8 @@ class RowStore:
     def _begin(self) -> None:
         """Have nothing at hand."""
         self._pages: dict[tuple[int, int], pa.RecordBatch] = {}
-        self._asked: Hashes = _NO_HASHES
-        self._known: list[Records] = []
+        self._asked = HashIndex()
+        self._known: list[Records] = [(_NO_HASHES, _NO_HASHES, *[np.zeros(0, np.int64)] * self._kinds)]
         self._due: list[Hashes] = [_NO_HASHES] * self._kinds
         self._written: list[tuple[pa.Table, Sequence[Numbers]]] = []
         self._scheduled: list[Records] = []
@@ -142,13 +143,17 @@ class RowStore:
 
     @without_collection()
     def read(self, hashes: Hashes) -> list[Found]:
-        """The rows of some hashes, which are sorted, and were not read yet."""
+        """The rows of some hashes, which are sorted; of those that were read before, none."""
+        new = np.flatnonzero(~self._asked.has(hashes))
+        if not len(new):
+            return []
+        hashes = hashes[new]
         is_there, records = self._index.find(hashes)
         is_there[is_there] = lives = records[1] != _GONE
         records = tuple(column[lives] for column in records)
         self._known.append(records)
-        self._asked = np.sort(np.concatenate([self._asked, hashes]))
-        return self._rows_at(records[1], np.flatnonzero(is_there))
+        self._asked.add(hashes, 0)
+        return self._rows_at(records[1], new[is_there]) if is_there.any() else []
 
     def others(self) -> Hashes:
         """The hashes that have rows and were not read yet."""
@@ -156,7 +161,7 @@ class RowStore:
         if not runs:
             return _NO_HASHES
         hashes, at, *_ = newest(runs, is_base=True)
-        others: Hashes = hashes[(at != _GONE) & ~are_in(hashes, self._asked)]
+        others: Hashes = hashes[(at != _GONE) & ~self._asked.has(hashes)]
         return others
 
     def due(self, kind: int, until_ms: int) -> Hashes:
@@ -165,11 +170,12 @@ class RowStore:
         if not taken:
             return _NO_HASHES
         self._due[kind] = distinct(np.concatenate([self._due[kind], *taken]))
-        return self._due[kind][~are_in(self._due[kind], self._asked)]
+        others: Hashes = self._due[kind][~self._asked.has(self._due[kind])]
+        return others
 
     def next_of_others(self, kind: int) -> int | None:
         """A time, in milliseconds, before which nothing of a kind is due of what was not read; None if nothing is."""
-        return self._times[kind].first(lambda records: are_in(records[1], self._asked))
+        return self._times[kind].first(lambda records: self._asked.has(records[1]))
 
     def write(self, rows: pa.Table, due: Sequence[Numbers]) -> None:
         """Have rows in place of all rows that their hashes have, with the due times of each."""

@@ -102,6 +102,8 @@ class HashIndex:
     >>> index.add(np.array([6], np.uint64), 2)
     >>> index.find(np.array([5, 6, 8], np.uint64)).tolist()
     [1, 2, -1]
+    >>> index.has(np.array([5, 8], np.uint64)).tolist()
+    [True, False]
     """
 
     def __init__(self) -> None:
@@ -125,7 +127,12 @@ class HashIndex:
         order = np.argsort(hashes)  # what is looked for in its order is found five times as fast
         hashes = hashes[order]
         for known, places in self._runs:
-            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            at = np.minimum(known.searchsorted(hashes), len(known) - 1)
             is_there = known[at] == hashes
             found[order[is_there]] = places[at[is_there]]
+        return found
+
+    def has(self, hashes: Hashes) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which of some hashes stand anywhere."""
+        found: np.ndarray[Any, np.dtype[np.bool_]] = self.find(hashes) != NO_PLACE
         return found

@@ -42,7 +42,7 @@ from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers
 _SAMPLE = "key"
 """The name of a store's user for one key, whose class may change, and its hash."""
 
-_KEYS_FOR_ONE = 64
+_KEYS_FOR_ONE = 500
 """To read a key by itself takes about as long as to read this many among all others."""
 
 _Kind = Literal["plain", "pickled", "spaces"]

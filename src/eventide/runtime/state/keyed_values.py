@@ -90,7 +90,7 @@ class KeyedValues:
     def _forget(self) -> None:
         """Have nothing at hand."""
         self._rows: dict[PageTypes, pa.Table] = {self._types: pa.Table.from_batches([], self._types.schema)}
-        self._asked = self._found = _NO_HASHES
+        self._found = _NO_HASHES
 
     @property
     def count(self) -> int:
@@ -151,13 +151,9 @@ class KeyedValues:
         self._declared.flush()
         self._forget()
 
-    def _read(self, asked: Hashes) -> None:
+    def _read(self, hashes: Hashes) -> None:
         """Have at hand the keys of some hashes, which are in order."""
-        new = asked[~are_in(asked, self._asked)]
-        if not len(new):
-            return
-        self._asked = np.sort(np.concatenate([self._asked, new]))
-        for _, rows in self._store.read(new):
+        for _, rows in self._store.read(hashes):
             types, batch, _ = read_rows(rows)
             self._found = np.concatenate([self._found, rows.column(HASH).to_numpy()])
             (name, kind), own = types.values[0], self._types.values[0]

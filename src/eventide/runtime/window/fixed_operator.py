@@ -204,9 +204,11 @@ class FixedWindowOperator(WindowOperator):
         fire, view = spec.function.fire, spec.contents.view
         last_ms, put = moment.window.max_timestamp(), self._out.put_results
         clears = self._spec.function.has_clear
-        for moment.key in self._in_order(list(table)):
-            if self._is_rich:
-                self._enter()
+        keys = self._in_order(list(table))
+        if self._is_rich:
+            self._keyed.open_all(keys)
+        for moment.key in keys:
+            self._enter()
             if fires and (seen := view(table[moment.key])) is not None:
                 results = fire(moment.key, seen if drops else own_each([*seen]), firing)
                 put(results or no_results(results), last_ms)

@@ -13,7 +13,7 @@ from eventide.pickling.pickles import ProgramClasses, bring
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.bucket import Pickled
 from eventide.runtime.state.expiring import ONE, SUFFIX
-from eventide.runtime.state.extents import NAMES
+from eventide.runtime.state.extents import NAMES, RowStore
 from eventide.runtime.state.keyed import KeyedState
 from support.counting_backend import CountingBackend
 
@@ -299,6 +299,21 @@ def test_keys_that_are_touched_one_by_one_are_read_together_in_the_end():
 
 
 VALUES = [2**63 - 1, 2**63, -(2**63), -(2**63) - 1, True, 1.5, float("inf"), "", "\ud800", b"x", (1, "a"), [1], None]
+
+
+def test_keys_that_are_touched_one_by_one_are_looked_for_once(monkeypatch):
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    for key in range(600):
+        keyed.write(key, None, "n", key)
+    keyed = reloaded(keyed, backend)
+    asked, others = [], RowStore.others
+    monkeypatch.setattr(RowStore, "others", lambda store: asked.append(store) or others(store))
+    for key in range(400, 2_000):
+        keyed.write(key, None, "n", -key)
+    assert len(asked) == 1
+    keyed = reloaded(keyed, backend)
+    assert [keyed.read(key, None, "n") for key in (399, 400, 1_999, 2_000)] == [399, -400, -1_999, None]
 
 
 @pytest.mark.parametrize("key", [*VALUES[:9], (1, "a"), (1, 2**70), (), ((1,), 2), TimeWindow(0, 5)])
