@@ -42,7 +42,7 @@ class KeyedOperator(Operator):
 
     def flush(self) -> None:
         self._at.leave()
-        self._keyed.expire(self._at.clock_ms, used=self._at.expires)
+        self._keyed.expire(self._at.clock_ms)
         self._keyed.flush()
 
     def held(self) -> dict[str, int]:

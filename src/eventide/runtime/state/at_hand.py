@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import groups_of_hashes
@@ -34,6 +34,7 @@ from eventide.runtime.state.rows_of_keys import (
     living_of,
     read_rows,
     timer_columns,
+    with_values_of,
 )
 from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows, TimerColumns
 
@@ -42,7 +43,10 @@ Name: TypeAlias = tuple[str, Any]
 """The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
 
 _LAST = NEVER - 1
-"""The due time of the last timers there are, as a row that is due later is never due."""
+"""The due time of the last timers there are, and of those one millisecond before: a row of `NEVER` is never due."""
+
+_ROWS_AT_ONCE = 1 << 16
+"""A column of Arrow holds 2 GB of texts or pickles: 32 kB for each of so many keys."""
 
 _Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
 
@@ -185,8 +189,7 @@ class RowsAtHand(ABC, Generic[_Column]):
 
     def next_of_others(self, kind: int) -> int | None:
         """A time, in milliseconds, before which no timer of a kind fires of the keys that are not at hand; or None."""
-        next_ms = self._store.next_of_others(kind)
-        return MAX_MS if next_ms == _LAST else next_ms
+        return self._store.next_of_others(kind)
 
     def held(self) -> dict[str, int]:
         """How many keys and timers there are; asked after a flush."""
@@ -205,9 +208,10 @@ class RowsAtHand(ABC, Generic[_Column]):
         if not self._are_all_at_hand:
             self._read(self._store, hashes)
 
+    @without_collection()
     def _read(self, store: RowStore, hashes: Hashes) -> None:
-        with without_collection():
-            for _, rows in store.read(hashes):
+        for begin in range(0, len(hashes), _ROWS_AT_ONCE):
+            for _, rows in store.read(hashes[begin : begin + _ROWS_AT_ONCE]):
                 stored = read_rows(rows)
                 places = self._take_in(stored)
                 for timers, parts in zip(self._timers, stored.timers, strict=True):
@@ -215,13 +219,9 @@ class RowsAtHand(ABC, Generic[_Column]):
                         self._stored_timers.array[places] += np.bincount(owners, minlength=len(places))
                     timers.take_in(*(_columns_of(*part, places) for part in parts))
 
-    def _have_due(self, clock_ms: int) -> Numbers:
-        """Have every key at hand of which something may expire by now, to be written again; return their places."""
-        due = self._store.due(EXPIRY, clock_ms)
-        self._have(due)
-        places = np.flatnonzero(are_in(self._hashes.array, due))
-        self._has_changed.array[places] = True
-        return places
+    def _have_expiring(self, clock_ms: int) -> None:
+        """Have every key at hand of which something may expire by now."""
+        self._have(self._store.due(EXPIRY, clock_ms))
 
     def _twins(self, key_hash: np.uint64) -> list[int]:
         """The places of all keys of a hash, of which another key was found."""
@@ -274,6 +274,7 @@ class RowsAtHand(ABC, Generic[_Column]):
                     is_living[owners] = True
             mine = np.flatnonzero(are_in(self._hashes.array, changed))  # keys of one hash are written together
             places = mine[is_living[mine]]
+            places = places[np.argsort(self._hashes.array[places], kind="stable")]
             of_timers = self._put(store, places, timers)
             store.delete(changed[~are_in(changed, distinct(self._hashes.array[places]))])
             stored = self._stored_timers.array[mine]
@@ -282,25 +283,45 @@ class RowsAtHand(ABC, Generic[_Column]):
         store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self._timers]
 
     def _put(self, store: RowStore, places: Numbers, timers: Sequence[Parts]) -> int:
-        """Have the keys at some places written; return how many timers they have."""
-        if not len(places):
-            return 0
-        types, rows = self._columns_at(places)
-        self._end_with(store, places, types)
+        """Have the keys at some places written, which are in the order of their hashes; return how many timers."""
         at = np.full(len(self), NO_PLACE)
         at[places] = np.arange(len(places))
         mine = [[_at(*part, at) for part in parts] for parts in timers]
+        like = store.last_schema
+        for begin, end in _slices(self._hashes.array[places]):
+            some, of_some = places[begin:end], [[_within(*part, begin, end) for part in parts] for parts in mine]
+            types, rows = self._columns_at(some)
+            self._end_with(store, some, types)
+            if like is not None:
+                types, rows = with_values_of(types, rows, like)
+            written = as_stored(types, pa.Table.from_batches([rows]), of_some, like)
+            store.write(written, self._due(some, of_some))
+            like = written.schema
+        return sum(len(owners) for parts in mine for (owners, _, _), _ in parts)
+
+    def _due(self, places: Numbers, timers: Sequence[Parts]) -> list[Numbers]:
+        """When the keys at some places are due, of each kind of time."""
         due = [np.full(len(places), NEVER) for _ in TIMES]
-        for earliest, parts in zip(due, mine, strict=False):
+        for earliest, parts in zip(due, timers, strict=False):
             for (owners, times, _), _ in parts:
                 np.minimum.at(earliest, owners, np.minimum(times, _LAST))
         for _, values in self._expiring():
-            owners = values.owners()
-            owners = owners[at[owners] != NO_PLACE]
-            expiries = (NEVER if time_ms is None else time_ms for time_ms in self._expiries(values, owners))
-            np.minimum.at(due[EXPIRY], at[owners], np.fromiter(expiries, np.int64, len(owners)))
-        store.write(as_stored(types, pa.Table.from_batches([rows]), mine), due)
-        return sum(len(owners) for parts in mine for (owners, _, _), _ in parts)
+            rows = np.flatnonzero(values.where.array[places] != NO_PLACE)
+            expiries = (NEVER if time_ms is None else time_ms for time_ms in self._expiries(values, places[rows]))
+            due[EXPIRY][rows] = np.minimum(due[EXPIRY][rows], np.fromiter(expiries, np.int64, len(rows)))
+        return due
+
+
+def _slices(hashes: Hashes) -> Iterator[tuple[int, int]]:
+    """Where some rows begin and end that fit into columns of Arrow, given hashes in order: equal ones stay together."""
+    return pairwise([*firsts(hashes)[::_ROWS_AT_ONCE].tolist(), len(hashes)])
+
+
+def _within(timers: Rows, namespaces: Sequence[Any] | None, begin: int, end: int) -> tuple[Rows, Sequence[Any] | None]:
+    """The timers of some of their rows, counted from the first of these."""
+    owners, times, numbers = timers
+    some = slice(*np.searchsorted(owners, (begin, end)).tolist())
+    return (owners[some] - begin, times[some], numbers[some]), None if namespaces is None else namespaces[some]
 
 
 def _columns_of(timers: Rows, namespaces: Sequence[Any] | None, places: Numbers) -> TimerColumns | None:

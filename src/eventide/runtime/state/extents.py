@@ -8,6 +8,7 @@ for its hash: it is one row of an Arrow batch.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import partial
@@ -208,9 +209,9 @@ class RowStore:
         self._pages.clear()
 
     @property
-    def schema(self) -> pa.Schema:
-        """The schema of some rows, of which there are any."""
-        return self._schema(next(iter(self._extents.values())).schema)
+    def last_schema(self) -> pa.Schema | None:
+        """The newest schema of rows; None if there are none."""
+        return self._schema(self._count_of_schemas - 1) if self._count_of_schemas else None
 
     def delete_all(self) -> None:
         """Delete all rows, at once."""
@@ -254,6 +255,9 @@ class RowStore:
             schema = left[0][0].schema
             alike = [one for one in left if one[0].schema.equals(schema, check_metadata=True)]
             left = [one for one in left if not one[0].schema.equals(schema, check_metadata=True)]
+            sums = np.cumsum([len(rows) for rows, _ in alike])
+            fit = max(1, int(np.searchsorted(sums, _MOST_HASHES, "right")))
+            alike, left = alike[:fit], alike[fit:] + left
             rows = pa.concat_tables([rows for rows, _ in alike])
             order = np.argsort(_hashes_of(rows), kind="stable")
             due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]
@@ -270,7 +274,8 @@ class RowStore:
         """Append rows in the order of hashes as one extent."""
         hashes = _hashes_of(rows)
         first = firsts(hashes)
-        per_page = max(1, _PAGE_BYTES * len(rows) // max(1, rows.nbytes))
+        size = sum(column.nbytes for column in rows.columns if column.null_count < len(rows))
+        per_page = max(1, _PAGE_BYTES * len(rows) // max(1, size))
         if len(first) < len(rows) and (hashes[per_page::per_page] == hashes[per_page - 1 : -1 : per_page]).any():
             per_page = len(rows)  # rows of one hash stay on one page
         number, self._next = self._next, self._next + 1
@@ -308,8 +313,11 @@ class RowStore:
         extents = self._extents
         for number in [number for number, extent in extents.items() if not extent.living]:
             self._delete(number)
-        few = [number for number, extent in extents.items() if extent.rows < _FEW_ROWS]
-        found = few if len(few) >= _MANY else []
+        few = defaultdict[int, list[int]](list)
+        for number, extent in extents.items():
+            if extent.rows < _FEW_ROWS:
+                few[extent.schema].append(number)
+        found = [number for alike in few.values() if len(alike) >= _MANY for number in alike]
         hashes, living = (sum(getattr(extent, name) for extent in extents.values()) for name in ("hashes", "living"))
         most = max(2 * written, _FEW_ROWS)
         for number in sorted(extents, key=lambda number: extents[number].living / extents[number].hashes):

@@ -73,13 +73,12 @@ class KeyContext:
         expires: whether any state has a time to live.
     """
 
-    __slots__ = ("_declared", "_keyed", "clock_ms", "expires", "key", "store", "values")
+    __slots__ = ("_declared", "_keyed", "clock_ms", "key", "store", "values")
 
     def __init__(self) -> None:
         self.key: Any = None
         self.values: Mapping[str, dict[Any, Any]] = _NO_VALUES
         self.clock_ms = MIN_MS
-        self.expires = False
         self.store = StateHandles(self._cell, self._declare, self._slot)
         self._keyed: KeyedState | None = None
         self._declared: dict[str, tuple[TypeInformation, str]] = {}
@@ -112,7 +111,6 @@ class KeyContext:
 
     def _slot(self, name: str, config: StateTtlConfig, form: int) -> tuple[_CellOfKey, TimeToLive]:
         """The cell of a state that expires; values from before it had a time to live count as used now."""
-        self.expires = True
         ttl = TimeToLive.of(config, lambda: self.clock_ms)
         name = FUNCTION_STATE + name
         return _CellOfKey(self, name + SUFFIX, name, lambda plain: with_times(plain, ttl, form)), ttl

@@ -165,9 +165,10 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         Where keys are touched one by one, all that is stored is read at last, when that takes no longer than they did.
         """
         self._single += 1
-        if self._single * _KEYS_FOR_ONE >= self._store.user.get(KEYS, 0):
-            super().open_everything()
-        self._open([key], np.array([stable_hash(key)], np.uint64))
+        if not self._are_all_at_hand and self._single * _KEYS_FOR_ONE >= self._store.user.get(KEYS, 0):
+            self.open_everything()
+        if key not in self.index:
+            self._open([key], np.array([stable_hash(key)], np.uint64))
 
     def open_all(self, keys: Iterable[Any]) -> None:
         """Touch many keys: quicker than one by one."""
@@ -201,19 +202,18 @@ class KeyedState(RowsAtHand[GrowingObjects]):
             mine.update(zip(owners, held if kind == "plain" else map(Pickled, held), strict=True))
 
     @without_collection()
-    def expire(self, clock_ms: int, *, used: bool) -> None:
+    def expire(self, clock_ms: int) -> None:
         """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
 
-        ``used`` says that state with a time to live is in use. When a key has something that expires is known from
-        when it was written; it may be later by now.
+        When a key has something that expires is known from when it was written; it may be later by now.
         """
-        places = self._have_due(clock_ms)
-        if used or len(places):
-            self.bring_up(places)
-            self.forget_expired(clock_ms)
+        self._have_expiring(clock_ms)
+        for _, values in self._expiring():
+            self.bring_up(values.owners())
+        self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
-        """Forget what has expired of the keys that are at hand."""
+        """Forget what has expired of the keys that were touched."""
         for name, values in self.values.items():
             if not name.endswith(SUFFIX):
                 continue
@@ -285,12 +285,19 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         Raises:
             StateError: if it does not, so that nothing would be found.
         """
-        if _SAMPLE in store.user:
-            pickled, key_hash = store.user[_SAMPLE]
-            _check([loads(b85decode(pickled))], np.array([key_hash], np.uint64))
+        if _SAMPLE not in store.user:
+            return
+        pickled, key_hash = store.user[_SAMPLE]
+        hashes = np.array([key_hash], np.uint64)
+        try:
+            _check([loads(b85decode(pickled))], hashes)
+        except Exception:  # that of a class that is gone, too
+            if store.read(hashes):
+                raise
+            del store.user[_SAMPLE]  # nothing is kept of it any more
 
     def _end_with(self, store: RowStore, places: Numbers, types: PageTypes) -> None:
-        if types.key.is_pickled and _SAMPLE not in store.user:
+        if types.key.is_pickled:
             for place in places.tolist():
                 key = self.keys[place]
                 if type(key) not in PLAIN and key is not None:

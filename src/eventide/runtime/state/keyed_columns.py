@@ -148,7 +148,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
 
     def expire(self, clock_ms: int) -> None:
         """Forget what has expired of what an earlier program gave a time to live; call it before :meth:`flush`."""
-        self._have_due(clock_ms)
+        self._have_expiring(clock_ms)
         for name, values in self._expiring():
             owners = values.owners()
             before = ANYTHING.from_arrow(values.at(owners))

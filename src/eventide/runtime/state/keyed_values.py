@@ -80,10 +80,11 @@ class KeyedValues:
         self._forget()
         self._convert = self._declared.declare(name, kind, stored_as)
         former = BucketStore(backend)
-        for buckets in living_of(former) if former.entries else ():
-            for bucket, living in buckets:
-                self._put_objects(bucket, living.tolist(), self._convert)
-        former.delete_all()
+        if former.entries:
+            for buckets in living_of(former):
+                for bucket, living in buckets:
+                    self._put_objects(bucket, living.tolist(), self._convert)
+            former.delete_all()
         if self._convert is not None:
             self._read(self._store.others())
 
@@ -154,14 +155,14 @@ class KeyedValues:
     def _read(self, hashes: Hashes) -> None:
         """Have at hand the keys of some hashes, which are in order."""
         for _, rows in self._store.read(hashes):
-            types, batch, _ = read_rows(rows)
+            stored = read_rows(rows)
+            types, own = stored.types, self._types.values[0]
             self._found = np.concatenate([self._found, rows.column(HASH).to_numpy()])
-            (name, kind), own = types.values[0], self._types.values[0]
-            if types.key in (self._types.key, ANYTHING) and (name, kind) == own:
-                self._add(types, pa.Table.from_batches([batch]))
+            if types.key in (self._types.key, ANYTHING) and types.values in ((own,), (own, (own[0], ANYTHING))):
+                self._add(types, pa.Table.from_batches([stored.rows]))
             else:
-                says_type = name == own[0] and not kind.is_pickled
-                convert = conversion(kind, own[1]) if says_type else self._convert
+                typed = [kind for name, kind, _ in stored.values() if name == own[0] and not kind.is_pickled]
+                convert = conversion(typed[0], own[1]) if typed else self._convert
                 self._put_objects(bucket_of(rows), range(len(rows)), convert)
 
     def _add(self, types: PageTypes, rows: pa.Table) -> None:

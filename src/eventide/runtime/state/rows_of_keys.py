@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import conversion, type_of_text
 from eventide.common.windows import TimeWindow
@@ -32,7 +33,7 @@ from eventide.runtime.state.bucket import (
 )
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.declared import DECLARED, types_of
-from eventide.runtime.state.extents import EXTENTS, RowStore
+from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.timers import NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
@@ -79,18 +80,45 @@ class KeysInRows(NamedTuple):
         return list(map(load, stored.to_pylist())) if kind.is_pickled else kind.from_arrow(stored)
 
     def values(self) -> Iterator[tuple[str, TypeInformation, pa.Array]]:
-        """Give the name and the type of each column of values, and the column."""
+        """Give the name and the type of each column of values, and the column; unless none of the rows has any."""
         for (name, kind), array in zip(self.types.values, self.types.values_of(self.rows), strict=True):
-            yield name, kind, array
+            if array.null_count < len(array):
+                yield name, kind, array
 
 
-def as_stored(types: PageTypes, rows: pa.Table, timers: Sequence[Parts] = ()) -> pa.Table:
-    """Rows as they are stored; the timers come in the order of their rows."""
+def as_stored(
+    types: PageTypes, rows: pa.Table, timers: Sequence[Parts] = (), like: pa.Schema | None = None
+) -> pa.Table:
+    """Rows as they are stored; the timers come in the order of their rows.
+
+    ``like`` is the schema of rows that are stored: their columns of timers are there in any case.
+    """
+    columns: dict[str, pa.Array] = {}
     for kind, parts in enumerate(timers):
         for names, (of_rows, namespaces) in zip((_PLAIN_TIMERS, _SPACED_TIMERS), parts, strict=False):
             if len(of_rows[0]):
-                rows = rows.append_column(names[kind], _lists(of_rows, namespaces, len(rows)))
+                columns[names[kind]] = _lists(of_rows, namespaces, len(rows))
+    for name in (*_PLAIN_TIMERS, *_SPACED_TIMERS):
+        if name in columns:
+            rows = rows.append_column(name, columns[name])
+        elif like is not None and name in like.names:
+            rows = rows.append_column(name, pa.nulls(len(rows), like.field(name).type))
     return rows.replace_schema_metadata({_TYPES: text_of_types(types)})
+
+
+def with_values_of(types: PageTypes, rows: pa.RecordBatch, like: pa.Schema) -> tuple[PageTypes, pa.RecordBatch]:
+    """Rows with all columns of values that rows of a schema have, which are stored.
+
+    With a schema for each combination of columns, there would be many that have few rows each.
+    """
+    others, _ = types_of_text(like.metadata[_TYPES])
+    keys, mine = types.parts_of(rows), dict(zip(types.values, types.values_of(rows), strict=True))
+    if mine.keys() >= {*others.values}:
+        return types, rows
+    names = sorted({*types.values, *others.values}, key=lambda of: (of[0], str(of[1])))
+    values = [mine[of] if of in mine else pa.nulls(len(rows), of[1].arrow_type()) for of in names]
+    types = PageTypes(types.key, tuple(names))
+    return types, types.rows(keys, rows.column(HASH).to_numpy(), values)
 
 
 def read_rows(rows: pa.Table, load: Callable[[bytes], Any] = loads) -> KeysInRows:
@@ -139,8 +167,7 @@ def buckets_of(backend: Backend, load: Callable[[bytes], Any] = loads) -> Iterat
     for begin in range(0, len(hashes), _HASHES_AT_ONCE):
         for _, rows in store.read(hashes[begin : begin + _HASHES_AT_ONCE]):
             bucket = bucket_of(rows, load)
-            types, _ = types_of_text(rows.schema.metadata[_TYPES])
-            for name, kind in types.values:
+            for name, kind, _ in read_rows(rows, load).values():
                 text = declared.get(name, str(kind))
                 if not kind.is_pickled and text not in (str(kind), str(ANYTHING)):
                     convert = conversion(kind, type_of_text(text))
@@ -166,7 +193,8 @@ def living_of(buckets: BucketStore, at_once: int = 1_024) -> Iterator[list[tuple
 
 def has_keys(backend: Backend) -> bool:
     """Whether rows of keys lie in extents of a backend."""
-    return backend.get(EXTENTS) is not None and _TYPES in (RowStore(backend).schema.metadata or {})
+    schema = RowStore(backend).last_schema
+    return schema is not None and _TYPES in (schema.metadata or {})
 
 
 def columns_of(objects: Sequence[Any]) -> Iterator[tuple[TypeInformation, Numbers, pa.Array]]:
@@ -244,13 +272,20 @@ def _lists(timers: Rows, namespaces: Sequence[Hashable] | None, count: int) -> p
     """Timers of a kind as a column of `count` rows."""
     owners, times, numbers = timers
     parts: dict[str, pa.Array] = {"time": pa.array(times), "number": pa.array(numbers)}
-    if namespaces is not None and all(type(one) is TimeWindow for one in namespaces):
+    if namespaces is not None and all(map(_has_whole_bounds, namespaces)):
         parts |= {name: pa.array([getattr(one, name) for one in namespaces], pa.int64()) for name in ("start", "end")}
     elif namespaces is not None:
         pickles = {one: dumps(one) for one in dict.fromkeys(namespaces)}
         parts["namespace"] = pa.array([pickles[one] for one in namespaces], pa.binary())
     offsets = np.searchsorted(owners, np.arange(count + 1)).astype(np.int32)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays([*parts.values()], names=[*parts]))
+
+
+def _has_whole_bounds(namespace: Hashable) -> bool:
+    """Whether a namespace is a window between two times of 64 bits."""
+    return type(namespace) is TimeWindow and all(
+        type(bound) is int and MIN_MS <= bound <= MAX_MS for bound in (namespace.start, namespace.end)
+    )
 
 
 def _timers_of(rows: pa.Table, name: str, load: Callable[[bytes], Any]) -> tuple[Rows, Sequence[Hashable] | None]:

@@ -204,16 +204,15 @@ class FixedWindowOperator(WindowOperator):
         fire, view = spec.function.fire, spec.contents.view
         last_ms, put = moment.window.max_timestamp(), self._out.put_results
         clears = self._spec.function.has_clear
-        keys = self._in_order(list(table))
-        if self._is_rich:
-            self._keyed.open_all(keys)
-        for moment.key in keys:
+        firing.keys = self._in_order(list(table))
+        for moment.key in firing.keys:
             self._enter()
             if fires and (seen := view(table[moment.key])) is not None:
                 results = fire(moment.key, seen if drops else own_each([*seen]), firing)
                 put(results or no_results(results), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
+        firing.keys = ()
 
     def _clear(self) -> None:
         """Let the function clear what it keeps of the key and window at hand, which is dropped."""

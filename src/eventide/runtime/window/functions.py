@@ -117,7 +117,11 @@ class EvictorView(_Times, Evictor.EvictorContext):
 
 
 class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
-    """The operator as a window function sees it."""
+    """The operator as a window function sees it.
+
+    Attributes:
+        keys: those whose windows fire one after the other, where they are known before.
+    """
 
     _moment: WindowMoment
 
@@ -126,6 +130,7 @@ class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
         self._keyed = keyed
         self._at = at
         self._merging = merging
+        self.keys: Sequence[Any] = ()
         self.uses_window_state = False
         self._window_state = handles_under(keyed, WINDOW_STATE, moment.window_scope)
 
@@ -140,6 +145,7 @@ class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
                 "use global_state()"
             )
         self.uses_window_state = True
+        self.enter()
         return self._window_state
 
     def global_state(self) -> KeyedStateStore:
@@ -148,10 +154,10 @@ class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
         return self._at.store
 
     def enter(self) -> None:
-        """Have the key of the window at hand."""
+        """Have the key of the window at hand, and all that fire with it."""
         self._at.key, self._at.values = self._moment.key, self._keyed.values
         if self._at.key not in self._keyed.index:
-            self._keyed.open(self._at.key)
+            self._keyed.open_all(self.keys or (self._at.key,))
 
 
 @dataclass(frozen=True, slots=True)

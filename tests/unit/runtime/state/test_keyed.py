@@ -2,11 +2,13 @@
 
 import dataclasses
 import json
+import random
 from base64 import b85decode
 from pathlib import Path
 
 import pytest
 
+from eventide.common.ms import MAX_MS
 from eventide.common.windows import TimeWindow
 from eventide.errors import StateError
 from eventide.pickling.pickles import ProgramClasses, bring
@@ -121,6 +123,7 @@ def with_a_new_field(monkeypatch):
 
 
 def stored_sensor():
+    bring(ProgramClasses((Sensor,)))
     backend = MemoryBackend()
     keyed = KeyedState(backend, 8)
     keyed.write(Sensor(1), None, "n", "old")
@@ -146,6 +149,20 @@ def test_a_key_whose_class_has_got_a_field_is_refused_when_its_timer_is_due(monk
     with_a_new_field(monkeypatch)
     with pytest.raises(StateError, match=OTHER_HASH):
         list(KeyedState(backend, 8).event_timers.due(100))
+
+
+def test_a_class_of_keys_may_change_when_nothing_is_kept_of_them(monkeypatch):
+    backend = stored_sensor()
+    keyed = KeyedState(backend, 8)
+    keyed.write("plain", None, "n", 1)
+    keyed.take(Sensor(1), None, "n")
+    keyed.event_timers.delete(100, Sensor(1), None)
+    keyed.flush()
+    with_a_new_field(monkeypatch)
+    keyed = KeyedState(backend, 8)
+    keyed.write(Sensor(1), None, "n", "new")
+    keyed.flush()
+    assert KeyedState(backend, 8).all_entries() == {("plain", None): {"n": 1}, (Sensor(1), None): {"n": "new"}}
 
 
 def test_an_entry_never_takes_the_place_of_that_of_an_equal_key(monkeypatch):
@@ -279,15 +296,74 @@ def test_what_expires_goes_when_its_time_has_come():
         until[key] = time_ms
         keyed = KeyedState(backend, 8)
         keyed.write(key, None, name, (10_000, ONE, (time_ms - 10_000, "used")))
-        keyed.expire(0, used=True)
+        keyed.expire(0)
         keyed.flush()
     for clock_ms in (8_999, 9_000, 10_500, 10_501, 11_998, 20_000, 90_000):
         keyed = KeyedState(backend, 8)
-        keyed.expire(clock_ms, used=False)
+        keyed.expire(clock_ms)
         keyed.flush()
         left = {key for key, time_ms in until.items() if time_ms > clock_ms}
         assert {key for key, _ in KeyedState(backend, 8).all_entries()} == left
     assert backend.values == {}
+
+
+def test_what_expires_goes_where_its_key_was_read_and_not_touched():
+    backend, name = MemoryBackend(), f"global:n{SUFFIX}"
+    keyed = KeyedState(backend, 8)
+    keyed.write("a", None, name, (0, ONE, (100, "old")))
+    keyed.event_timers.register(50, "a", None)
+    keyed = reloaded(keyed, backend)
+    keyed.event_timers.delete(50, "a", None)
+    keyed.event_timers.register(5_000, "a", None)
+    keyed = reloaded(keyed, backend)
+    assert not [*keyed.event_timers.due(60)]  # which reads the key: that its timer was deleted, is known by its row
+    keyed.expire(200)
+    keyed = reloaded(keyed, backend)
+    assert keyed.all_entries() == {}
+    assert keyed.event_timers.all() == [(5_000, "a", None)]
+
+
+def test_few_keys_that_have_a_state_do_not_make_the_state_of_all_dearer():
+    cost = {}
+    for rare in (0, 8):
+        backend, randomness, cost[rare] = CountingBackend(), random.Random(1), 0
+        keyed = KeyedState(backend, 8)
+        keyed.open_all(range(20_000))
+        for key in range(20_000):
+            keyed.write(key, None, "n", 0)
+        for micro_batch in range(1, 60):
+            keyed = reloaded(keyed, backend)
+            for key in randomness.sample(range(20_000), 50):
+                keyed.write(key, None, "n", micro_batch)
+                if rare and randomness.random() < 0.1:
+                    keyed.write(key, None, f"rare{randomness.randrange(rare)}", micro_batch)
+            cost[rare] += written(backend) if micro_batch > 1 else 0
+    assert cost[8] < 1.5 * cost[0]
+
+
+@pytest.mark.parametrize(
+    "window", [TimeWindow(0.5, 10.5), TimeWindow(0, 2**63), TimeWindow(False, True), TimeWindow(0, 9)]
+)
+def test_timers_of_any_window_come_back_with_it(window):
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.write("a", window, "contents", [1])
+    keyed.event_timers.register(9, "a", window)
+    keyed = reloaded(keyed, backend)
+    [(_, key, found)] = keyed.event_timers.due(9)
+    assert repr(found) == repr(window)
+    assert keyed.read(key, found, "contents") == [1]
+
+
+def test_the_last_timers_there_are_wake_in_time():
+    backend = MemoryBackend()
+    keyed = KeyedState(backend, 8)
+    keyed.event_timers.register(MAX_MS - 1, "a", None)
+    keyed.event_timers.register(MAX_MS, "b", None)
+    keyed = reloaded(keyed, backend)
+    assert keyed.event_timers.next_ms() == MAX_MS - 1
+    assert [key for _, key, _ in keyed.event_timers.due(MAX_MS - 1)] == ["a"]
+    assert [key for _, key, _ in keyed.event_timers.due(MAX_MS)] == ["b"]
 
 
 def test_keys_that_are_touched_one_by_one_are_read_together_in_the_end():

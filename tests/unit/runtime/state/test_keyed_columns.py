@@ -81,7 +81,7 @@ def test_a_timer_at_the_end_of_time_is_due_then():
     state.timers[0].register(places[:1], np.array([MAX_MS]))
     state.flush()
     state = KeyedColumns(backend, Types.STRING(), 128)
-    assert [timers.next_ms() for timers in state.timers] == [MAX_MS, None]
+    assert [timers.next_ms() for timers in state.timers] == [MAX_MS - 1, None]
     assert [(named(state, at), times.tolist()) for at, times, _ in state.timers[0].due(MAX_MS)] == [(["a"], [MAX_MS])]
 
 
