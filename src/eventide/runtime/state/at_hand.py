@@ -46,7 +46,7 @@ _LAST = NEVER - 1
 """The due time of the last timers there are, and of those one millisecond before: a row of `NEVER` is never due."""
 
 _ROWS_AT_ONCE = 1 << 16
-"""A column of Arrow holds 2 GB of texts or pickles: 32 kB for each of so many keys."""
+"""A column of Arrow holds 2 GB of texts or pickles: 32 kB for each of 65,536 keys."""
 
 _Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
 

@@ -45,6 +45,12 @@ _SAMPLE = "key"
 _KEYS_FOR_ONE = 500
 """To read a key by itself takes about as long as to read this many among all others."""
 
+_AS_THEY_ARE = PLAIN | {Pickled, type(None)}
+"""The types of what is stored as it is, or not at all."""
+
+_COMPARED = PLAIN - {float} | {Pickled}
+"""The types of which two values are stored alike if they are equal; -0.0 equals 0.0."""
+
 _Kind = Literal["plain", "pickled", "spaces"]
 """Values that are pickled together, those that are pickled by themselves, and the pickles of dicts by namespace."""
 
@@ -268,9 +274,13 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         """Touch keys, given their hashes."""
         self._have(distinct(hashes))
         places = self._index.find(hashes)
-        for i, place in enumerate(places.tolist()):
-            if place != NO_PLACE and self.keys[place] != keys[i]:
-                places[i] = next((twin for twin in self._twins(hashes[i]) if self.keys[twin] == keys[i]), NO_PLACE)
+        known = np.flatnonzero(places != NO_PLACE).tolist()
+        asked = keys if len(known) == len(keys) else list(map(keys.__getitem__, known))
+        found = list(map(self.keys.__getitem__, places[known].tolist()))
+        if found != asked:
+            for i, key, other in zip(known, asked, found, strict=True):
+                if other != key:
+                    places[i] = next((twin for twin in self._twins(hashes[i]) if self.keys[twin] == key), NO_PLACE)
         is_new = places == NO_PLACE
         self.bring_up(places[~is_new])
         if is_new.any():
@@ -424,22 +434,17 @@ def _spread(parts: Sequence[tuple[Numbers, pa.Array]], count: int) -> pa.Array:
 
 def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
     """Which values are others now than they were, and these: pickled, if they can be changed in place."""
-    rows, found = [], []
-    for row, (old, new) in enumerate(zip(before, now, strict=True)):
-        if old is new:
-            continue
-        kind = type(new)
-        if new is not None and kind not in PLAIN:
-            value = new if kind is Pickled else Pickled(dumps(new))
-            if type(old) is Pickled and value == old:
-                continue
-        else:
-            value = new
-            if kind is type(old) and kind is not float and old == new:
-                continue
-        rows.append(row)
-        found.append(value)
-    return rows, found
+    rows = [row for row, (old, new) in enumerate(zip(before, now, strict=True)) if old is not new]
+    olds, news = (list(map(values.__getitem__, rows)) for values in (before, now))
+    if not _AS_THEY_ARE.issuperset(map(type, news)):
+        news = [new if type(new) in _AS_THEY_ARE else Pickled(dumps(new)) for new in news]
+    if _COMPARED.isdisjoint(map(type, olds)):
+        return rows, news
+    differs = [
+        type(old) is not type(new) or type(old) not in _COMPARED or old != new
+        for old, new in zip(olds, news, strict=True)
+    ]
+    return list(compress(rows, differs)), list(compress(news, differs))
 
 
 def _check(keys: list[Any], hashes: Hashes) -> None:
