@@ -23,8 +23,7 @@ from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.layout import constant
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
-from eventide.runtime.state.bucket import is_page
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import CHUNKS, StoredChunks
 from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.extents import EXTENTS, RowStore
@@ -471,5 +470,5 @@ def _bucket_stores(own: dict[str, bytes]) -> Iterator[tuple[str, BucketStore, bo
     """The buckets of each part, and whether they hold objects by key, and no tables."""
     for part in _parts(own, _BUCKETS):
         store = BucketStore(PartOfState(MemoryBackend(own), part))
-        content = next((content for content in map(store.get, range(store.count)) if content is not None), b"")
-        yield part, store, is_pickle(content) or is_page(content)
+        content = next(store.contents(), b"")
+        yield part, store, is_pickle(content)

@@ -15,7 +15,7 @@ from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.keys import groups_of_hashes, hashes_of_columns
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import HASH, RowStore
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec
@@ -45,10 +45,8 @@ def of_buckets(store: BucketStore, max_parallelism: int) -> Iterator[pa.Table]:
     """The rows of each bucket, with when the earliest of all buckets is due."""
     found = store.due(TIMES)
     due = MAX_MS if found is None else found
-    for content in store.get_many(range(store.count)).values():
-        if content is not None:
-            table = decode_table(content)
-            yield _with_groups(table, max_parallelism).append_column(DUE, constant(due, len(table)))
+    for table in map(decode_table, store.contents()):
+        yield _with_groups(table, max_parallelism).append_column(DUE, constant(due, len(table)))
 
 
 def of_extents(store: RowStore, max_parallelism: int) -> Iterator[pa.Table]:

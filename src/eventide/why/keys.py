@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, is_page, read_living
+from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_bucket
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.rows_of_keys import bucket_of
@@ -91,7 +91,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
                 held = _in_tables(row, content, key)
             for number, elements, text in held:
                 of_windows.add(panes.window(number), elements, text)
-        elif not isinstance(content, bytes) or (row is None and (is_pickle(content) or is_page(content))):
+        elif not isinstance(content, bytes) or (row is None and is_pickle(content)):
             for entry in entries_of_key(content, evidence.loads, lambda one: _text(one) == key):
                 _add_entry(of_windows, kept, entry)
         elif row is None:
@@ -151,13 +151,8 @@ def entries_of_key(
         loads: reads objects.
         is_asked: says which keys.
     """
-    buckets: Iterable[tuple[Bucket, Iterable[int]]]
-    if isinstance(stored, bytes):
-        buckets = read_living(stored, loads)
-    else:
-        buckets = [(bucket_of(stored, loads), range(len(stored)))]
-    those = ((found, place) for found, places in buckets for place in places)
-    for found, place in ((found, place) for found, place in those if is_asked(found.keys[place])):
+    found = (read_bucket if isinstance(stored, bytes) else bucket_of)(stored, loads)
+    for place in (place for place, key in enumerate(found.keys) if is_asked(key)):
         for name, column in found.values.items():
             for value in _values(column, place, loads):
                 if name != _SESSIONS:  # each of which has its contents

@@ -23,7 +23,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.elements.ordering import distinct, firsts
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.extents import HASH, RowStore, are_in
 from eventide.runtime.state.runs import Numbers
@@ -371,8 +371,7 @@ class KeyedTable:
 
     def _read_former(self) -> None:
         """Have the rows at hand that lie in the buckets of an earlier version, and leave none there."""
-        contents = self._former.get_many(range(self._former.count))
-        self.table = pa.concat_tables([decode_table(content) for content in contents.values() if content is not None])
+        self.table = pa.concat_tables([*map(decode_table, self._former.contents())])
         self._former.delete_all()
 
     def _hashes_of(self, rows: pa.Table) -> Hashes:

@@ -33,18 +33,18 @@ from eventide.runtime.elements.elements import (
     interleave,
     types_of_fields,
 )
-from eventide.runtime.elements.keys import first_rows, hashes_of, hashes_of_parts, numbers_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_parts, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, KEYS, TIMERS
+from eventide.runtime.metrics import BATCHES_IN_PYTHON
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec, Results
 from eventide.runtime.process.operator import KeyedProcessOperator
-from eventide.runtime.state.backend import Backend, MemoryBackend
-from eventide.runtime.state.bucket_store import NoColumns
+from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.declared import REDUCING
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.keyed_values import KeyedValues
+from eventide.runtime.state.keyed_columns import KeyedColumns
+from eventide.runtime.state.rows_of_keys import NoColumns
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, Receive, WithoutClock, is_exact
 from eventide.runtime.tracing.admission import NotTraceable
@@ -294,15 +294,16 @@ class RollingSpec(ProcessSpec):
 class RollingOperator(WithoutClock, Operator):
     """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
 
-    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch: the
-    values of the keys that it sees are objects until the micro-batch ends.
+    What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch.
     """
 
     def __init__(self, spec: RollingSpec, backend: Backend, context: OperatorContext) -> None:
         self._spec = spec
+        self._backend = backend
         self._context = context
-        self._values = KeyedValues(backend, spec.key.type_info, REDUCED, spec.output_type, REDUCING)
-        self._python: _InPython | None = None
+        self._state = KeyedColumns(backend, spec.key.type_info, context.max_parallelism)
+        self._state.declare(REDUCED, spec.output_type, REDUCING)
+        self._in_python: KeyedProcessOperator | None = None
         self._results: list[Columns] = []
 
     @property
@@ -323,40 +324,42 @@ class RollingOperator(WithoutClock, Operator):
 
     def take_outputs(self) -> Mapping[str | None, Elements]:
         results, self._results = self._results, []
-        outputs = {} if self._python is None else dict(self._python.operator.take_outputs())
+        outputs = {} if self._in_python is None else dict(self._in_python.take_outputs())
         if results:
             outputs[None] = Elements(columns=Columns.joined(results))
         return outputs
 
     def flush(self) -> None:
-        if self._python is not None:
-            self._python.operator.flush()
-            self._values.adopt(self._python.backend)
-            self._python = None
-        self._values.flush()
+        (self._in_python or self._state).flush()
 
     def held(self) -> Mapping[str, int]:
-        return {KEYS: self._values.count, TIMERS: 0}
+        return (self._in_python or self._state).held()
 
     def _receive(self, parts: list[Elements]) -> None:
-        if self._python is None:
+        if self._in_python is None:
             try:
                 self._results.append(self._rolled(parts))
                 return
             except (Guard, NotTraceable, NoColumns, pa.ArrowException):
                 self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
-                self._python = _InPython(self._spec, self._context)
+                self._state.flush()
+                self._in_python = self._operator_in_python()
         elements = interleave(parts)
         elements.keys = extracted_keys(self._spec.key.select, elements)
-        for bucket in self._values.take(hashes_of([*dict.fromkeys(elements.keys)])):
-            self._python.keyed.adopt(bucket, 0)
-        self._python.operator.inputs[0]([elements])
+        self._in_python.inputs[0]([elements])
+
+    def _operator_in_python(self) -> KeyedProcessOperator:
+        kind = KeyedState if self._spec.dead_letters is None else TransactionalState
+        return KeyedProcessOperator(self._spec, kind(self._backend, self._context.max_parallelism), self._context)
 
     def _rolled(self, channels: list[Elements]) -> Columns:
         """The results for some elements, after which the state is that of the last of each key.
 
         Elements stay as they lie in memory, beside the `arrival` of each: the rows of results are taken once. The
         values of their keys are elements that came before.
+
+        Raises:
+            NoColumns: if columns would not give the values back as they are.
         """
         key, kind = self._spec.key, self._spec.output_type
         columns = Columns.joined([elements.as_columns(kind) for elements in channels])
@@ -364,38 +367,24 @@ class RollingOperator(WithoutClock, Operator):
         if len(channels) > 1:
             arrival = np.argsort(columns.sequence.to_numpy(), kind="stable")
         parts, _ = key_parts(columns, key.columns, key.select)
-        hashes = hashes_of_parts(parts, key.type_info)
-        hashes_before, parts_before, before = self._values.of(hashes)
-        hashes = np.concatenate([hashes_before, hashes])
-        parts = [pa.concat_arrays([*pair]) for pair in zip(parts_before, parts, strict=True)]
-        values, known = pa.concat_arrays([before, columns.values]), len(before)
         groups = numbers_of_columns(parts)
-        of_groups = RollingGroups(groups, np.concatenate([np.arange(known), known + arrival]), known)
-        results = of_groups.rolled(self._spec.function, values, kind)
         firsts = first_rows(groups)
-        last = np.empty(len(firsts), np.int64)
-        last[groups[:known]] = np.arange(known)
-        last[groups[of_groups.wanted]] = known + np.arange(len(results))
         keys = [part.take(pa.array(firsts)) for part in parts]
-        self._values.put(keys, hashes[firsts], pa.concat_arrays([before, results]).take(pa.array(last)))
+        places = self._state.places_of(hashes_of_parts(keys, key.type_info), keys)
+        before = self._state.get_as_they_are(REDUCED, places, kind)
+        of_known, before = np.flatnonzero(before.is_valid()), before.drop_null()
+        values, known = pa.concat_arrays([before, columns.values]), len(before)
+        numbers = np.concatenate([of_known, groups])
+        of_groups = RollingGroups(numbers, np.concatenate([np.arange(known), known + arrival]), known)
+        results = of_groups.rolled(self._spec.function, values, kind)
+        last = np.empty(len(firsts), np.int64)
+        last[of_known] = np.arange(known)
+        last[groups[arrival]] = known + np.arange(len(results))
+        self._state.put(REDUCED, places, pa.concat_arrays([before, results]).take(pa.array(last)), kind)
         number = sum(map(len, self._results))
         sequence = pa.array(np.arange(number, number + len(results)))
         times = None if columns.timestamps is None else columns.timestamps.take(pa.array(arrival))
         return Columns(columns.type_info, results, times, sequence)
-
-
-class _InPython:
-    """The operator of objects, and its state, for the rest of a micro-batch.
-
-    Attributes:
-        backend: has the state as objects, after the operator has been flushed.
-    """
-
-    def __init__(self, spec: RollingSpec, context: OperatorContext) -> None:
-        self.backend = MemoryBackend()
-        kind = KeyedState if spec.dead_letters is None else TransactionalState
-        self.keyed = kind(self.backend, context.max_parallelism)
-        self.operator = KeyedProcessOperator(spec, self.keyed, context)
 
 
 def fold_or_none(function: ReduceFunction, kind: TypeInformation) -> Fold | None:

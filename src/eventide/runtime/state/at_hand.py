@@ -18,20 +18,22 @@ from eventide.runtime.elements.ordering import distinct, firsts, order_by
 from eventide.runtime.metrics import KEYS as NUM_KEYS
 from eventide.runtime.metrics import TIMERS as NUM_TIMERS
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES, Bucket, PageTypes
-from eventide.runtime.state.bucket_store import BucketStore
+from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
-from eventide.runtime.state.extents import NEVER, RowStore, are_in
+from eventide.runtime.state.extents import RowStore, are_in
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
 from eventide.runtime.state.rows_of_keys import (
     KEYS,
+    LAST,
     NUMBERS_OF_TIMERS,
     TIMERS,
     KeysInRows,
     Parts,
+    RowTypes,
     as_stored,
-    living_of,
+    due_times,
+    move_buckets,
     read_rows,
     timer_columns,
     with_values_of,
@@ -41,9 +43,6 @@ from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows, TimerColumns
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
 """The name of a state, and the kind of its values: a name may have values of several kinds, each key of one of them."""
-
-_LAST = NEVER - 1
-"""The due time of the last timers there are, and of those one millisecond before: a row of `NEVER` is never due."""
 
 _ROWS_AT_ONCE = 1 << 16
 """A column of Arrow holds 2 GB of texts or pickles: 32 kB for each of 65,536 keys."""
@@ -91,8 +90,8 @@ class Values(Generic[_Column]):
 class RowsAtHand(ABC, Generic[_Column]):
     """The keys that were touched, with their values by name and their timers, and what has become of them.
 
-    A key is named by its place among those at hand. What versions up to 0.1.0 have stored in buckets becomes rows as a
-    whole when the first of it is needed.
+    A key is named by its place among those at hand. What version 0.1.0 has stored in buckets becomes rows as a whole
+    when the first of it is needed.
 
     Args:
         backend: where it is stored.
@@ -129,19 +128,17 @@ class RowsAtHand(ABC, Generic[_Column]):
     def _store(self) -> RowStore:
         """Where all is, opened when the names and types of the program are known."""
         store = RowStore(self._backend, len(TIMES))
-        former = BucketStore(self._backend)
-        numbers = store.user.get(NUMBERS_OF_TIMERS) or former.numbers or [0] * KINDS_OF_TIME
+        move_buckets(self._backend, store)
+        numbers = store.user.get(NUMBERS_OF_TIMERS) or [0] * KINDS_OF_TIME
         for timers, number in zip(self._timers, numbers, strict=True):
             timers.number = max(timers.number, number)
-        if former.entries:
-            self._adopt(former, store)
         self._begin_with(store)
         return store
 
     def _begin_with(self, store: RowStore) -> None:
         """Do what has to be done with all that is stored, before any of it is at hand."""
 
-    def _end_with(self, store: RowStore, places: Numbers, types: PageTypes) -> None:
+    def _end_with(self, store: RowStore, places: Numbers, types: RowTypes) -> None:
         """Remember what the next micro-batch has to know of keys that are stored."""
 
     @abstractmethod
@@ -157,15 +154,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         """Have keys and values at hand as they were stored; return the places of the keys."""
 
     @abstractmethod
-    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
-        """Have keys at hand as an earlier version stored them: those at some places of a bucket.
-
-        Raises:
-            NoColumns: if columns cannot hold what it is.
-        """
-
-    @abstractmethod
-    def _columns_at(self, places: Numbers) -> tuple[PageTypes, pa.RecordBatch]:
+    def _columns_at(self, places: Numbers) -> tuple[RowTypes, pa.RecordBatch]:
         """The keys at some places and their values, as they are to be stored."""
 
     @abstractmethod
@@ -185,7 +174,7 @@ class RowsAtHand(ABC, Generic[_Column]):
     def open_due(self, kind: int, until_ms: int) -> None:
         """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
         self.is_quiesced = self._in_batch
-        self._have(self._store.due(kind, min(until_ms, _LAST)))
+        self._have(self._store.due(kind, min(until_ms, LAST)))
 
     def next_of_others(self, kind: int) -> int | None:
         """A time, in milliseconds, before which no timer of a kind fires of the keys that are not at hand; or None."""
@@ -248,19 +237,6 @@ class RowsAtHand(ABC, Generic[_Column]):
     def _expiring(self) -> list[tuple[str, Values[_Column]]]:
         return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
 
-    @without_collection()
-    def _adopt(self, former: BucketStore, store: RowStore) -> None:
-        """Have all keys in rows that lie in buckets, of which none are left."""
-        for buckets in living_of(former):
-            for bucket, living in buckets:
-                self._take_in_bucket(bucket, living)
-            self._has_changed.array[:] = True
-            store.read(distinct(self._hashes.array))
-            self._put_changed(store)
-            store.flush()
-            self._forget()
-        former.delete_all()
-
     def _put_changed(self, store: RowStore) -> None:
         """Have the keys written that have changed."""
         changed = distinct(self._hashes.array[self._has_changed.array])
@@ -301,15 +277,8 @@ class RowsAtHand(ABC, Generic[_Column]):
 
     def _due(self, places: Numbers, timers: Sequence[Parts]) -> list[Numbers]:
         """When the keys at some places are due, of each kind of time."""
-        due = [np.full(len(places), NEVER) for _ in TIMES]
-        for earliest, parts in zip(due, timers, strict=False):
-            for (owners, times, _), _ in parts:
-                np.minimum.at(earliest, owners, np.minimum(times, _LAST))
-        for _, values in self._expiring():
-            rows = np.flatnonzero(values.where.array[places] != NO_PLACE)
-            expiries = (NEVER if time_ms is None else time_ms for time_ms in self._expiries(values, places[rows]))
-            due[EXPIRY][rows] = np.minimum(due[EXPIRY][rows], np.fromiter(expiries, np.int64, len(rows)))
-        return due
+        rows = [(np.flatnonzero(values.where.array[places] != NO_PLACE), values) for _, values in self._expiring()]
+        return due_times(len(places), timers, ((at, self._expiries(values, places[at])) for at, values in rows))
 
 
 def _slices(hashes: Hashes) -> Iterator[tuple[int, int]]:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from base64 import b85decode, b85encode
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import Conversion
@@ -23,21 +22,24 @@ from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.at_hand import RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import PLAIN, Bucket, PageTypes, Pickled, live, owned, unpickled
+from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, unpickled
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.rows_of_keys import (
-    ANYTHING,
     AS_THEY_ARE,
     KEYS,
     SPACES,
+    Form,
     KeysInRows,
-    columns_of,
-    key_columns,
+    RowTypes,
+    rows_of_objects,
 )
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _SAMPLE = "key"
 """The name of a store's user for one key, whose class may change, and its hash."""
@@ -51,10 +53,7 @@ _AS_THEY_ARE = PLAIN | {Pickled, type(None)}
 _COMPARED = PLAIN - {float} | {Pickled}
 """The types of which two values are stored alike if they are equal; -0.0 equals 0.0."""
 
-_Kind = Literal["plain", "pickled", "spaces"]
-"""Values that are pickled together, those that are pickled by themselves, and the pickles of dicts by namespace."""
-
-_KINDS: tuple[tuple[_Kind, ...], tuple[_Kind, ...]] = (("plain", "pickled"), ("spaces",))
+_KINDS: tuple[tuple[Form, ...], tuple[Form, ...]] = (("plain", "pickled"), ("spaces",))
 
 
 class KeyedState(RowsAtHand[GrowingObjects]):
@@ -306,7 +305,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
                 raise
             del store.user[_SAMPLE]  # nothing is kept of it any more
 
-    def _end_with(self, store: RowStore, places: Numbers, types: PageTypes) -> None:
+    def _end_with(self, store: RowStore, places: Numbers, types: RowTypes) -> None:
         if types.key.is_pickled:
             for place in places.tolist():
                 key = self.keys[place]
@@ -339,21 +338,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
             objects = list(map(convert, objects))
         self._set(name, _KINDS[0], owners, [one if type(one) in PLAIN else Pickled(dumps(one)) for one in objects])
 
-    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
-        _check(bucket.keys, bucket.hashes)
-        places = np.full(len(bucket.keys), NO_PLACE)
-        keys = list(map(bucket.keys.__getitem__, living.tolist()))
-        places[living] = self._new_places(bucket.hashes[living], [keys])
-        for by_name, is_spaced in ((bucket.values, False), (bucket.spaces, True)):
-            for name, (owners, are_pickled, held) in by_name.items():
-                at = places if owners is None else places[owners]
-                rows = np.flatnonzero(at != NO_PLACE)
-                kind: _Kind = "spaces" if is_spaced else "pickled" if are_pickled else "plain"
-                self._values_of((name, kind)).set(at[rows], list(map(held.__getitem__, rows.tolist())))
-        for timers, of_kind in zip(self._timers, bucket.timers, strict=True):
-            timers.take_in(*(joined([group], np.zeros(1, np.int64), places) for group in of_kind))
-
-    def _column(self, kind: _Kind) -> GrowingObjects:
+    def _column(self, kind: Form) -> GrowingObjects:
         return GrowingObjects()
 
     def _add_keys(self, columns: Sequence[Any]) -> None:
@@ -374,7 +359,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
                     has_changed[places[rows]] = True
                     self._set(name, kinds, places[rows], now)
 
-    def _stored_values(self, name: str, kinds: Sequence[_Kind], places: Numbers) -> list[Any]:
+    def _stored_values(self, name: str, kinds: Sequence[Form], places: Numbers) -> list[Any]:
         """The values of the keys at some places under a name, as they are stored; None for none."""
         found: list[Any] = [None] * len(places)
         for kind in kinds:
@@ -386,7 +371,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
                     found[row] = value
         return found
 
-    def _set(self, name: str, kinds: Sequence[_Kind], places: Numbers, values: list[Any]) -> None:
+    def _set(self, name: str, kinds: Sequence[Form], places: Numbers, values: list[Any]) -> None:
         """Have the keys at some places have values under a name; None for nothing."""
         for kind in kinds:
             if (name, kind) in self._values:
@@ -401,35 +386,18 @@ class KeyedState(RowsAtHand[GrowingObjects]):
                 held = compress(values, those.tolist())
                 self._values_of((name, kind)).set(places[those], list(held if kind == "plain" else map(bytes, held)))
 
-    def _columns_at(self, places: Numbers) -> tuple[PageTypes, pa.RecordBatch]:
-        key, parts = key_columns(list(map(self.keys.__getitem__, places.tolist())))
-        found: dict[tuple[str, TypeInformation], list[tuple[Numbers, pa.Array]]] = defaultdict(list)
-        for (name, kind), values in self._values.items():
+    def _columns_at(self, places: Numbers) -> tuple[RowTypes, pa.RecordBatch]:
+        keys = list(map(self.keys.__getitem__, places.tolist()))
+        return rows_of_objects(keys, self._hashes.array[places], self._held_at(places))
+
+    def _held_at(self, places: Numbers) -> Iterator[tuple[str, Form, Numbers, list[Any]]]:
+        """Give the values of the keys at some places, by name and form, with which of the keys have each."""
+        for (name, form), values in self._values.items():
             owners = np.flatnonzero(values.where.array[places] != NO_PLACE)
-            held = values.at(places[owners])
-            if not len(owners):
-                continue
-            if kind == "spaces":
-                found[name + SPACES, ANYTHING].append((owners, pa.array(held, pa.binary())))
-            elif kind == "pickled":
-                found[name, ANYTHING].append((owners, pa.array(held, pa.binary())))
-            else:
-                for type_info, at, array in columns_of(held):
-                    as_it_is = name if type_info.is_pickled else name + AS_THEY_ARE
-                    found[as_it_is, type_info].append((owners[at], array))
-        names = sorted(found, key=lambda of: (of[0], str(of[1])))
-        types = PageTypes(key, tuple(names))
-        return types, types.rows(parts, self._hashes.array[places], [_spread(found[of], len(places)) for of in names])
+            yield name, form, owners, values.at(places[owners])
 
     def _expiries(self, values: Values[GrowingObjects], owners: Numbers) -> Iterable[int | None]:
         return (expiry_of(live(Pickled(value))) for value in values.at(owners))
-
-
-def _spread(parts: Sequence[tuple[Numbers, pa.Array]], count: int) -> pa.Array:
-    """A column of `count` rows, of some of which there are values; null in all others."""
-    where = np.full(count, NO_PLACE)
-    where[np.concatenate([rows for rows, _ in parts])] = np.arange(sum(len(rows) for rows, _ in parts))
-    return pa.concat_arrays([array for _, array in parts]).take(pa.array(where, mask=where == NO_PLACE))
 
 
 def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:

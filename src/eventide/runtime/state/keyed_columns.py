@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import Conversion, conversion, has_text
 from eventide.errors import DataError, StateError
-from eventide.pickling.pickles import dumps, loads
+from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import columns_of_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.state.at_hand import Flags, Name, RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, PageTypes
-from eventide.runtime.state.bucket_store import NoColumns
+from eventide.runtime.state.bucket import KINDS_OF_TIME
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
@@ -30,8 +29,8 @@ from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     SPACES,
     KeysInRows,
-    rows_of_timers,
-    timer_columns,
+    NoColumns,
+    RowTypes,
 )
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers
@@ -122,6 +121,18 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
                 found = pa.concat_arrays([found, objects]).take(pa.array(order))
         return found
 
+    def get_as_they_are(self, name: str, places: Numbers, kind: TypeInformation) -> pa.Array:
+        """The values, where columns of the type give all of them back as they were.
+
+        Raises:
+            NoColumns: if they would not.
+        """
+        for of_kind, values in self._of_name(name):
+            rows = np.flatnonzero(values.where.array[places] != NO_PLACE) if of_kind != kind else _NO_ROWS
+            if len(rows) and not kind.keeps(of_kind.from_arrow(values.at(places[rows]))):
+                raise NoColumns("state is stored that is not as columns of its declared type hold it")
+        return self.get(name, places, kind)
+
     def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:
         """Give the keys at some places values of a type under a name; null deletes. The last one of a key stays."""
         stored = self._kinds.get(name, kind)
@@ -191,26 +202,6 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         self._forget_times(first)
         return places
 
-    def _take_in_bucket(self, bucket: Bucket, living: Numbers) -> None:
-        if bucket.spaces or any(spaced for _, spaced in bucket.timers):
-            raise NoColumns(_SPACED)
-        first, places = len(self), np.full(len(bucket.keys), NO_PLACE)
-        places[living] = self._new_places(
-            bucket.hashes[living], self._as_keys([bucket.keys[place] for place in living.tolist()])
-        )
-        for name, (owners, are_pickled, held) in bucket.values.items():
-            at = places if owners is None else places[owners]
-            objects = list(map(loads, held)) if are_pickled else held
-            rows = np.flatnonzero(at != NO_PLACE)
-            convert = self._conversions.get(name)
-            mine = [objects[row] if convert is None else convert(objects[row]) for row in rows.tolist()]
-            self._set_objects(name, at[rows], mine)
-        for of_kind, (columns, _) in zip(self.timers, bucket.timers, strict=True):
-            of_keys, times, numbers = rows_of_timers(columns)
-            stays = places[of_keys] != NO_PLACE
-            of_kind.take_in(timer_columns(places[of_keys[stays]], times[stays], numbers[stays]))
-        self._forget_times(first)
-
     def _as_keys(self, keys: list[Any]) -> list[pa.Array]:
         """Some keys that are stored as objects, by their parts."""
         kind = self._key
@@ -267,10 +258,10 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
                 rows = np.flatnonzero(~has_other)
                 self._set(plain, owners[rows], ANYTHING.to_arrow([objects[row] for row in rows.tolist()]), ANYTHING)
 
-    def _columns_at(self, places: Numbers) -> tuple[PageTypes, pa.RecordBatch]:
+    def _columns_at(self, places: Numbers) -> tuple[RowTypes, pa.RecordBatch]:
         held = {name: v for name, v in self._values.items() if (v.where.array[places] != NO_PLACE).any()}
         names = sorted(held, key=lambda of: (of[0], str(of[1])))
-        types = PageTypes(self._key, tuple(names))
+        types = RowTypes(self._key, tuple(names))
         values = [held[name].at(places) for name in names]
         return types, types.rows(self.keys_at(places), self._hashes.array[places], values)
 

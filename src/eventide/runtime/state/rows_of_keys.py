@@ -7,9 +7,12 @@ the same rows.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,23 +21,27 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import conversion, type_of_text
 from eventide.common.windows import TimeWindow
+from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
+from eventide.runtime.elements.elements import from_fields, types_of_fields
+from eventide.runtime.elements.hashing import Hashes
+from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import (
-    HASH,
+    EXPIRY,
     KINDS_OF_TIME,
+    TIMES,
     Bucket,
-    PageTypes,
+    BucketStore,
+    Owners,
     Pickled,
     column,
-    read_living,
-    text_of_types,
-    types_of_text,
+    read_bucket,
 )
-from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.declared import DECLARED, types_of
-from eventide.runtime.state.extents import RowStore
-from eventide.runtime.state.timers import NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
+from eventide.runtime.state.expiring import SUFFIX, expiry_of
+from eventide.runtime.state.extents import HASH, NEVER, RowStore
+from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
 """The type of values that lie in their rows as pickles."""
@@ -57,14 +64,78 @@ _HASHES_AT_ONCE = 65_536
 _NO_NUMBERS: Numbers = np.zeros(0, np.int64)
 _NO_TIMERS: Rows = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
 
+LAST = NEVER - 1
+"""The due time of the last timers there are, and of those one millisecond before: a row of `NEVER` is never due."""
+
+Form: TypeAlias = Literal["plain", "pickled", "spaces"]
+"""Values that are plain objects, those that are pickles, and the pickles of dicts by namespace."""
+
 Parts: TypeAlias = Sequence[tuple[Rows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces. The latter may be missing."""
+
+
+class NoColumns(StateError):
+    """Columns cannot hold what is stored: it has to be used as objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowTypes:
+    """The type of the keys of some rows, and the names and types of their values.
+
+    A name may be there twice, with different types: each key has a value of one of them.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> types = RowTypes(Types.STRING(), (("count", Types.LONG()),))
+    >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
+    >>> types.keys_of(rows).to_pylist(), [values.to_pylist() for values in types.values_of(rows)]
+    (['a'], [[1]])
+    """
+
+    key: TypeInformation
+    values: tuple[tuple[str, TypeInformation], ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows: hashes, keys, and values."""
+        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(types_of_fields(self.key))]
+        values = [(f"__value{i}", kind.arrow_type()) for i, (_, kind) in enumerate(self.values)]
+        return pa.schema([(HASH, pa.uint64()), *keys, *values])
+
+    def rows(self, keys: Sequence[pa.Array], hashes: Hashes, values: Sequence[pa.Array]) -> pa.RecordBatch:
+        """Rows, from the parts of their keys, the hashes of the keys, and the values."""
+        return pa.RecordBatch.from_arrays([pa.array(hashes), *keys, *values], schema=self.schema)
+
+    def parts_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The parts of the keys of some rows."""
+        return list(rows.columns[1 : len(rows.columns) - len(self.values)])
+
+    def keys_of(self, rows: pa.RecordBatch) -> pa.Array:
+        """The keys of some rows as a column of their type."""
+        return from_fields(self.parts_of(rows), self.key)
+
+    def values_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
+        """The values of some rows, a column for each name and type."""
+        return list(rows.columns[len(rows.columns) - len(self.values) :])
+
+
+@lru_cache
+def text_of_types(types: RowTypes) -> bytes:
+    """The types of rows as they are stored."""
+    return json.dumps([str(types.key), [[name, str(kind)] for name, kind in types.values]]).encode()
+
+
+@lru_cache
+def types_of_text(text: bytes) -> tuple[RowTypes, pa.Schema]:
+    """The types of rows, and their schema."""
+    key, values = json.loads(text)
+    types = RowTypes(type_of_text(key), tuple((name, type_of_text(kind)) for name, kind in values))
+    return types, types.schema
 
 
 class KeysInRows(NamedTuple):
     """The types of the columns of some rows, the columns, and the timers of each kind."""
 
-    types: PageTypes
+    types: RowTypes
     rows: pa.RecordBatch
     timers: list[Parts]
 
@@ -86,9 +157,7 @@ class KeysInRows(NamedTuple):
                 yield name, kind, array
 
 
-def as_stored(
-    types: PageTypes, rows: pa.Table, timers: Sequence[Parts] = (), like: pa.Schema | None = None
-) -> pa.Table:
+def as_stored(types: RowTypes, rows: pa.Table, timers: Sequence[Parts] = (), like: pa.Schema | None = None) -> pa.Table:
     """Rows as they are stored; the timers come in the order of their rows.
 
     ``like`` is the schema of rows that are stored: their columns of timers are there in any case.
@@ -106,7 +175,7 @@ def as_stored(
     return rows.replace_schema_metadata({_TYPES: text_of_types(types)})
 
 
-def with_values_of(types: PageTypes, rows: pa.RecordBatch, like: pa.Schema) -> tuple[PageTypes, pa.RecordBatch]:
+def with_values_of(types: RowTypes, rows: pa.RecordBatch, like: pa.Schema) -> tuple[RowTypes, pa.RecordBatch]:
     """Rows with all columns of values that rows of a schema have, which are stored.
 
     With a schema for each combination of columns, there would be many that have few rows each.
@@ -117,7 +186,7 @@ def with_values_of(types: PageTypes, rows: pa.RecordBatch, like: pa.Schema) -> t
         return types, rows
     names = sorted({*types.values, *others.values}, key=lambda of: (of[0], str(of[1])))
     values = [mine[of] if of in mine else pa.nulls(len(rows), of[1].arrow_type()) for of in names]
-    types = PageTypes(types.key, tuple(names))
+    types = RowTypes(types.key, tuple(names))
     return types, types.rows(keys, rows.column(HASH).to_numpy(), values)
 
 
@@ -179,16 +248,74 @@ def buckets_of(backend: Backend, load: Callable[[bytes], Any] = loads) -> Iterat
         store.forget()
 
 
-def living_of(buckets: BucketStore, at_once: int = 1_024) -> Iterator[list[tuple[Bucket, Numbers]]]:
-    """Give the keys that an earlier version has stored: some buckets at a time, each with the places of its keys."""
-    for begin in range(0, buckets.count, at_once):
-        contents = buckets.get_many(range(begin, min(begin + at_once, buckets.count)))
-        yield [
-            (bucket, np.array(places, np.int64))
-            for content in contents.values()
-            if content is not None
-            for bucket, places in read_living(content)
-        ]
+def move_buckets(backend: Backend, store: RowStore) -> None:
+    """Have in rows all keys that version 0.1.0 has stored in buckets, of which none are left."""
+    former = BucketStore(backend)
+    if not former.entries:
+        return
+    keys, count, like, waiting = 0, 0, store.last_schema, 0
+    for bucket in map(read_bucket, former.contents()):
+        types, rows = rows_of_objects(bucket.keys, bucket.hashes, _held_in(bucket))
+        if like is not None:
+            types, rows = with_values_of(types, rows, like)
+        timers = [[_in_order(part) for part in parts] for parts in bucket.timers]
+        written = as_stored(types, pa.Table.from_batches([rows]), timers, like)
+        store.write(written, due_times(len(rows), timers, _expiring_in(bucket)))
+        keys, count, like = keys + len(rows), count + sum(map(_count_of, timers)), written.schema
+        waiting += len(rows)
+        if waiting > _HASHES_AT_ONCE:
+            store.flush()
+            waiting = 0
+    store.flush()
+    store.user |= {KEYS: keys, TIMERS: count, NUMBERS_OF_TIMERS: former.numbers}
+    former.delete_all()
+
+
+def rows_of_objects(
+    keys: Sequence[Any], hashes: Hashes, values: Iterable[tuple[str, Form, Numbers, list[Any]]]
+) -> tuple[RowTypes, pa.RecordBatch]:
+    """Keys and values that are objects, as the rows in which they are stored.
+
+    Args:
+        keys: the keys.
+        hashes: their hashes.
+        values: by name, in some forms, the places of the keys that have such a value, and these.
+    """
+    found: dict[tuple[str, TypeInformation], list[tuple[Numbers, pa.Array]]] = defaultdict(list)
+    for name, form, owners, held in values:
+        if not len(owners):
+            continue
+        if form == "plain":
+            for type_info, at, array in columns_of(held):
+                as_it_is = name if type_info.is_pickled else name + AS_THEY_ARE
+                found[as_it_is, type_info].append((owners[at], array))
+        else:
+            of_name = name + SPACES if form == "spaces" else name
+            found[of_name, ANYTHING].append((owners, pa.array(held, pa.binary())))
+    key, parts = key_columns(keys)
+    names = sorted(found, key=lambda of: (of[0], str(of[1])))
+    types = RowTypes(key, tuple(names))
+    return types, types.rows(parts, hashes, [_spread(found[of], len(keys)) for of in names])
+
+
+def due_times(
+    count: int, timers: Sequence[Parts], expiries: Iterable[tuple[Numbers, Iterable[int | None]]]
+) -> list[Numbers]:
+    """When some rows are due, of each kind of time.
+
+    Args:
+        count: the number of the rows.
+        timers: those of each kind.
+        expiries: the rows that have something that expires, and when each does, in milliseconds; None for never.
+    """
+    due = [np.full(count, NEVER) for _ in TIMES]
+    for earliest, parts in zip(due, timers, strict=False):
+        for (owners, times, _), _ in parts:
+            np.minimum.at(earliest, owners, np.minimum(times, LAST))
+    for rows, of_rows in expiries:
+        times = np.fromiter((NEVER if time_ms is None else time_ms for time_ms in of_rows), np.int64, len(rows))
+        due[EXPIRY][rows] = np.minimum(due[EXPIRY][rows], times)
+    return due
 
 
 def has_keys(backend: Backend) -> bool:
@@ -266,6 +393,44 @@ def _column(type_info: TypeInformation, objects: Sequence[Any]) -> pa.Array | No
         return pa.array(objects, type_info.arrow_type())
     except (OverflowError, UnicodeError, pa.ArrowInvalid):  # beyond 64 bits, or half of a surrogate pair
         return None
+
+
+def _spread(parts: Sequence[tuple[Numbers, pa.Array]], count: int) -> pa.Array:
+    """A column of `count` rows, of some of which there are values; null in all others."""
+    where = np.full(count, NO_PLACE)
+    where[np.concatenate([rows for rows, _ in parts])] = np.arange(sum(len(rows) for rows, _ in parts))
+    return pa.concat_arrays([array for _, array in parts]).take(pa.array(where, mask=where == NO_PLACE))
+
+
+def _held_in(bucket: Bucket) -> Iterator[tuple[str, Form, Numbers, list[Any]]]:
+    """Give the values in a bucket, by name and form, with the places of the keys that have each."""
+    for name, (owners, are_pickled, held) in bucket.values.items():
+        yield name, "pickled" if are_pickled else "plain", _places_of(bucket, owners), held
+    for name, (owners, _, held) in bucket.spaces.items():
+        yield name, "spaces", _places_of(bucket, owners), held
+
+
+def _expiring_in(bucket: Bucket) -> Iterator[tuple[Numbers, list[int | None]]]:
+    """Give the places of the keys in a bucket that have something that expires, and when each does."""
+    for name, (owners, are_pickled, held) in bucket.values.items():
+        if name.endswith(SUFFIX):
+            yield _places_of(bucket, owners), [expiry_of(loads(one) if are_pickled else one) for one in held]
+
+
+def _places_of(bucket: Bucket, owners: Owners) -> Numbers:
+    return np.arange(len(bucket.keys)) if owners is None else np.array(owners, np.int64)
+
+
+def _in_order(timers: TimerColumns | None) -> tuple[Rows, Sequence[Hashable] | None]:
+    """Timers of a bucket in the order of their keys."""
+    owners, times, numbers = rows_of_timers(timers)
+    order = order_by(owners)
+    namespaces = None if timers is None or timers[3] is None else [timers[3][i] for i in order.tolist()]
+    return (owners[order], times[order], numbers[order]), namespaces
+
+
+def _count_of(timers: Parts) -> int:
+    return sum(len(owners) for (owners, _, _), _ in timers)
 
 
 def _lists(timers: Rows, namespaces: Sequence[Hashable] | None, count: int) -> pa.Array:

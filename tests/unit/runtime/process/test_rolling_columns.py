@@ -258,7 +258,6 @@ def test_a_wider_type_of_elements_takes_the_state_over():
 
 def test_keys_of_one_hash_stay_apart(monkeypatch):
     monkeypatch.setattr(rolling, "hashes_of_parts", lambda parts, kind: np.full(len(parts[0]), 7, np.uint64))
-    monkeypatch.setattr(rolling, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
     monkeypatch.setattr(keyed, "hashes_of", lambda keys: np.full(len(keys), 7, np.uint64))
     monkeypatch.setattr(keyed, "stable_hash", lambda key: 7)
     backend, total = MemoryBackend(), Accumulates(operator.add, "n")

@@ -1,10 +1,7 @@
 """Keyed state: what is stored comes back, and little is read and written."""
 
 import dataclasses
-import json
 import random
-from base64 import b85decode
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +14,7 @@ from eventide.runtime.state.bucket import Pickled
 from eventide.runtime.state.expiring import ONE, SUFFIX
 from eventide.runtime.state.extents import NAMES, RowStore
 from eventide.runtime.state.keyed import KeyedState
+from support.buckets import in_buckets
 from support.counting_backend import CountingBackend
 
 
@@ -411,13 +409,9 @@ def test_keys_and_values_come_back_as_they_were(key):
     assert type(fired[0][1]) is type(key)
 
 
-def test_buckets_of_earlier_versions_become_rows():
-    """Of 100 keys with values, lists, state and timers of windows, and a time to live; some have changed once more."""
-    stored = json.loads((Path(__file__).parent / "data" / "buckets.json").read_text())
-    backend, windows = (
-        MemoryBackend({n: b85decode(v) for n, v in stored.items()}),
-        (TimeWindow(0, 10), TimeWindow(10, 20)),
-    )
+def test_buckets_of_version_0_1_0_become_rows():
+    """Of 100 keys with values, lists, state and timers of windows, and a time to live."""
+    backend, windows = in_buckets("windows"), (TimeWindow(0, 10), TimeWindow(10, 20))
     expected = {}
     for number in range(100):
         of_key = {"n": -4 if number == 4 else number} | ({"list": [number]} if number % 3 == 0 else {})

@@ -1,11 +1,9 @@
 """State of many keys at once lies in rows; what single keys have in buckets moves there, and back."""
 
-import json
-from base64 import b85decode
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.common.ms import MAX_MS
@@ -15,6 +13,8 @@ from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.extents import NAMES
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.keyed_columns import KeyedColumns
+from eventide.runtime.state.rows_of_keys import NoColumns
+from support.buckets import in_buckets
 
 KEYS = [f"key-{number}" for number in range(5_000)]
 
@@ -112,19 +112,13 @@ def test_keys_that_had_a_narrower_type_are_found():
     assert {key: of_key["n"] for (key, _), of_key in entries.items()} == expected
 
 
-def in_pages():
-    """State of 400 keys as versions up to 0.1.0 stored it for functions on columns: a page, with changes beside it."""
-    stored = json.loads((Path(__file__).parent / "data" / "pages.json").read_text())
-    return MemoryBackend({name: b85decode(content) for name, content in stored.items()})
-
-
 NUMBERS = {key: key for key in range(400)} | {3: -1, 300: -2}
 TEXTS = {1: [], 2: ["b", "c"]}
 EVENT_TIMES = {(1_000 + key, key) for key in range(200)} - {(1_000, 0), (1_003, 3), (1_007, 7)} | {(5, 300)}
 
 
-def test_pages_of_earlier_versions_become_rows():
-    backend, kind = in_pages(), Types.LIST(Types.STRING())
+def test_buckets_of_version_0_1_0_become_rows():
+    backend, kind = in_buckets("numbers"), Types.LIST(Types.STRING())
     for _ in range(2):
         state = KeyedColumns(backend, Types.LONG(), 128)
         for name, of_name in (("s:n", Types.LONG()), ("s:list", kind)):
@@ -139,20 +133,48 @@ def test_pages_of_earlier_versions_become_rows():
         assert {name.split("/")[0] for name in backend.values} <= {"declared types", *NAMES}
 
 
-def test_pages_of_earlier_versions_are_read_as_objects():
-    single = KeyedState(in_pages(), 128)
-    entries = {key: of_key for (key, _), of_key in single.all_entries().items()}
-    assert {key: of_key["s:n"] for key, of_key in entries.items()} == {
-        key: number for key, number in NUMBERS.items() if key not in (0, 7)
-    }
-    assert {key: of_key["s:list"] for key, of_key in entries.items() if "s:list" in of_key} == TEXTS
-    assert {(time_ms, key) for time_ms, key, _ in single.event_timers.all()} == EVENT_TIMES
-
-
-def test_timers_that_lie_in_pages_fire_where_they_are_the_first_that_is_asked_for():
-    state = KeyedColumns(in_pages(), Types.LONG(), 128)
+def test_timers_that_lie_in_buckets_fire_where_they_are_the_first_that_is_asked_for():
+    state = KeyedColumns(in_buckets("numbers"), Types.LONG(), 128)
     [(at, times, _)] = state.timers[0].due(1_002)
     assert [*zip(times.tolist(), named(state, at), strict=True)] == [(5, 300), (1_001, 1), (1_002, 2)]
     before = state.timers[0].number
     state.timers[0].register(at[:1], np.array([9]))
     assert state.timers[0].number == before + 1 > len(EVENT_TIMES)
+
+
+MIXED_KEYS = st.one_of(st.text(max_size=2), st.integers(0, 5), st.none())
+MIXED = st.dictionaries(
+    MIXED_KEYS, st.one_of(st.integers(-5, 5), st.none(), st.floats(allow_nan=False), st.text(max_size=1))
+)
+
+
+@given(st.lists(st.tuples(st.booleans(), MIXED), max_size=6))
+def test_columns_refuse_what_they_would_not_give_back_as_it_is_and_objects_take_over(batches):
+    """Also within a micro-batch: what was changed in columns is written before."""
+    backend, model = MemoryBackend(), {}
+    for in_objects, changed in batches:
+        state, kind = KeyedColumns(backend, Types.STRING(), 128), Types.LONG()
+        state.declare("n", kind)
+        names = [*changed]
+        fits = all(type(name) is str and type(value) in (int, type(None)) for name, value in changed.items())
+        takes_columns = fits and not in_objects
+        if takes_columns:
+            try:
+                places = state.places_of(hashes_of(names), [pa.array(names, pa.string())])
+                found = state.get_as_they_are("n", places, kind).to_pylist()
+                assert found == [model.get(name) for name in names]
+                state.put("n", places, pa.array([*changed.values()], pa.int64()), kind)
+            except NoColumns:
+                takes_columns = False
+        state.flush()
+        if not takes_columns:
+            objects = KeyedState(backend, 128)
+            for name, value in changed.items():
+                objects.write(name, None, "n", value)
+            objects.flush()
+        model = {name: value for name, value in (model | changed).items() if value is not None}
+        objects = KeyedState(backend, 128)
+        objects.open_everything()
+        assert {name: repr(value) for name, value in objects.items("n")} == {name: repr(model[name]) for name in model}
+        objects.flush()
+        assert objects.held() == {"numKeys": len(model), "numTimers": 0}
