@@ -75,3 +75,19 @@ def test_a_temporary_checkpoint_stands_in_nobodys_way_and_nobody_in_its() -> Non
 def test_a_checkpoint_that_was_put_back_stops_a_job(run: Run, marked: int) -> None:
     with pytest.raises(StateError, match="micro-batch 7 comes next in the checkpoint"):
         first([Mark(marked, MINE)], run, 7)
+
+
+@pytest.mark.parametrize("repeated", [None, 6])
+def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | None) -> None:
+    """An older run may plan and write it after this one has looked: so it counts when it was planned."""
+    mark = Mark.of(7, Mark(7, MINE, 1_000).metadata)
+    run = Run(MINE, repeated, has_begun=True)
+    assert first([mark], replace(run, planned_ms=1_000), 6) == 7
+    with pytest.raises(StateError, match=r"micro-batch 6 comes next in the checkpoint.* is an older one"):
+        first([mark], replace(run, planned_ms=2_000), 6)
+    assert first([mark], replace(run, planned_ms=2_000), 7) == 7
+
+
+def test_a_mark_without_a_plan_is_that_of_an_earlier_version() -> None:
+    assert Mark.of(7, MINE) == Mark(7, MINE)
+    assert first([Mark(7, MINE)], Run(MINE, repeated=6, has_begun=True, planned_ms=1_000), 6) == 7

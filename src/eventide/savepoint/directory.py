@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -156,6 +157,11 @@ class Outline:
         return next((one.offsets for one in self.header.sources if one.name == source), None)
 
 
+_HIDDEN = "."
+_WHOLE = {"s3", "gcs", "abfs"}
+"""The stores in which a file is seen when it is closed, and not before."""
+
+
 class Directory:
     """The files of a savepoint.
 
@@ -212,7 +218,8 @@ class Directory:
         """The bytes of all files in a folder, and in those in it, by their path from the folder on."""
         root = self.path(folder).rstrip("/")
         found = self.store.get_file_info(FileSelector(root, allow_not_found=True, recursive=True))
-        return {info.path[len(root) :].lstrip("/"): info.size or 0 for info in found if info.is_file}
+        files = [info for info in found if info.is_file and not info.base_name.startswith(_HIDDEN)]
+        return {info.path[len(root) :].lstrip("/"): info.size or 0 for info in files}
 
     def saved_file(self, name: str) -> SavedFile:
         """Read a whole file, and return its entry for the header."""
@@ -239,16 +246,21 @@ class Directory:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Any]:
-        """A stream into a file, which is there when it is closed.
+        """A stream into a file, which is there, as a whole, when it is closed: several attempts may write it at once.
 
         Raises:
             StorageError: if it cannot be written.
         """
         path = self.path(name)
+        folder, _, base = path.rpartition("/")
+        is_whole = self.store.type_name in _WHOLE
+        hidden = path if is_whole else f"{folder}/{_HIDDEN}{base}~{uuid.uuid4().hex}"
         with writing(path):
-            self.store.create_dir(path.rpartition("/")[0], recursive=True)
-            with self.store.open_output_stream(path, compression=None) as stream:
+            self.store.create_dir(folder, recursive=True)
+            with self.store.open_output_stream(hidden, compression=None) as stream:
                 yield stream
+            if not is_whole:
+                self.store.move(hidden, path)
         self.written.append(name)
 
 

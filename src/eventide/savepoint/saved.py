@@ -95,11 +95,12 @@ class Savepoint(Outline):
         return Directory(location).text(NAME) is not None
 
     def restore_sources(self, names: Sequence[str], checkpoint: str) -> None:
-        """Give the sources of a job, in their order, what they remember below a checkpoint, if they have not begun."""
+        """Give the sources of a job, in their order, what they remember below a checkpoint, whatever is there now."""
         storage_of = {source.name: source.storage for source in self.header.sources}
         for number, name in enumerate(names, start=1):
             storage, target = storage_of.get(name), Directory(f"{checkpoint}/{SOURCES}/{number}")
-            if storage is not None and target.is_empty():
+            if storage is not None:
+                target.delete()
                 copy_files(self.directory, storage, self.files_in(storage), target)
 
     def restore(self, stage: Stage, subtask: int, backend: Backend) -> None:

@@ -187,13 +187,15 @@ class SparkHost(Host):
 
         try:
             savepoint = savepoint_of(self.spark, location, plan, settings)
-            in_force = partial(values_in_force, location, plan.strategies, takes=not is_finishing)
-            program, plan = plan, plan.with_strategies(there(self.spark, in_force)).with_storage(location)
+            values = partial(values_in_force, location, plan.strategies, takes=not is_finishing)
+            in_force = there(self.spark, partial(values, keeps=False))
+            program, plan = plan, plan.with_strategies(in_force).with_storage(location)
             if plan.stages and last_committed(self.spark, location) >= 0:
                 plan = plan.with_clocks(clocks_of_state(self.spark, location))
             plan = plan.with_search(_sought(self.spark, location))
             told_apart = None if settings.available_now else run
-            runs = there(self.spark, partial(begun, location, told_apart), [Runs]) if plan.has_idleness else None
+            begins = partial(begun, location, told_apart)
+            runs = there(self.spark, partial(begins, keeps=False), [Runs]) if plan.has_idleness else None
             owner = Ownership(location, run)
             files = files_of_tasks(self.spark, plan.sinks)
             to = output_of(plan.sinks, files)
@@ -202,13 +204,18 @@ class SparkHost(Host):
             began = None if savepoint is None else savepoint.location
             checkpoint, repeated, counted = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
             delivery.begin(self.spark, counted, repeated)
-            if savepoint is not None:
-                restore_sources(self.spark, savepoint, plan, location)
             if settings.checkpoint_location is None:
                 sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:
                 sinks.starts(self.spark, checkpoint, location, repeated, savepoint)
+            if there(self.spark, values) != in_force:  # a change has come meanwhile
+                close()
+                return self._start(program, settings, location, hand_over, collected, is_finishing=is_finishing)
+            if plan.has_idleness:
+                there(self.spark, begins, [Runs])
             there(self.spark, owner.claim, [Ownership])
+            if savepoint is not None:
+                restore_sources(self.spark, savepoint, plan, location)
             output = writer(frames, delivery).queryName(f"{settings.job_name} {run[:8]}")
             clock: TriggerClock | None = None
             rows = _reads_data_frames(plan)

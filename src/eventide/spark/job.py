@@ -151,7 +151,9 @@ class StreamingJob(JobClient):
                 "windows that are open are in the savepoint; or let the sources end"
             )
         with self._between_runs:
-            return self._savepoints.take_at_end(savepoint_directory)
+            written = self._savepoints.take_at_end(savepoint_directory)
+            self._collected.hold_the_rest()
+            return written
 
     def change_watermarks(
         self,
@@ -271,6 +273,8 @@ class StreamingJob(JobClient):
             with self._between_runs:
                 if self._cancelled.is_set():
                     return None
+                if self._run.check is not None:  # a run that waits to start again must not succeed a younger one
+                    self._run.check()
                 self._changes.begin()
                 self._is_changing = False
                 self._run = self._start()

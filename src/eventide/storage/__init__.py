@@ -199,14 +199,18 @@ class Folder:
         return [info.base_name for info in infos if info.is_file]
 
     def _sync(self, path: str) -> None:
-        """Bring it to the disk, if it lies on one: other stores do so when a file is closed."""
-        if self._file_system.type_name != "local":
-            return
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        synced(self._file_system, path)
+
+
+def synced(file_system: FileSystem, path: str) -> None:
+    """Bring a file, or a folder, to the disk, if it lies on one: other stores do so when a file is closed."""
+    if file_system.type_name != "local":
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _name_of(hidden: str) -> str:

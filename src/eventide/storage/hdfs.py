@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from io import RawIOBase
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,10 +14,37 @@ from pyarrow.fs import FSSpecHandler, PyFileSystem
 _MS_PER_S = 1_000
 
 
+class _Failing:
+    """A part of the client whose errors of no kind are an ``OSError``, as those of any store that does not answer.
+
+    So is that of a reader whose file is replaced and deleted while it reads.
+    """
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        return partial(self._call, found) if callable(found) else found
+
+    @staticmethod
+    def _call(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        try:
+            result = method(*args, **options)
+            result = list(result) if isinstance(result, Iterator) and not isinstance(result, RawIOBase) else result
+        except RuntimeError as error:
+            raise OSError(f"HDFS does not answer: {error}") from error
+        return _Failing(result) if isinstance(result, RawIOBase) else result
+
+
 class _Hdfs(HdfsFileSystem):
     """Gives the time of a file's last change under Arrow's name and in Arrow's unit; a moved file replaces another."""
 
     cachable = False  # fsspec drops what it keeps in a process that was forked, where a client never ends: see _client
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.client: Any = _Failing(self.client)
 
     def info(self, path: str, **options: Any) -> dict[str, Any]:
         return _timed(super().info(path, **options))

@@ -3,6 +3,7 @@
 import datetime
 import gzip
 import json
+from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
@@ -204,3 +205,31 @@ def test_a_plan_that_has_changed_is_carried_out_by_nobody(written, monkeypatch, 
                 path.write_bytes(kept)
             for path in {*written.rglob("part-*")} - {*saved}:
                 path.unlink()
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_of_two_compactions_at_once_one_stops_and_no_row_is_lost(written, monkeypatch, is_killed):
+    """The second one runs while the first has written its merged file, and not yet its plan."""
+    merge_lines = Compaction._merge_lines
+
+    def stalls(first, group, stream):
+        merge_lines(first, group, stream)
+        stream.flush()
+        monkeypatch.setattr(Compaction, "_merge_lines", dies if is_killed else merge_lines)
+        lines(written, 3, 0, "30a")  # the job goes on
+        with suppress(KeyboardInterrupt):
+            compaction(written).run()
+        monkeypatch.setattr(Compaction, "_merge_lines", merge_lines)
+
+    def dies(second, group, stream):
+        stream.write(b"half a li")
+        stream.flush()
+        killed()
+
+    monkeypatch.setattr(Compaction, "_merge_lines", stalls)
+    expected = content(written) + "30a\n"
+    with suppress(StateError):
+        compaction(written).run()
+    compaction(written).run()
+    assert content(written) == expected
+    assert not (written / "_compacting").exists()

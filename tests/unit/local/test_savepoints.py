@@ -170,19 +170,27 @@ def small_of_subtask(saved, subtask):
     return small_values(backend.values[HEAD])["windows"].items()
 
 
-def test_what_a_source_remembers_goes_to_its_place_in_the_program_once(saved, tmp_path):
+def with_files_of_a_source(saved, tmp_path):
+    """A savepoint whose source has two files of its own; and their place in a program that has it second."""
     [source] = saved.header.sources
-    name = "eventide-sources/1/log/0"
-    log = tmp_path / "saved" / name
-    log.parent.mkdir(parents=True)
-    log.write_text("said")
-    files = {**saved.header.files, name: saved.directory.saved_file(name)}
+    names = [f"eventide-sources/1/log/{number}" for number in range(2)]
+    for name in names:
+        log = tmp_path / "saved" / name
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("said")
+    files = {**saved.header.files, **{name: saved.directory.saved_file(name) for name in names}}
     saved.header = replace(saved.header, sources=(replace(source, storage="eventide-sources/1"),), files=files)
-    there = tmp_path / "checkpoint" / "eventide-sources" / "2" / "log" / "0"
-    for goes_on in ("", " and more"):
-        saved.restore_sources(["other", "source"], str(tmp_path / "checkpoint"))
-        assert there.read_text() == "said" + goes_on
-        there.write_text("said and more")
+    return tmp_path / "checkpoint" / "eventide-sources" / "2" / "log"
+
+
+def test_what_a_source_remembers_goes_to_its_place_in_the_program(saved, tmp_path):
+    """In place of what a start that was killed has left there."""
+    there = with_files_of_a_source(saved, tmp_path)
+    there.mkdir(parents=True)
+    for name in ("0", "2"):
+        (there / name).write_text("half")
+    saved.restore_sources(["other", "source"], str(tmp_path / "checkpoint"))
+    assert {path.name: path.read_text() for path in there.iterdir()} == {"0": "said", "1": "said"}
     assert [path.name for path in (tmp_path / "checkpoint" / "eventide-sources").iterdir()] == ["2"]
 
 

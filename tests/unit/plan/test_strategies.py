@@ -180,3 +180,14 @@ def test_a_change_of_what_the_program_no_longer_has_is_not_taken(tmp_path, caplo
     ask_for(place, "orders", 9, None, None)
     assert values_in_force(place, {"rides": {"bound_ms": 5}}, takes=True) == {}
     assert "the watermark strategy 'orders' has changed: the value bound_ms is not taken" in caplog.text
+
+
+def test_a_start_that_may_be_refused_changes_nothing(tmp_path):
+    place, declared = str(tmp_path), {"orders": {"bound_ms": 5}}
+    values_in_force(place, declared, takes=True)
+    ask_for(place, "orders", 9, None, None)
+    before = {file.name: file.read_bytes() for file in (tmp_path / "eventide-watermarks").iterdir()}
+    assert values_in_force(place, {"rides": {"bound_ms": 5}}, takes=True, keeps=False) == {}
+    assert values_in_force(place, declared, takes=True, keeps=False) == {"orders": {"bound_ms": 9}}
+    assert {file.name: file.read_bytes() for file in (tmp_path / "eventide-watermarks").iterdir()} == before
+    assert values_in_force(place, declared, takes=True) == {"orders": {"bound_ms": 9}}

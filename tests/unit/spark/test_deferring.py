@@ -13,6 +13,7 @@ from eventide.cli.app import app
 from eventide.errors import StateError
 from eventide.runtime.sources.offsets import clock_of, deferred, packed, unpacked
 from eventide.runtime.state.operators import FORMAT
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.unfinished import Deferred, defer
 
 OPERATOR = {"name": "sums", "level": "1", "parallelism": "2"}
@@ -181,3 +182,11 @@ def test_the_command_says_what_comes_next(job: Checkpoint) -> None:
     )
     again = CliRunner().invoke(app, ["checkpoint", str(job.place), "--defer"])
     assert (again.exit_code, again.stdout) == (2, "")
+
+
+def test_a_driver_that_was_thought_dead_does_not_go_on_with_it(job: Checkpoint) -> None:
+    older = Ownership(str(job.place), "older").claim()
+    older.check()
+    defer(str(job.place))
+    with pytest.raises(StateError, match="another run of this job has begun"):
+        older.check()

@@ -140,3 +140,13 @@ def test_the_runs_come_from_a_server_of_spark_connect_as_what_they_are(tmp_path,
     monkeypatch.setattr(connect, "over_connect", lambda: True)
     monkeypatch.setattr(connect, "ask_for_rows", lambda _, question, schema: pa.Table.from_batches([*question()]))
     assert connect.there(None, partial(begun, str(tmp_path), "a"), [Runs]) == Runs("a")
+
+
+def test_a_run_that_may_be_refused_is_not_written_down(tmp_path, log):
+    location = str(tmp_path)
+    begun(location, "planner")
+    log(*planned(0, 1_000))
+    assert begun(location, "refused", keeps=False) == Runs("refused", "planner", 1_000)
+    log("commits", 0)
+    log(*planned(1, 2_000))
+    assert begun(location, "second") == Runs("second", "planner", 2_000)

@@ -12,6 +12,7 @@ from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
 from eventide.spark.changes import Changes
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.failures import FENCED
 from eventide.spark.job import QueryRun, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import ProgressView
@@ -496,3 +497,34 @@ def test_a_job_does_not_ask_a_store_again_at_once_that_gives_no_answer(
     assert looks == [100.0] + [165.0] * looks_a_minute_later
     assert len(caplog.records) == len(looks) * warned
     assert not changes.are_due
+
+
+def test_a_job_that_waits_to_start_again_does_not_take_the_checkpoint_back(tmp_path):
+    """A younger run that has begun meanwhile goes on."""
+    place, younger = str(tmp_path), []
+    first = Ownership(place, "older").claim()
+
+    class Checked:
+        def __init__(self):
+            self.failures = [None, OSError("the store does not answer")]
+
+        def __call__(self):
+            if self.failures and (failure := self.failures.pop(0)) is not None:
+                younger.append(Ownership(place, "younger").claim())
+                raise failure
+            first.check()
+
+    run = QueryRun(Failing(UserFunctionError("a broker was away")), lambda: None, check=Checked())
+    job = job_with(run, lambda: pytest.fail("it is not started again"), RestartStrategies.fixed_delay_restart(5, 0))
+    assert "another run of this job has begun" in str(job.get_job_execution_result().exception(30))
+    younger[0].check()
+
+
+def test_a_savepoint_at_the_end_does_not_wait_for_elements_to_be_taken():
+    collected = Collected(most_waiting=1)
+    collected.put("taken later")
+    query = Query(collected, [])
+    run = QueryRun(query, lambda: None, finish=lambda is_saved: None)
+    job = job_with(run, lambda: run, RestartStrategies.no_restart(), collected)
+    assert job.stop_with_savepoint(False, "/savepoints").result(30).startswith("/savepoints/")
+    assert list(collected) == ["taken later", "of the last micro-batch"]

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import json
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from eventide.common.checksum import has_checksum, with_checksum, without_checksum
+from eventide.common.checksum import with_checksum, without_checksum
 from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import DataError, ProgramError, StateError
-from eventide.storage import writing
+from eventide.storage import synced, writing
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HIDDEN = "_compacting"
-_PLAN, _MERGED = f"{_HIDDEN}/plan.json", f"{_HIDDEN}/merged"
+_PLAN = f"{_HIDDEN}/plan.json"
 _PART = re.compile(r"(?P<bucket>(?:.*/)?)part-(?P<batch>\d+)-\d+\.(?P<ending>.+)")
 _PIECE = 8 * 2**20
 _ROW_GROUP_BYTES = 64 * 2**20
@@ -38,12 +39,21 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class _Plan:
+    """Files that become one: the name and the size of that, and theirs, in their order."""
+
+    merged: str
+    size: int
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Compaction:
     """Puts the part files of a directory together, in each of its folders in the order of micro-batches.
 
     The files of the newest micro-batch are left alone, as it may not be committed yet: all before it are. A merged file
     takes the place of the first one that is in it, in one step; the others are deleted after that. What a killed
-    compaction has begun is finished by the next one.
+    compaction has begun is finished by the next one. Where two run at once, one of them stops.
 
     Args:
         parts: the directory.
@@ -61,7 +71,7 @@ class Compaction:
         Raises:
             ProgramError: if there is no directory, or files are of a format that cannot be put together.
             DataError: if files that belong together differ in their columns.
-            StateError: if the plan of a compaction that was cut off is damaged.
+            StateError: if the plan of a compaction that was cut off is damaged, or another one runs at the same time.
             StorageError: if there is no room.
         """
         if not self.parts.exists():
@@ -114,51 +124,75 @@ class Compaction:
 
     def _merge(self, group: Sequence[str]) -> None:
         file_system, path = self.parts.file_system, self.parts.path
-        file_system.create_dir(f"{path}/{_HIDDEN}", recursive=True)
-        with writing(f"{path}/{_MERGED}"), file_system.open_output_stream(f"{path}/{_MERGED}") as stream:
-            if group[0].endswith(".parquet"):
-                self._merge_tables(group, stream)
-            else:
-                self._merge_lines(group, stream)
-        with writing(f"{path}/{_PLAN}"), file_system.open_output_stream(f"{path}/{_PLAN}") as stream:
-            stream.write(with_checksum(json.dumps(group).encode()))
-        self._finish()
+        sizes = {name: self._size(name) for name in group}
+        merged = f"{_HIDDEN}/merged-{uuid.uuid4().hex}"
+        try:
+            file_system.create_dir(f"{path}/{_HIDDEN}", recursive=True)
+            with writing(f"{path}/{merged}"), file_system.open_output_stream(f"{path}/{merged}") as stream:
+                if group[0].endswith(".parquet"):
+                    self._merge_tables(group, stream)
+                else:
+                    self._merge_lines(group, stream)
+            synced(file_system, f"{path}/{merged}")
+            plan = _Plan(merged, self._size(merged), sizes)
+            with writing(f"{path}/{_PLAN}"), file_system.open_output_stream(f"{path}/{_PLAN}") as stream:
+                stream.write(with_checksum(json.dumps(asdict(plan)).encode()))
+            self._carry_out(plan)
+            self.parts.delete_folder(_HIDDEN)
+        except FileNotFoundError as error:
+            raise self._another(f": {error}") from error
+
+    def _carry_out(self, plan: _Plan) -> None:
+        """Put a merged file in the place of the first of its files, and delete the others.
+
+        Raises:
+            StateError: if another compaction has changed one of them.
+        """
+        first, *others = plan.sizes
+        there = {name: self._size(name) for name in self.parts.names() if name in plan.sizes}
+        if plan.merged.rpartition("/")[2] in self.parts.names(_HIDDEN):
+            if there != plan.sizes:
+                raise self._another()
+            self.parts.move(plan.merged, first, may_replace=True)
+        elif there.get(first) != plan.size:
+            raise self._another()
+        for name in others:
+            if name in there:
+                self.parts.delete(name)
+
+    def _another(self, saying: str = "") -> StateError:
+        return StateError(
+            f"another compaction has changed the files in {self.parts.path}{saying}; nothing is lost: let it end, and "
+            "run one at a time"
+        )
 
     def _finish(self) -> None:
         """Finish what is planned; what was not completely written counts for nothing."""
         if _HIDDEN not in self.parts.folders():
             return
         hidden = self.parts.names(_HIDDEN)
-        has_plan, is_merged = _PLAN.rpartition("/")[2] in hidden, _MERGED.rpartition("/")[2] not in hidden
-        planned = self._planned() if has_plan else []
-        if has_plan and is_merged and not planned:
-            raise StateError(
-                f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the "
-                "first file in that list already: those after it are there twice. Put a copy of it back, or delete "
-                f"them and {self.parts.path}/{_HIDDEN}"
-            )
-        if planned:
-            first, *others = planned
-            if not is_merged:
-                self.parts.move(_MERGED, first, may_replace=True)
-            there = {*self.parts.names()}
-            for name in others:
-                if name in there:
-                    self.parts.delete(name)
-        elif has_plan:
-            self.parts.delete(_PLAN)  # before what it is of: one without that has been carried out
+        if _PLAN.rpartition("/")[2] in hidden:
+            plan, has_merged = self._planned(), len(hidden) > 1
+            if plan is not None:
+                self._carry_out(plan)
+            elif has_merged:
+                self.parts.delete(_PLAN)  # before what it is of: one without that has been carried out
+            else:
+                raise StateError(
+                    f"{self.parts.path}/{_PLAN} is not as it was written, and a merged file has taken the place of the "
+                    "first file in that list already: those after it are there twice. Put a copy of it back, or delete "
+                    f"them and {self.parts.path}/{_HIDDEN}"
+                )
         self.parts.delete_folder(_HIDDEN)
 
-    def _planned(self) -> list[str]:
-        """The files that are to become one; none if the plan was not written to its end, or is damaged."""
+    def _planned(self) -> _Plan | None:
+        """The plan; None if it was not written to its end, or is damaged."""
         with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
             stored = stream.read()
-        content = without_checksum(stored) if has_checksum(stored) else stored
         try:
-            planned: list[str] = json.loads(content or b"")
-        except ValueError:
-            return []
-        return planned
+            return _Plan(**json.loads(without_checksum(stored) or b""))
+        except (ValueError, TypeError):
+            return None
 
     def _merge_lines(self, group: Sequence[str], stream: pa.NativeFile) -> None:
         is_csv = group[0].endswith(".csv")

@@ -47,6 +47,7 @@ _GRACE_S = 5.0
 _FENCED = "_FENCED PRODUCER_FENCED INVALID_PRODUCER_EPOCH"
 
 _TEMPORARY = "temporary "
+_PLANNED = " planned at "
 
 
 def connection(sink: KafkaSink) -> dict[str, str]:
@@ -216,7 +217,7 @@ class Transactions:
             found = answer[self.group].result().topic_partitions
             for unsettled in (one.error for one in found if one.error):
                 raise library().KafkaException(unsettled)
-            return [Mark(one.offset, one.metadata or "") for one in found if one.offset >= 0]
+            return [Mark.of(one.offset, one.metadata or "") for one in found if one.offset >= 0]
 
         patience = Patience(self._producer.servers, self._producer.patience_s, complaints)
         return patience.answer_to(ask, f"the offsets of the group {self.group}", lambda _: admin.poll(_PAUSE_S))
@@ -286,7 +287,7 @@ class Transactions:
 
     def _offsets(self, mark: Mark, topics: Sequence[str]) -> list[TopicPartition]:
         place = library().TopicPartition
-        return [place(topic, 0, mark.next_batch, metadata=mark.checkpoint) for topic in topics]
+        return [place(topic, 0, mark.next_batch, metadata=mark.metadata) for topic in topics]
 
     def _reached(self, place: str) -> None:
         """Nothing: tests end the process at a place of a transaction."""
@@ -378,13 +379,30 @@ class Transactions:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Mark of a transaction: the number of the first micro-batch that is not there, and the checkpoint's id.
+    """Mark of a transaction: the first micro-batch that is not there, the checkpoint, and the plan of the one before.
 
-    It is an offset of the sink's consumer group, with the checkpoint's id as its metadata.
+    It is an offset of the sink's consumer group. Its metadata are the checkpoint's id, and when the last micro-batch
+    that is there was planned, in milliseconds: one that is repeated was planned once. None where that is not known.
     """
 
     next_batch: int
     checkpoint: str
+    planned_ms: int | None = None
+
+    @property
+    def metadata(self) -> str:
+        """The id of the checkpoint and the time, as Kafka keeps them."""
+        return self.checkpoint if self.planned_ms is None else f"{self.checkpoint}{_PLANNED}{self.planned_ms}"
+
+    @staticmethod
+    def of(offset: int, metadata: str) -> Mark:
+        """The mark of an offset and its metadata.
+
+        >>> Mark.of(8, Mark(8, "mine", 1_000).metadata)
+        Mark(next_batch=8, checkpoint='mine', planned_ms=1000)
+        """
+        checkpoint, is_said, planned = metadata.partition(_PLANNED)
+        return Mark(offset, checkpoint, int(planned) if is_said else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,12 +414,14 @@ class Run:
         repeated: the number of the micro-batch that the run before began and did not finish; None if there is none.
         has_begun: whether a run on this checkpoint has left a mark before.
         savepoint: the mark that the checkpoint of the savepoint should have left, if the job began with one.
+        planned_ms: when the first micro-batch of the run was planned; None if that is not known.
     """
 
     checkpoint: str
     repeated: int | None = None
     has_begun: bool = False
     savepoint: Mark | None = None
+    planned_ms: int | None = None
 
     @property
     def is_temporary(self) -> bool:
@@ -429,7 +449,7 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
     >>> first_batch_to_write("sink", [Mark(8, "mine")], Run("mine", repeated=7, has_begun=True), 7)
     8
     """
-    own = [mark.next_batch for mark in found if mark.checkpoint == run.checkpoint]
+    own = [mark for mark in found if mark.checkpoint == run.checkpoint]
     others = sorted({m.checkpoint for m in found} - {run.checkpoint})
     if not own:
         before = run.savepoint
@@ -454,8 +474,11 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
                 "topic or the group was deleted. Look into the topic; to write them, start with a new prefix"
             )
         return batch
-    following = max(own)
-    if following > batch + (run.repeated == batch):
+    last = max(own, key=lambda mark: mark.next_batch)
+    following, is_same = last.next_batch, run.repeated == batch
+    if last.planned_ms is not None and run.planned_ms is not None:
+        is_same = last.planned_ms == run.planned_ms
+    if following > batch + is_same:
         raise StateError(
             f"micro-batch {batch} comes next in the checkpoint, and the consumer group {group} says that those before "
             f"{following} have been written: the checkpoint is an older one than that of the last run. Go on with "

@@ -231,6 +231,9 @@ BEGINS_WITH = "begins with parallelism"
 COUNTED = "counted before"
 """How many micro-batches sinks have had of the checkpoints that this one continues."""
 
+RESCALED = "eventide-savepoint"
+"""The folder of the savepoint that a checkpoint of another parallelism begins with, below that checkpoint."""
+
 CONTINUED_IN = "continued in"
 """In the last record: where the checkpoint goes on."""
 

@@ -23,6 +23,7 @@ from eventide.spark.checkpoint.files import (
     CONTINUED_IN,
     COUNTED,
     PLACE,
+    RESCALED,
     CheckpointFiles,
     Record,
     in_force,
@@ -57,6 +58,11 @@ def fit_checkpoint(
     """
     started, committed = records_of(spark, location), last_committed(spark, location)
     refuse_continued(location, started)
+    if not started and files_at(spark, f"{location.rstrip('/')}/{RESCALED}"):
+        raise StateError(
+            f"{location} is a new place for another checkpoint, and `eventide rescale` was interrupted before it was "
+            "done: run the same command once more, and then start the program"
+        )
     found = in_force(started, committed)
     paths = directories(spark, plan.sinks)
     refuse_used_directories(spark, paths, own={path for one in started for path in one["directories"]})
@@ -129,9 +135,13 @@ def outline(spark: SparkSession, savepoint: str, operators: Sequence[str] = (), 
 
 
 def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, location: str) -> None:
-    """Give the sources of a plan what they remembered, below the checkpoint at a location, if they have not begun."""
-    began, names = savepoint.location, [source.name for source in plan.sources]
-    there(spark, lambda: Savepoint(began).restore_sources(names, location))
+    """Give the sources of a plan what they remembered, below the checkpoint at a location.
+
+    They have begun when a micro-batch is planned. Until then, what is there may be half of a copy.
+    """
+    if _last(spark, location, "offsets") < 0:
+        began, names = savepoint.location, [source.name for source in plan.sources]
+        there(spark, lambda: Savepoint(began).restore_sources(names, location))
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:

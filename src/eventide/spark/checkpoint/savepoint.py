@@ -33,8 +33,9 @@ from eventide.savepoint.directory import SOURCES, Directory, copy_files
 from eventide.savepoint.fitting import DATA_FRAME
 from eventide.savepoint.rows import TASKS, Small, elements_of
 from eventide.savepoint.saved import OUTLINED, outlined
-from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, Record
+from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, RESCALED, Record
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import append_record, outline, recorded_program, records_of, refuse_continued
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
 from eventide.spark.connect import there
@@ -330,10 +331,6 @@ def _making(payload: bytes, writer: StateWriter, place: str, count: int) -> _Wri
     return write
 
 
-_SAVEPOINT = "eventide-savepoint"
-"""The folder of the savepoint, below the new checkpoint."""
-
-
 def rescale(
     spark: SparkSession, checkpoint: str, target: str, *, parallelism: int, max_parallelism: int | None = None
 ) -> Outline:
@@ -362,7 +359,7 @@ def rescale(
             f"the job in {checkpoint} reads a DataFrame, which only its program can have begin where it stood: take a "
             "savepoint, and begin with it by env.from_savepoint(...) and env.saved_position()"
         )
-    last, place = records_of(spark, location)[-1], f"{target}/{_SAVEPOINT}"
+    last, place = records_of(spark, location)[-1], f"{target}/{RESCALED}"
     if records_of(spark, target):
         refuse_continued(location, [last])
         raise StateError(f"there is a checkpoint at {target} already; give a new directory")
@@ -370,7 +367,12 @@ def rescale(
         saved = there(spark, partial(outlined, place), OUTLINED)
     else:
         refuse_continued(location, [last])
+        there(spark, StateWriter(place, parallelism).abandon)  # that of a call that was interrupted
         saved = take_savepoint(spark, location, place, parallelism=parallelism, max_parallelism=max_parallelism)
+        # A driver that was thought dead finds another owner from here on; what it has done before, is seen.
+        there(spark, Ownership(location, f"rescale {uuid.uuid4().hex}").claim, [Ownership])
+        if _last(inspected(spark, location)) != _last(found):
+            raise _runs(checkpoint)
         append_record(spark, location, {**last, CONTINUED_IN: target})
     _begin(spark, last, saved, target, parallelism)
     return saved

@@ -48,13 +48,14 @@ class StrategiesStanding:
 STANDING = (StrategiesStanding,)
 
 
-def values_in_force(location: str, declared: Strategies, *, takes: bool) -> Strategies:
+def values_in_force(location: str, declared: Strategies, *, takes: bool, keeps: bool = True) -> Strategies:
     """Return the values that are in force in the place of declared ones, for a run that has planned nothing yet.
 
     Args:
         location: the job's checkpoint.
         declared: the values that its program declares.
         takes: whether changes that wait are taken, if no micro-batch is begun.
+        keeps: whether that is written down: not before it is known that the program fits the checkpoint.
 
     Raises:
         StateError, StorageError: if a file is damaged, or cannot be written.
@@ -75,6 +76,8 @@ def values_in_force(location: str, declared: Strategies, *, takes: bool) -> Stra
     else:
         waiting = []
     now = {"declared": declared, "changed": changed}
+    if not keeps:
+        return _values(changed)
     if now != before:
         folder.write(_FILE, json.dumps(now).encode())
     for name in waiting:  # in their order: one that is taken twice is followed by those that came after it

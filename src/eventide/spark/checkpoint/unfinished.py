@@ -11,6 +11,7 @@ run reads it when it begins. It counts until the micro-batch is committed.
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +23,7 @@ from eventide.runtime.search import CallMark
 from eventide.runtime.sources.offsets import clock_of, deferred, packed, unpacked
 from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, in_order
 from eventide.spark.checkpoint.inspection import Inspection, inspect, is_ours
+from eventide.spark.checkpoint.owner import Ownership
 from eventide.storage import Folder
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
@@ -78,6 +80,8 @@ def defer(location: str) -> Deferred:
             "twice. Give the job more memory, and start it again; or take a savepoint with --repeat, begin with that, "
             "and accept it"
         )
+    # A driver that was thought dead would go on with the micro-batch as it was; now it finds another owner.
+    Ownership(location, f"defer {uuid.uuid4().hex}").claim()
     files.delete(path for of_folder in stored.values() for path in of_folder)
     files.replace_plan(number, [head, *(line for line, _ in lines)])
     return Deferred(number, parts)

@@ -91,19 +91,20 @@ class Runs:
         return self.earlier if clock_ms == self.repeated_ms else self.present
 
 
-def begun(location: str, run: str | None) -> Runs | None:
+def begun(location: str, run: str | None, *, keeps: bool = True) -> Runs | None:
     """Write down that a run begins, and return which runs have planned its micro-batches.
 
     Args:
         location: the job's checkpoint.
         run: a name for the run; None if its timeouts go on from those of the run before.
+        keeps: whether it is written down: not before it is known that the program fits the checkpoint.
 
     Returns:
         None, with a warning, if the checkpoint cannot be opened, read or written, or has an unknown form: runs are not
         told apart.
     """
     try:
-        return _begun(location, run)
+        return _begun(location, run, keeps=keeps)
     except (ProgramError, StateError, OSError, ValueError) as error:
         warnings.warn(
             f"the time between two runs of the job counts as silence of its sources: {error}",
@@ -112,14 +113,15 @@ def begun(location: str, run: str | None) -> Runs | None:
         return None
 
 
-def _begun(location: str, run: str | None) -> Runs:
+def _begun(location: str, run: str | None, *, keeps: bool) -> Runs:
     from eventide.spark.checkpoint.files import CheckpointFiles  # this module is loaded with each stateful processor
 
     files, folder = CheckpointFiles(location), Folder(f"{location.rstrip('/')}/{_FOLDER}", "delete it")
     planned = max(files.planned(), default=-1)
     known: list[tuple[str | None, int]] = folder.read(_FILE, json.loads) if _FILE in folder.names() else []
     planners = [(name, after) for name, after in known if after < planned][-1:]
-    folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
+    if keeps:
+        folder.write(_FILE, json.dumps([*planners, (run, planned)]).encode())
     if planned <= max(files.committed(), default=-1):
         return Runs(run)
     return Runs(run, planners[0][0] if planners else None, files.plan_of(planned).at_ms)

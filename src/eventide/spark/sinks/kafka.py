@@ -17,12 +17,13 @@ from eventide.common.checksum import json_with_checksum
 from eventide.connectors.kafka.library import library
 from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import Mark, Run, SinkProducer, Transactions, first_batch_to_write
+from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.invoke import calling
 from eventide.savepoint import Outline
-from eventide.spark.checkpoint.files import KAFKA_PLACE, record_of
+from eventide.spark.checkpoint.files import KAFKA_PLACE, CheckpointFiles, record_of
 from eventide.spark.query.frame_rows import in_channels
 from eventide.spark.query.worker import opened_sink, settled
 from eventide.spark.session.locations import texts_at
@@ -75,13 +76,13 @@ class KafkaDelivery:
             # A run that finds no mark in Kafka then knows that it has expired, and not that nothing was written.
             transactions.write([], Mark(batch_id, checkpoint), topics)
             self._job.begin(spark, transactions.group)
-        transactions.write(records, Mark(batch_id + 1, checkpoint), topics)
+        transactions.write(records, Mark(batch_id + 1, checkpoint, self._job.planned_ms(batch_id)), topics)
         self._next_batch = batch_id + 1
 
     def _open(self, batch_id: int) -> Transactions:
         transactions = Transactions(self._sink)
         self._job.at_end(transactions.close)
-        run = self._job.run_of(transactions.group)
+        run = self._job.run_of(transactions.group, batch_id)
         self._next_batch = first_batch_to_write(transactions.group, transactions.marks(), run, batch_id)
         self._transactions = transactions
         return transactions
@@ -213,9 +214,18 @@ class SinkRun:
         begun = [] if location is None else texts_at(spark, self._path(location))
         self._begun = {record_of(text)["group"] for text in begun}
 
-    def run_of(self, group: str) -> Run:
-        """The run, as the sink with a group sees it."""
-        return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint)
+    def run_of(self, group: str, batch_id: int) -> Run:
+        """The run, as the sink with a group sees it in its first micro-batch."""
+        return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint, self.planned_ms(batch_id))
+
+    def planned_ms(self, batch_id: int) -> int | None:
+        """When a micro-batch was planned, in milliseconds since the epoch; None where only Spark reaches its plan."""
+        if self._location is None:
+            return None
+        try:
+            return CheckpointFiles(self._location).plan_of(batch_id).at_ms
+        except ProgramError:
+            return None
 
     def has_begun(self, group: str) -> bool:
         """Whether the checkpoint knows that a group's sink has left a mark in Kafka; true if no later run will ask."""

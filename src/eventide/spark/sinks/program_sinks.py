@@ -5,6 +5,7 @@ The thread of the query hands elements over to the program: they are printed the
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -79,7 +80,7 @@ class Collected:
     """
 
     def __init__(self, most_waiting: int = _MOST_WAITING) -> None:
-        self._most_waiting = most_waiting
+        self._most_waiting: float = most_waiting
         self._elements: deque[Any] = deque()
         self._changed = threading.Condition()
         self._is_closed = False
@@ -111,6 +112,12 @@ class Collected:
                 self._elements.append(element)
                 self.given += 1
                 self._changed.notify_all()
+
+    def hold_the_rest(self) -> None:
+        """Have room for all that follows, because that is the rest of the last micro-batch of the job."""
+        with self._changed:
+            self._most_waiting = math.inf
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Say that nothing will follow, or that it is not wanted."""
