@@ -17,7 +17,8 @@ from eventide.pickling.stand_ins import dumps_anyway, loads_anyway
 from eventide.runtime.columnar.layout import slices_by
 from eventide.runtime.elements.keys import group_of, stable_hash
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import Bucket, BucketStore, Column, owned, read_bucket
+from eventide.runtime.state.bucket import Bucket, Column, owned
+from eventide.runtime.state.bucket_store import BucketStore, read_buckets
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.rows_of_keys import buckets_of
@@ -131,7 +132,8 @@ class KeyRows:
 def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.contents():
-        yield from _rows_of_bucket(read_bucket(content, loads_anyway), keys)
+        for bucket in read_buckets(content, loads_anyway):
+            yield from _rows_of_bucket(bucket, keys)
 
 
 def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[Row]:

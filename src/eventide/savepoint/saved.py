@@ -23,7 +23,7 @@ from eventide.pickling.pickles import is_pickle
 from eventide.runtime.columnar.layout import constant
 from eventide.runtime.elements.keys import groups_of
 from eventide.runtime.state.backend import Backend, MemoryBackend, PartOfState
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore, is_page
 from eventide.runtime.state.chunks import CHUNKS, StoredChunks
 from eventide.runtime.state.declared import DECLARED
 from eventide.runtime.state.extents import EXTENTS, RowStore
@@ -472,4 +472,4 @@ def _bucket_stores(own: dict[str, bytes]) -> Iterator[tuple[str, BucketStore, bo
     for part in _parts(own, _BUCKETS):
         store = BucketStore(PartOfState(MemoryBackend(own), part))
         content = next(store.contents(), b"")
-        yield part, store, is_pickle(content)
+        yield part, store, is_pickle(content) or is_page(content)

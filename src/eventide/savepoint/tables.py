@@ -15,7 +15,7 @@ from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.keys import groups_of_hashes, hashes_of_columns
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import StoredChunks
 from eventide.runtime.state.extents import HASH, RowStore
 from eventide.runtime.tasks.operator_task import OperatorTaskSpec

@@ -17,7 +17,7 @@ from eventide.runtime.eventtime.combiner import Members, WatermarkCombiner
 from eventide.runtime.metrics import DEAD_LETTERS, OperatorCounters, add_up, held_together
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.state.backend import MemoryBackend, value_of
-from eventide.runtime.state.bucket import BUCKET
+from eventide.runtime.state.bucket_store import BUCKET
 from eventide.runtime.state.chunks import CHUNKS
 from eventide.runtime.state.extents import HASH, NAMES, RowStore
 from eventide.runtime.state.journal import has_base, whole
@@ -193,18 +193,21 @@ class Evidence:
         return {"splits": splits, "channels": of_inputs, "inputs": _untouched([*channels])}
 
     def stored(self, operator: Json) -> Iterator[StoredValue]:
-        """All that an operator keeps by key and by window: buckets, rows, then the chunks by row."""
+        """All that an operator keeps by key and by window: buckets with their changes, rows, then the chunks by row."""
         pieces: dict[tuple[str, int, int, int], dict[int, bytes]] = {}
+        buckets: dict[tuple[str, int, str], dict[str, bytes]] = {}
         rows: dict[tuple[str, int], dict[str, bytes]] = {}
         for subtask, name, content in self.read(operator["id"], ""):
             part, path = _part_of(name)
             if path[0] == BUCKET:
-                yield StoredValue(part, None, decompressed(content))
+                buckets.setdefault((part, subtask, path[1]), {})["/".join(path)] = decompressed(content)
             elif path[0] in NAMES:
                 rows.setdefault((part, subtask), {})["/".join(path)] = content
             elif path[0] == CHUNKS and len(path) > 1:
                 row, number, piece, *_ = (*map(int, path[1:]), 0)
                 pieces.setdefault((part, row, subtask, number), {})[piece] = content
+        for (part, *_), with_changes in buckets.items():
+            yield StoredValue(part, None, b"".join(content for _, content in sorted(with_changes.items())))
         small = self._small(operator)
         for (part, subtask), values in sorted(rows.items()):
             store = RowStore(MemoryBackend(values if part else {**small.get(subtask, {}), **values}))

@@ -17,7 +17,8 @@ from eventide.runtime.columnar.layout import END, START, VALUE
 from eventide.runtime.columnar.panes import Panes
 from eventide.runtime.elements.codec import decode_table
 from eventide.runtime.joins.interval import ELEMENTS
-from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column, read_bucket
+from eventide.runtime.state.bucket import KINDS_OF_TIME, Bucket, Column
+from eventide.runtime.state.bucket_store import is_page, read_buckets
 from eventide.runtime.state.expiring import SUFFIX, without_times
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.rows_of_keys import bucket_of
@@ -91,7 +92,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
                 held = _in_tables(row, content, key)
             for number, elements, text in held:
                 of_windows.add(panes.window(number), elements, text)
-        elif not isinstance(content, bytes) or (row is None and is_pickle(content)):
+        elif not isinstance(content, bytes) or (row is None and (is_pickle(content) or is_page(content))):
             for entry in entries_of_key(content, evidence.loads, lambda one: _text(one) == key):
                 _add_entry(of_windows, kept, entry)
         elif row is None:
@@ -151,8 +152,9 @@ def entries_of_key(
         loads: reads objects.
         is_asked: says which keys.
     """
-    found = (read_bucket if isinstance(stored, bytes) else bucket_of)(stored, loads)
-    for place in (place for place, key in enumerate(found.keys) if is_asked(key)):
+    buckets = read_buckets(stored, loads) if isinstance(stored, bytes) else [bucket_of(stored, loads)]
+    those = ((found, place) for found in buckets for place, key in enumerate(found.keys) if is_asked(key))
+    for found, place in those:
         for name, column in found.values.items():
             for value in _values(column, place, loads):
                 if name != _SESSIONS:  # each of which has its contents

@@ -23,7 +23,7 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of_columns
 from eventide.runtime.elements.ordering import distinct, firsts
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.bucket import BucketStore
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.extents import HASH, RowStore, are_in
 from eventide.runtime.state.runs import Numbers

@@ -23,6 +23,7 @@ from eventide.runtime.state.declared import DeclaredTypes
 from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.extents import RowStore, are_in
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
+from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     KEYS,
     LAST,
@@ -30,7 +31,6 @@ from eventide.runtime.state.rows_of_keys import (
     TIMERS,
     KeysInRows,
     Parts,
-    RowTypes,
     as_stored,
     due_times,
     move_buckets,

@@ -1,18 +1,13 @@
-"""Buckets: the state of some keys, side by side, as objects; and where version 0.1.0 has stored them."""
+"""Buckets: the state of some keys, side by side, as objects."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.runs import decompressed
 from eventide.runtime.state.timers import TimerColumns
 
 KINDS_OF_TIME = 2
@@ -32,12 +27,6 @@ PLAIN = frozenset({str, int, float, bool, bytes})
 
 TIMES = ("event times", "clock times", "expiries")
 """The names of the kinds of time at which something of a key is due."""
-
-BUCKET = "bucket"
-"""The beginning of a bucket's name, before a slash."""
-
-_HASHES = np.dtype("<u8")
-_INDEX = "buckets"
 
 
 class Pickled(bytes):
@@ -66,12 +55,6 @@ class Bucket:
     values: dict[str, Column] = field(default_factory=dict)
     spaces: dict[str, Column] = field(default_factory=dict)
     timers: Sequence[tuple[TimerColumns | None, ...]] = ((None, None),) * KINDS_OF_TIME
-
-
-def read_bucket(stored: bytes, load: Callable[[bytes], Any] = loads) -> Bucket:
-    """A bucket as version 0.1.0 has stored it."""
-    keys, hashes, values, spaces, timers, *_ = load(stored)
-    return Bucket(keys, np.frombuffer(hashes, _HASHES), values, spaces, timers)
 
 
 def column(values: list[Any], count: int) -> Column:
@@ -107,47 +90,3 @@ def unpickled(values: dict[Any, Any], key: Any) -> Any:
     if type(value) is Pickled:
         value = values[key] = live(value)
     return value
-
-
-class BucketStore:
-    """The buckets that version 0.1.0 has stored, to be read once.
-
-    Args:
-        backend: where they lie.
-
-    Attributes:
-        count: the number of buckets.
-        entries: how many entries all of them have together; 0 where there are none.
-        numbers: those of the last timers of each kind.
-    """
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        stored = backend.get(_INDEX)
-        self._index: dict[str, Any] = {"count": 1, "entries": 0} if stored is None else json.loads(stored)
-        self.count: int = self._index["count"]
-        self.entries: int = self._index["entries"]
-        self.numbers: list[int] = self._index.get("numbers", [])
-
-    def contents(self) -> Iterator[bytes]:
-        """Give the contents of all buckets that have any."""
-        for bucket in range(self.count if self.entries else 0):
-            stored = self._backend.get(f"{BUCKET}/{bucket}")
-            if stored is not None:
-                yield decompressed(stored)
-
-    def due(self, kind: str) -> int | None:
-        """The earliest time of a kind at which anything is due, in milliseconds; None for never."""
-        return min((time_ms for _, time_ms in self._index.get(kind, ())), default=None)
-
-    def delete_all(self) -> None:
-        """Delete all buckets, and what was stored to find them."""
-        for bucket in range(self.count):
-            self._backend.delete(f"{BUCKET}/{bucket}")
-        for name, pages in self._index.items():
-            if isinstance(pages, list):
-                for page in pages:
-                    if isinstance(page, list):
-                        self._backend.delete(f"{name}/{page[0]}")
-        self._backend.delete(_INDEX)
-        self.count, self.entries = 1, 0

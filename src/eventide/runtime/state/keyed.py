@@ -27,13 +27,13 @@ from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
+from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     KEYS,
     SPACES,
     Form,
     KeysInRows,
-    RowTypes,
     rows_of_objects,
 )
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined

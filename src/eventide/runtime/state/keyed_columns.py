@@ -24,13 +24,13 @@ from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingColumn
+from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     ANYTHING,
     AS_THEY_ARE,
     SPACES,
     KeysInRows,
     NoColumns,
-    RowTypes,
 )
 from eventide.runtime.state.timer_arrays import TimerArrays
 from eventide.runtime.state.timers import NO_PLACE, Numbers

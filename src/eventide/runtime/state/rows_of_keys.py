@@ -7,11 +7,8 @@ the same rows.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +20,6 @@ from eventide.common.typeinfo.widening import conversion, type_of_text
 from eventide.common.windows import TimeWindow
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, loads
-from eventide.runtime.elements.elements import from_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.state.backend import Backend
@@ -32,15 +28,15 @@ from eventide.runtime.state.bucket import (
     KINDS_OF_TIME,
     TIMES,
     Bucket,
-    BucketStore,
     Owners,
     Pickled,
     column,
-    read_bucket,
 )
+from eventide.runtime.state.bucket_store import BucketStore, read_buckets
 from eventide.runtime.state.declared import DECLARED, types_of
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.extents import HASH, NEVER, RowStore
+from eventide.runtime.state.row_types import RowTypes, text_of_types, types_of_text
 from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
@@ -76,60 +72,6 @@ Parts: TypeAlias = Sequence[tuple[Rows, Sequence[Hashable] | None]]
 
 class NoColumns(StateError):
     """Columns cannot hold what is stored: it has to be used as objects."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowTypes:
-    """The type of the keys of some rows, and the names and types of their values.
-
-    A name may be there twice, with different types: each key has a value of one of them.
-
-    >>> from eventide.common.typeinfo import Types
-    >>> types = RowTypes(Types.STRING(), (("count", Types.LONG()),))
-    >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
-    >>> types.keys_of(rows).to_pylist(), [values.to_pylist() for values in types.values_of(rows)]
-    (['a'], [[1]])
-    """
-
-    key: TypeInformation
-    values: tuple[tuple[str, TypeInformation], ...]
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns of the rows: hashes, keys, and values."""
-        keys = [(f"__key{i}", part.arrow_type()) for i, part in enumerate(types_of_fields(self.key))]
-        values = [(f"__value{i}", kind.arrow_type()) for i, (_, kind) in enumerate(self.values)]
-        return pa.schema([(HASH, pa.uint64()), *keys, *values])
-
-    def rows(self, keys: Sequence[pa.Array], hashes: Hashes, values: Sequence[pa.Array]) -> pa.RecordBatch:
-        """Rows, from the parts of their keys, the hashes of the keys, and the values."""
-        return pa.RecordBatch.from_arrays([pa.array(hashes), *keys, *values], schema=self.schema)
-
-    def parts_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """The parts of the keys of some rows."""
-        return list(rows.columns[1 : len(rows.columns) - len(self.values)])
-
-    def keys_of(self, rows: pa.RecordBatch) -> pa.Array:
-        """The keys of some rows as a column of their type."""
-        return from_fields(self.parts_of(rows), self.key)
-
-    def values_of(self, rows: pa.RecordBatch) -> Sequence[pa.Array]:
-        """The values of some rows, a column for each name and type."""
-        return list(rows.columns[len(rows.columns) - len(self.values) :])
-
-
-@lru_cache
-def text_of_types(types: RowTypes) -> bytes:
-    """The types of rows as they are stored."""
-    return json.dumps([str(types.key), [[name, str(kind)] for name, kind in types.values]]).encode()
-
-
-@lru_cache
-def types_of_text(text: bytes) -> tuple[RowTypes, pa.Schema]:
-    """The types of rows, and their schema."""
-    key, values = json.loads(text)
-    types = RowTypes(type_of_text(key), tuple((name, type_of_text(kind)) for name, kind in values))
-    return types, types.schema
 
 
 class KeysInRows(NamedTuple):
@@ -254,7 +196,7 @@ def move_buckets(backend: Backend, store: RowStore) -> None:
     if not former.entries:
         return
     keys, count, like, waiting = 0, 0, store.last_schema, 0
-    for bucket in map(read_bucket, former.contents()):
+    for bucket in (bucket for content in former.contents() for bucket in read_buckets(content)):
         types, rows = rows_of_objects(bucket.keys, bucket.hashes, _held_in(bucket))
         if like is not None:
             types, rows = with_values_of(types, rows, like)

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.runtime.state.backend import MemoryBackend, PartOfState
-from eventide.runtime.state.bucket import BucketStore, Pickled, column, live, owned
+from eventide.runtime.state.bucket import Pickled, column, live, owned
+from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.runs import compressed
 
 VALUES = st.integers(-5, 5) | st.text(max_size=3) | st.lists(st.integers(0, 3), max_size=2)

@@ -409,9 +409,10 @@ def test_keys_and_values_come_back_as_they_were(key):
     assert type(fired[0][1]) is type(key)
 
 
-def test_buckets_of_version_0_1_0_become_rows():
+@pytest.mark.parametrize("stored", ["windows", "changed windows"])
+def test_buckets_of_version_0_1_0_become_rows(stored):
     """Of 100 keys with values, lists, state and timers of windows, and a time to live."""
-    backend, windows = in_buckets("windows"), (TimeWindow(0, 10), TimeWindow(10, 20))
+    backend, windows = in_buckets(stored), (TimeWindow(0, 10), TimeWindow(10, 20))
     expected = {}
     for number in range(100):
         of_key = {"n": -4 if number == 4 else number} | ({"list": [number]} if number % 3 == 0 else {})

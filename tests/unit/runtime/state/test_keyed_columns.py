@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,8 +118,9 @@ TEXTS = {1: [], 2: ["b", "c"]}
 EVENT_TIMES = {(1_000 + key, key) for key in range(200)} - {(1_000, 0), (1_003, 3), (1_007, 7)} | {(5, 300)}
 
 
-def test_buckets_of_version_0_1_0_become_rows():
-    backend, kind = in_buckets("numbers"), Types.LIST(Types.STRING())
+@pytest.mark.parametrize("stored", ["numbers", "pages"])
+def test_buckets_of_version_0_1_0_become_rows(stored):
+    backend, kind = in_buckets(stored), Types.LIST(Types.STRING())
     for _ in range(2):
         state = KeyedColumns(backend, Types.LONG(), 128)
         for name, of_name in (("s:n", Types.LONG()), ("s:list", kind)):
@@ -133,8 +135,9 @@ def test_buckets_of_version_0_1_0_become_rows():
         assert {name.split("/")[0] for name in backend.values} <= {"declared types", *NAMES}
 
 
-def test_timers_that_lie_in_buckets_fire_where_they_are_the_first_that_is_asked_for():
-    state = KeyedColumns(in_buckets("numbers"), Types.LONG(), 128)
+@pytest.mark.parametrize("stored", ["numbers", "pages"])
+def test_timers_that_lie_in_buckets_fire_where_they_are_the_first_that_is_asked_for(stored):
+    state = KeyedColumns(in_buckets(stored), Types.LONG(), 128)
     [(at, times, _)] = state.timers[0].due(1_002)
     assert [*zip(times.tolist(), named(state, at), strict=True)] == [(5, 300), (1_001, 1), (1_002, 2)]
     before = state.timers[0].number
