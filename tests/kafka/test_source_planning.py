@@ -311,7 +311,9 @@ def test_who_is_not_there_is_waited_for_as_long_as_was_said(build: Build) -> Non
     said = r"Kafka at 127.0.0.1:1 gave no answer for \d+ s, when asked for the topics a: .*Connection refused"
     with pytest.raises(DataError, match=said):
         build(nobody).splits()
-    with pytest.raises(DataError, match=r"gave no answer for 1 s, when asked for the records of a-0: .*Conn"):
+    with pytest.raises(
+        DataError, match=r"no answer for 1 s, when asked for the records of a-0: .*(Conn|brokers are down)"
+    ):
         list(build(nobody).read("a-0", 0, 1))
 
 
