@@ -46,6 +46,7 @@ class Bucket:
         spaces: by name too, what each key has by namespace.
         timers: of each kind, those without a namespace and those with one.
 
+    >>> import numpy as np
     >>> Bucket(["a"], np.array([7], np.uint64), {"n": column(["x"], 1)}).values
     {'n': (None, False, ['x'])}
     """

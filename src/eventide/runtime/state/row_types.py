@@ -22,6 +22,7 @@ class RowTypes:
 
     A name may be there twice, with different types: each key has a value of one of them.
 
+    >>> import numpy as np
     >>> from eventide.common.typeinfo import Types
     >>> types = RowTypes(Types.STRING(), (("count", Types.LONG()),))
     >>> rows = types.rows([pa.array(["a"])], np.array([7], np.uint64), [pa.array([1])])
