@@ -320,7 +320,7 @@ class SavepointWriter:
     >>> totals = OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
     >>> with tempfile.TemporaryDirectory() as location:
     ...     SavepointWriter.new_savepoint().with_operator("totals", totals.transform(Totals())).write(location)
-    ...     SavepointReader.read(location).read_keyed_state("totals").to_pylist()
+    ...     SavepointReader.read(location).read_keyed_state("totals").sort_by("key").to_pylist()
     [{'key': 'a', 'total': 1}, {'key': 'b', 'total': 2}]
     """
 
