@@ -233,3 +233,21 @@ def test_of_two_compactions_at_once_one_stops_and_no_row_is_lost(written, monkey
     compaction(written).run()
     assert content(written) == expected
     assert not (written / "_compacting").exists()
+
+
+def test_a_plan_whose_files_another_compaction_has_put_together_does_not_stop_the_next_one(written, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(PartFiles, "move", killed)
+        with pytest.raises(KeyboardInterrupt):
+            compaction(written).run()
+    hidden = {path: path.read_bytes() for path in (written / "_compacting").iterdir()}
+    compaction(written).run()
+    lines(written, 3, 0, "30a")
+    compaction(written).run()
+    expected = content(written)
+    (written / "_compacting").mkdir()
+    for path, kept in hidden.items():
+        path.write_bytes(kept)
+    compaction(written).run()
+    assert content(written) == expected
+    assert not (written / "_compacting").exists()

@@ -149,7 +149,7 @@ class Compaction:
             StateError: if another compaction has changed one of them.
         """
         first, *others = plan.sizes
-        there = {name: self._size(name) for name in self.parts.names() if name in plan.sizes}
+        there = self._sizes_of(plan)
         if plan.merged.rpartition("/")[2] in self.parts.names(_HIDDEN):
             if there != plan.sizes:
                 raise self._another()
@@ -159,6 +159,14 @@ class Compaction:
         for name in others:
             if name in there:
                 self.parts.delete(name)
+
+    def _is_void(self, plan: _Plan, hidden: Sequence[str]) -> bool:
+        """Whether a merged file waits for files that are others by now: another compaction has put them together."""
+        is_there = plan.merged.rpartition("/")[2] in hidden
+        return is_there and self._sizes_of(plan) != plan.sizes
+
+    def _sizes_of(self, plan: _Plan) -> dict[str, int]:
+        return {name: self._size(name) for name in self.parts.names() if name in plan.sizes}
 
     def _another(self, saying: str = "") -> StateError:
         return StateError(
@@ -173,7 +181,7 @@ class Compaction:
         hidden = self.parts.names(_HIDDEN)
         if _PLAN.rpartition("/")[2] in hidden:
             plan, has_merged = self._planned(), len(hidden) > 1
-            if plan is not None:
+            if plan is not None and not self._is_void(plan, hidden):
                 self._carry_out(plan)
             elif has_merged:
                 self.parts.delete(_PLAN)  # before what it is of: one without that has been carried out
