@@ -87,12 +87,20 @@ class CheckpointFiles:
         """
         head, *lines = self.lines_of_plan(number)
         try:
-            return Planned(int(json.loads(head)["batchTimestampMs"]), tuple(map(_offset, lines)))
+            return Planned(_at_ms(head), tuple(map(_offset, lines)))
         except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
             raise StateError(
                 f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
                 "copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
             ) from error
+
+    def planned_at_ms(self, number: int) -> int:
+        """When a micro-batch was planned, in milliseconds since the epoch; what it reads is not looked at.
+
+        Raises:
+            StateError: if the plan is in a form that is not known here.
+        """
+        return _at_ms(self.lines_of_plan(number)[0])
 
     def lines_of_plan(self, number: int) -> list[str]:
         """Read the lines of a planned micro-batch in the log: its common settings, and one line for each source.
@@ -205,6 +213,10 @@ def _has_sums(content: bytes, sums: bytes) -> bool:
 
 def _time_ms(entry: Any) -> int:
     return (entry.mtime_ns or 0) // 1_000_000
+
+
+def _at_ms(head: str) -> int:
+    return int(json.loads(head)["batchTimestampMs"])
 
 
 def _offset(line: str) -> Any:

@@ -223,7 +223,7 @@ class SinkRun:
         if self._location is None:
             return None
         try:
-            return CheckpointFiles(self._location).plan_of(batch_id).at_ms
+            return CheckpointFiles(self._location).planned_at_ms(batch_id)
         except ProgramError:
             return None
 
