@@ -330,7 +330,7 @@ def test_a_micro_batch_that_is_repeated_replaces_its_files_in_all_folders(spark:
     rows = spark.createDataFrame([(1, "a"), (2, "b")], "n INT, shop STRING").coalesce(1)
     for shops in (["a", "b"], ["b"]):
         directory = DirectoryOfSpark(str(tmp_path / "out"), "json", {}, ("shop",))
-        directory.begin(spark, 0, 7)
+        directory.begin(spark, None, 0, 7)
         directory.write(rows.where(rows.shop.isin(shops)), 7)
         assert names(tmp_path / "out") == [f"shop={shop}/part-00000007-{n:05d}.json" for n, shop in enumerate(shops)]
     assert spark.read.json(str(tmp_path / "out")).collect() == [(2, "b")]

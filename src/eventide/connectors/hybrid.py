@@ -52,7 +52,7 @@ class HybridSource(Source[T_co]):
         """The parts of the first source that has not ended, after the switches to it, and what is left of others."""
         number = _switches(known)
         found = self._parts_of(number, known)
-        while number < len(self._sources) - 1 and all(known.get(part, 0) is None for part in found):
+        while number < len(self._sources) - 1 and found and all(known.get(part, 0) is None for part in found):
             number += 1
             found = self._parts_of(number, known)
         left = [part for part, at in known.items() if at is not None and not _is_of(part, number)]

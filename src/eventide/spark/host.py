@@ -202,8 +202,10 @@ class SparkHost(Host):
             frames = frames_of(plan, settings, self.spark, savepoint=savepoint, runs=runs, to=to, names=names)
             delivery = Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), sinks, files, owner)
             began = None if savepoint is None else savepoint.location
-            checkpoint, repeated, counted = fit_checkpoint(self.spark, location, plan, settings.job_name, began)
-            delivery.begin(self.spark, counted, repeated)
+            checkpoint, repeated, counted, known_as = fit_checkpoint(
+                self.spark, location, plan, settings.job_name, began
+            )
+            delivery.begin(self.spark, known_as, counted, repeated)
             if settings.checkpoint_location is None:
                 sinks.starts(self.spark, temporary(checkpoint), repeated=repeated)
             else:

@@ -742,3 +742,89 @@ def test_a_list_that_cannot_be_read_is_an_error_and_no_reason_to_read_all_again(
     run.again()
     with pytest.raises(StateError, match=r"finished/.* is not as it was written: .* which reads all files again"):
         run.batch()
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_file_that_gets_the_name_of_one_that_was_removed_is_another_one(tmp_path, is_moved, restarts):
+    folder, read = tmp_path / "in", []
+    builder = FileSource.text(folder).monitor_continuously(ALWAYS)
+    builder = builder.move_when_read(str(tmp_path / "read")) if is_moved else builder.delete_when_read()
+
+    def run_from(offsets):
+        run = Run(builder.build().for_job("files", str(tmp_path / "memory")))
+        run.offsets = offsets
+        return run
+
+    def go_on(run):
+        for _ in range(4):
+            for rows, _ in (run.batch() or {}).values():
+                read.extend(rows)
+            run.source.commit({part: at["position"] for part, at in run.offsets.items()})
+
+    lines(folder / "hour.csv", "the first hour, a long line")
+    run = run_from({})
+    go_on(run)
+    assert not [*folder.iterdir()]
+    if restarts:
+        run = run_from(run.offsets)
+    lines(folder / "hour.csv", "the second")
+    go_on(run)
+    assert read == ["the first hour, a long line", "the second"]
+    assert not [*folder.iterdir()]
+    assert is_moved == (len([*tmp_path.glob("read/*")]) == 2)
+
+
+def test_a_file_that_was_replaced_before_it_was_removed_is_not_removed_unread(tmp_path):
+    folder, read = tmp_path / "in", []
+    lines(folder / "a", "1", "2", changed=1)
+    run = Run(FileSource.text(folder).monitor_continuously(ALWAYS).delete_when_read().build())
+    read += next(iter(run.batch().values()))[0]
+    lines(folder / "a", "3", changed=2)
+    for _ in range(4):
+        run.source.commit({part: at["position"] for part, at in run.offsets.items()})
+        for rows, _ in (run.batch() or {}).values():
+            read.extend(rows)
+    assert read == ["1", "2", "3"]
+    assert not [*folder.iterdir()]
+
+
+def test_a_commit_looks_at_no_file_that_waits(tmp_path, monkeypatch):
+    for number in range(9):
+        numbers(tmp_path / f"{number}.parquet", number)
+    run = Run(FileSource.parquet(tmp_path).set_max_files_per_batch(1).delete_when_read().build())
+    run.batch()
+    opened = []
+    monkeypatch.setattr("eventide.connectors.file_system.files.File.info", lambda file: opened.append(file.path))
+    run.source.commit({part: at["position"] for part, at in run.offsets.items()})
+    assert len(opened) == 1
+
+
+def test_what_a_run_that_takes_what_is_there_asks_first_changes_no_memory(tmp_path):
+    """The files of earlier runs are not known then."""
+    builder = FileSource.text(tmp_path / "in").monitor_continuously(ALWAYS)
+    for number in range(20):
+        lines(tmp_path / "in" / str(number), "x")
+    memory = str(tmp_path / "memory")
+    run = Run(builder.build().for_job("files", memory))
+    run.all()
+    for path in (tmp_path / "in").iterdir():
+        path.unlink()
+    before = {path: path.read_bytes() for path in (tmp_path / "memory").rglob("*") if path.is_file()}
+    later = builder.build().for_job("files", memory)
+    assert later.latest_positions() == {}
+    assert {path: path.read_bytes() for path in (tmp_path / "memory").rglob("*") if path.is_file()} == before
+    with pytest.raises(DataError, match=r"20 of 20 files below .* are gone since the last look"):
+        next_offsets(later, run.offsets, None, {})
+
+
+def test_a_question_mark_in_a_local_path_is_a_character(tmp_path):
+    for folder in ("q?a", "q?b", "q"):
+        lines(tmp_path / folder / "1.txt", folder)
+    source = FileSource.text(tmp_path / "q?a", tmp_path / "q?b").build()
+    assert sorted(source.parts({})) == [str(tmp_path / folder / "1.txt") for folder in ("q?a", "q?b")]
+
+
+def test_two_paths_of_one_place_are_refused():
+    with pytest.raises(ProgramError, match=r"s3://b/in\?region=eu and s3://b/in name one place"):
+        FileSource.text("s3://b/in?region=eu", "s3://b/in").build()

@@ -191,3 +191,12 @@ def test_a_start_that_may_be_refused_changes_nothing(tmp_path):
     assert values_in_force(place, declared, takes=True, keeps=False) == {"orders": {"bound_ms": 9}}
     assert {file.name: file.read_bytes() for file in (tmp_path / "eventide-watermarks").iterdir()} == before
     assert values_in_force(place, declared, takes=True) == {"orders": {"bound_ms": 9}}
+
+
+def test_the_change_that_was_asked_for_last_counts_whatever_the_clocks_say(tmp_path, monkeypatch):
+    place, declared = str(tmp_path), {"orders": {"bound_ms": 5}}
+    values_in_force(place, declared, takes=True)
+    for bound_ms, clock_ns in ((9, 2_000), (7, 1_000)):
+        monkeypatch.setattr("time.time_ns", lambda now=clock_ns: now)
+        ask_for(place, "orders", bound_ms, None, None)
+    assert values_in_force(place, declared, takes=True) == {"orders": {"bound_ms": 7}}

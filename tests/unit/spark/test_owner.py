@@ -62,3 +62,23 @@ def test_a_run_that_is_succeeded_while_it_looks_at_what_is_there_replaces_nothin
     with pytest.raises(StateError, match=TAKEN):
         directory._commit(PartFiles.at(str(out)), 5, {"staged.txt": ".txt"})
     assert (out / "part-00000005-00000.txt").read_text() == "younger"
+
+
+def test_of_two_jobs_that_write_to_one_directory_the_second_one_stops(tmp_path):
+    """The first may not have written anything when the second starts, so that the directory is empty then."""
+    out = tmp_path / "out"
+
+    def commit(job, number):
+        directory = DirectoryOfSpark(str(out), "text", {})
+        directory.job = job
+        (out / directory._stage).mkdir(parents=True)
+        (out / directory._stage / "staged.txt").write_text(job)
+        return directory._commit(PartFiles.at(str(out)), number, {"staged.txt": ".txt"})
+
+    for number in range(2):
+        assert commit("orders", number) == 1
+    for number in range(3):
+        with pytest.raises(StateError, match=r"out is that of another job \(orders\).* give this one a directory"):
+            commit("rides", number)
+    assert commit("orders", 2) == 1
+    assert [path.read_text() for path in sorted(out.glob("part-*"))] == ["orders"] * 3

@@ -20,6 +20,7 @@ from eventide.storage import Folder
 _FOLDER = "files"
 _FILE = "gone"
 _FINISHED = "finished"
+_REMOVED = "removed"
 _FEW = 1_000
 """Number of files that have been read, and not been taken out of the offsets yet, that offsets are left with."""
 _LOOKS = 3
@@ -114,10 +115,16 @@ class KnownFiles:
         self._may_lose_most = may_lose_most
         self._clock = clock
         self._files: dict[str, FileInfo] = {}
+        self._seen: dict[str, FileInfo] | None = None
         self._listed_at: float | None = None
         self._rows: dict[str, int] = {}
         self._ends: dict[str, int] = {}
         self._times: dict[tuple[str, str], ColumnTimes | None] = {}
+
+    def see(self) -> dict[str, FileInfo]:
+        """All files that are there, before it is known which ones the job has heard of: the next look compares them."""
+        self._seen = self._tree.list()
+        return self._seen
 
     def look(self, known: Iterable[str] = ()) -> dict[str, FileInfo]:
         """All files that are there: a new listing, if the last one is too old.
@@ -131,7 +138,7 @@ class KnownFiles:
         """
         now = self._clock()
         if self._is_too_old(now):
-            files = self._tree.list()
+            files, self._seen = self._tree.list() if self._seen is None else self._seen, None
             if not self._may_lose_most:
                 self._tree.check_loss(self._before(known), files)
             self._files, self._listed_at = files, now
@@ -169,6 +176,12 @@ class KnownFiles:
         """Take note that a file is not there any more."""
         del self._files[path]
 
+    def begin_anew(self, path: str) -> None:
+        """Take note that another file has the name of one that was removed."""
+        self._rows.pop(path, None)
+        self._ends.pop(path, None)
+        self._times = {key: times for key, times in self._times.items() if key[0] != path}
+
     def rows(self, path: str) -> int:
         """How many rows a file has.
 
@@ -188,6 +201,10 @@ class KnownFiles:
         if not isinstance(self._format, BulkFormat):
             return self.end(path)
         return self._format.position(self._format.row(position) + rows)
+
+    def has_begun(self, path: str, position: int) -> bool:
+        """Whether something of a file was read, or it was seen that there is nothing in it."""
+        return position > 0 or path in self._ends
 
     def end(self, path: str) -> int:
         """The position after a file.
@@ -277,6 +294,41 @@ class GoneFiles:
                 with self._or_not_at_all():
                     self._folder.write(_FILE, json.dumps({"paths": self._paths, "since": since}).encode())
         return since
+
+
+class RemovedFiles:
+    """Files that a source removes when they have been read, as they were: another file may get the name of one.
+
+    They are written down before they are removed, so that the next run knows them, too.
+
+    Args:
+        location: a folder below the job's checkpoint; None if it is not known, and the memory ends with the process.
+    """
+
+    def __init__(self, location: str | None) -> None:
+        self._folder: Folder | None = None
+        self._files: dict[str, FileInfo] = {}
+        if location is not None:
+            with suppress(ProgramError):  # Arrow does not reach the checkpoint
+                self._folder = Folder(f"{location}/{_FOLDER}", "delete it: names of files that were removed stay taken")
+        if self._folder is not None and _REMOVED in self._folder.names():
+            kept = self._folder.read(_REMOVED, json.loads)
+            self._files = {path: FileInfo(*info) for path, info in kept.items()}
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._files
+
+    def take(self, files: Mapping[str, FileInfo], known: Collection[str]) -> None:
+        """Take note of files that are removed now, and forget those that the job does not know any more."""
+        if not files.items() <= self._files.items():
+            self._files = {path: info for path, info in self._files.items() if path in known} | {**files}
+            if self._folder is not None:
+                kept = {path: (info.size, info.modified_ns) for path, info in self._files.items()}
+                self._folder.write(_REMOVED, json.dumps(kept).encode())
+
+    def free(self, there: Mapping[str, FileInfo]) -> set[str]:
+        """The files that were removed: nothing, or another file, has their names now, as a listing says."""
+        return {path for path, info in self._files.items() if there.get(path) != info}
 
 
 class FinishedFiles:

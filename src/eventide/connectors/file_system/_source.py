@@ -19,6 +19,7 @@ from eventide.connectors.file_system._planning import (
     FinishedFiles,
     GoneFiles,
     KnownFiles,
+    RemovedFiles,
     first_files,
     next_positions,
     positions_at,
@@ -187,6 +188,7 @@ class FileSource(Source):
         self._known: KnownFiles | None = None
         self._storage: str | None = None
         self._finished: FinishedFiles | None = None
+        self._removed: RemovedFiles | None = None
         self._committed: Collection[str] = ()
         self._looked: object = None
         self._unread: list[str] = []
@@ -287,7 +289,15 @@ class FileSource(Source):
             finished.forget(forgotten)
             self._gone = [path for path in self._gone if path not in forgotten]
         named = chain(begun, kept, (path for path in self._unread if path in there))
-        return list(dict.fromkeys(path for path in named if path not in finished))
+        removed = self._removed_files().free(files.listing())
+        free = {path for path in removed if known.get(path, 0) is None or path in finished}
+        finished.forget({path for path in free if path in finished})
+        for path in free:
+            files.begin_anew(path)
+        if not free.isdisjoint(there):  # another file has the name: it begins when the one before is out of the offsets
+            named = chain([_NO_FILE], named)
+            self._looked = None
+        return list(dict.fromkeys(path for path in named if path not in finished and path not in free))
 
     def _as_known(self, found: Collection[str], known: Iterable[str]) -> Collection[str]:
         """Files under the names that a checkpoint has: an earlier version kept the passwords of paths in them."""
@@ -315,7 +325,7 @@ class FileSource(Source):
 
     def latest_positions(self) -> dict[str, int]:
         """No file goes on, so that it only matters which there are."""
-        return dict.fromkeys(self.parts({}), sys.maxsize)
+        return dict.fromkeys(self.parts({}) if self.is_bounded() else self._files().see(), sys.maxsize)
 
     def has_ended(self, split: str, position: int) -> bool:
         return position >= self.latest_position(split)
@@ -326,9 +336,11 @@ class FileSource(Source):
         removal = self._settings.removal
         if removal is None:
             return
-        files = self._files()
-        for path in [path for path in positions if path in files.listing()]:
-            if self._tree.at(path).exists() and positions[path] >= files.end(path):
+        files, removed = self._files(), self._removed_files()
+        begun = [path for path in positions if path in files.listing() and files.has_begun(path, positions[path])]
+        removed.take({path: files.listing()[path] for path in begun if positions[path] >= files.end(path)}, positions)
+        for path in begun:
+            if path in removed and self._tree.at(path).info() == files.listing()[path]:
                 removal.remove(self._tree, path)
                 files.forget(path)
 
@@ -385,6 +397,7 @@ class FileSource(Source):
         """Return a copy of this source that keeps its memory of files that disappeared in ``storage``."""
         source = copy(self)
         source._storage, source._known, source._finished, source._looked = storage, None, None, None
+        source._removed = None
         return source
 
     def holds_when_new(self) -> bool:
@@ -402,6 +415,11 @@ class FileSource(Source):
 
     def get_produced_type(self) -> TypeInformation:
         return self._type_info
+
+    def _removed_files(self) -> RemovedFiles:
+        if self._removed is None:
+            self._removed = RemovedFiles(self._storage if self._settings.removal is not None else None)
+        return self._removed
 
     def _files(self) -> KnownFiles:
         if self._known is None:

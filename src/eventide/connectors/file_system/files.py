@@ -81,9 +81,10 @@ class File:
     file_system: FileSystem
     inner: str
 
-    def exists(self) -> bool:
-        """Whether it is there."""
-        return bool(self.file_system.get_file_info(self.inner).is_file)
+    def info(self) -> FileInfo | None:
+        """How it is now; None if it is not there."""
+        info = self.file_system.get_file_info(self.inner)
+        return FileInfo(info.size, info.mtime_ns or 0) if info.is_file else None
 
     def size(self) -> int:
         """The size of the file in bytes.
@@ -159,7 +160,14 @@ class FileTree:
     def __init__(self, paths: Sequence[str], path_filter: FilePathFilter | None = None, *, nested: bool = True) -> None:
         self._path_filter = path_filter
         self._nested = nested
-        self._roots = {_shown(path): absolute(path) for path in paths}
+        self._roots: dict[str, str] = {}
+        for path in map(absolute, paths):
+            other = self._roots.setdefault(_shown(path), path)
+            if other != path:
+                raise ProgramError(
+                    f"the paths {without_secrets(other)} and {without_secrets(path)} name one place, whose files could "
+                    "not be told apart: make a source of each"
+                )
 
     def list(self) -> dict[str, FileInfo]:
         """All files by their path, in the order of their path; not those with a hidden name, or in a hidden folder.
@@ -283,7 +291,8 @@ def _changed(path: str, how: str) -> DataError:
 
 
 def _shown(path: str) -> str:
-    return without_secrets(absolute(path).partition("?")[0].rstrip("/"))
+    """A path as its files are named: without what only says how to open it."""
+    return without_secrets((path.partition("?")[0] if "://" in path else path).rstrip("/"))
 
 
 def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:

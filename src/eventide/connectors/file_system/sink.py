@@ -19,8 +19,8 @@ from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory, Encoder
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.connectors.sink import FormatSink, Sink
-from eventide.errors import ProgramError, check_is
-from eventide.storage import opened
+from eventide.errors import ProgramError, StateError, check_is
+from eventide.storage import opened, writing
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -332,6 +332,7 @@ StreamingFileSink = FileSink
 
 
 _STAGE = "_eventide-"
+_OWN, _JOB = "_eventide", "job"
 
 
 def new_stage() -> str:
@@ -421,6 +422,33 @@ class PartFiles:
             ProgramError: if Arrow cannot open it.
         """
         return cls(*opened(location))
+
+    def claim(self, job: str) -> None:
+        """Say that the directory is a job's, by a name that no other job has; it stays its own.
+
+        Raises:
+            StateError: if it is another job's.
+        """
+        path = f"{self.path}/{_OWN}/{_JOB}"
+        owner = self._text(path)
+        if owner is None:
+            with writing(path):
+                self.file_system.create_dir(f"{self.path}/{_OWN}", recursive=True)
+                with self.file_system.open_output_stream(path, compression=None) as stream:
+                    stream.write(job.encode())
+            owner = self._text(path)
+        if owner != job:
+            raise StateError(
+                f"the directory {self.path} is that of another job ({owner}), and the two could not be told apart "
+                f"there; give this one a directory of its own, or delete {self.path}/{_OWN} if that job does not go on"
+            )
+
+    def _text(self, path: str) -> str | None:
+        try:
+            with self.file_system.open_input_stream(path, compression=None) as stream:
+                return bytes(stream.read()).decode()
+        except FileNotFoundError:
+            return None
 
     def exists(self) -> bool:
         """Whether there is a directory."""

@@ -213,8 +213,8 @@ def dealt_out(ranges: Sequence[SplitRange], count: int) -> list[list[SplitRange]
 
 
 def source_ends(source: Source, start: Offsets, end: Offsets) -> bool:
-    """Whether the whole source ends between two offsets."""
-    done = source.may_end() and all(at["ended"] for at in end.values())
+    """Whether the whole source ends between two offsets; one that has not found anything yet does not."""
+    done = source.may_end() and bool(end) and all(at["ended"] for at in end.values())
     return done and not (start and all(part in start and _is_known(start[part], at) for part, at in end.items()))
 
 

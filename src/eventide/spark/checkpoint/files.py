@@ -243,6 +243,9 @@ BEGINS_WITH = "begins with parallelism"
 COUNTED = "counted before"
 """How many micro-batches sinks have had of the checkpoints that this one continues."""
 
+KNOWN_AS = "known as"
+"""The id of the first of the checkpoints that this one continues, by which directories of files know the job."""
+
 RESCALED = "eventide-savepoint"
 """The folder of the savepoint that a checkpoint of another parallelism begins with, below that checkpoint."""
 
@@ -277,7 +280,7 @@ def in_order(texts: Iterable[str]) -> list[Record]:
     found = [record_of(text) for text in texts]
     if any(_WRITTEN - one.keys() for one in found):
         check_format("of an earlier version")
-    return sorted(found, key=lambda one: int(one["start"]))
+    return sorted(found, key=lambda one: (int(one["start"]), one["id"]))  # two first starts at once write two ids
 
 
 def in_force(started: Sequence[Record], committed: int) -> Record | None:

@@ -22,6 +22,7 @@ from eventide.spark.checkpoint.files import (
     BEGINS_WITH,
     CONTINUED_IN,
     COUNTED,
+    KNOWN_AS,
     PLACE,
     RESCALED,
     CheckpointFiles,
@@ -38,7 +39,7 @@ _BYTES_OF_A_SPLIT = 12
 
 def fit_checkpoint(
     spark: SparkSession, location: str, plan: JobPlan, job: str, savepoint: str | None = None
-) -> tuple[str, int | None, int]:
+) -> tuple[str, int | None, int, str]:
     """Check a program against the checkpoint at a location, and write it down if it is not there.
 
     What is written down counts from the first micro-batch that is committed after it: a program that never got so far
@@ -49,8 +50,8 @@ def fit_checkpoint(
     :func:`savepoint_of`.
 
     Returns:
-        The id of the checkpoint, the number of the micro-batch that was begun and not finished, which comes next, and
-        how many micro-batches sinks have had of the checkpoints that this one continues.
+        The id of the checkpoint, the number of the micro-batch that was begun and not finished, which comes next, how
+        many micro-batches sinks have had of the checkpoints that this one continues, and the id of the first of these.
 
     Raises:
         StateError: if the program does not fit, saying what differs, or the checkpoint is continued elsewhere.
@@ -73,11 +74,13 @@ def fit_checkpoint(
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
     counted = started[0].get(COUNTED, 0) if started else 0
-    this |= {COUNTED: counted} if counted else {}
+    known_as = str(started[0].get(KNOWN_AS, checkpoint)) if started else checkpoint
+    this |= {COUNTED: counted, KNOWN_AS: known_as} if counted else {}
     if not started or {what: started[-1].get(what) for what in this} != this:
         append_record(spark, location, {"after": committed, **this})
+        checkpoint = records_of(spark, location)[0]["id"]
     planned = _last(spark, location, "offsets")
-    return checkpoint, planned if planned > committed else None, counted
+    return checkpoint, planned if planned > committed else None, counted, known_as
 
 
 def refuse_continued(location: str, started: Sequence[Record]) -> None:

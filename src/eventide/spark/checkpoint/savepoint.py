@@ -33,7 +33,7 @@ from eventide.savepoint.directory import SOURCES, Directory, copy_files
 from eventide.savepoint.fitting import DATA_FRAME
 from eventide.savepoint.rows import TASKS, Small, elements_of
 from eventide.savepoint.saved import OUTLINED, outlined
-from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, RESCALED, Record
+from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, KNOWN_AS, RESCALED, Record
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import append_record, outline, recorded_program, records_of, refuse_continued
@@ -383,7 +383,7 @@ def _begin(spark: SparkSession, last: Record, saved: Outline, target: str, paral
 
     It has an id of its own, by which sinks with transactions know it.
     """
-    before = {name: value for name, value in last.items() if name != CONTINUED_IN}
+    before = {KNOWN_AS: last["id"], **{name: value for name, value in last.items() if name != CONTINUED_IN}}
     counted = before.get(COUNTED, 0) + (saved.header.batch or 0) + 1
     begins = {"start": 0, "after": -1, "id": uuid.uuid4().hex, "savepoint": saved.location}
     program = {**saved.header.program, "parallelism": parallelism}

@@ -95,7 +95,8 @@ def ask_for(location: str, name: str, max_out_of_orderness: object, idle_timeout
         StateError: if no job has started on the checkpoint.
     """
     values = checked_values(name, strategies_at(location).declared, max_out_of_orderness, idle_timeout, max_drift)
-    waits = f"{_WAITING}{time.time_ns():020}-{uuid.uuid4().hex}"
+    last = max((int(one.removeprefix(_WAITING).partition("-")[0]) for one in waiting_changes(location)), default=0)
+    waits = f"{_WAITING}{max(time.time_ns(), last + 1):020}-{uuid.uuid4().hex}"  # clocks differ, or are set back
     _folder(location).write(waits, json.dumps({name: values}).encode())
     return waits
 

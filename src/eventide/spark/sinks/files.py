@@ -138,25 +138,28 @@ class FileDirectory(ABC):
         self._parts: PartFiles | None = None
         self.owner: Ownership | None = None
         """Told by a streaming job, whose next run may begin while this one is at work."""
+        self.job: str | None = None
+        """Told by a streaming job: its name, which it keeps on a checkpoint of another parallelism."""
         self.counted = 0
         """How many micro-batches were written here before the first one of the checkpoint."""
         self.leftovers = NO_LEFTOVERS
         """Leftovers of earlier runs; this run deletes them in its first micro-batch."""
 
-    def begin(self, spark: SparkSession, counted: int, begun: int | None) -> None:
+    def begin(self, spark: SparkSession, job: str | None, counted: int, begun: int | None) -> None:
         """Look at what earlier runs have left, before this run plans a micro-batch.
 
         A younger run begins later, so its files are not among these, however long this run stalls before it deletes.
 
         Args:
             spark: the session.
+            job: the name of a streaming job, which no other has.
             counted: how many micro-batches were written here before the first one of the checkpoint.
             begun: the micro-batch that an earlier run began and did not finish; None if there is none.
 
         Raises:
             ProgramError: if Arrow, which moves the files, does not reach where they are.
         """
-        self.counted = counted
+        self.job, self.counted = job, counted
         look = partial(_leftovers, self._path, resolved(spark, self._path), None if begun is None else counted + begun)
         self.leftovers = there(spark, look, [Leftovers])
 
@@ -177,8 +180,14 @@ class FileDirectory(ABC):
         return self._parts or _parts_at(self._path, resolved(spark, self._path))
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
-        """Have the files that count appear; return their number."""
+        """Have the files that count appear; return their number.
+
+        Raises:
+            StateError: if the directory is another job's, or another run has taken over.
+        """
         number, leftovers = self.counted + batch_id, self.leftovers
+        if self.job is not None:
+            parts.claim(self.job)
         if self.owner is not None:
             if self._parts is None:  # an older run may have written until it saw that it owns the checkpoint no more
                 leftovers = replace(leftovers, names=frozenset(parts.names_of(number)))

@@ -250,11 +250,12 @@ class Delivery:
         if strange:
             raise ProgramError(f"Spark cannot write to {strange!r}; use a sink of eventide.datastream.connectors")
 
-    def begin(self, spark: SparkSession, counted: int = 0, begun: int | None = None) -> None:
+    def begin(self, spark: SparkSession, job: str | None = None, counted: int = 0, begun: int | None = None) -> None:
         """Prepare the sinks for a run, before it plans a micro-batch.
 
         Args:
             spark: the session.
+            job: the name of a streaming job, which it keeps on a checkpoint of another parallelism.
             counted: how many micro-batches the sinks have had of the checkpoints that this one continues.
             begun: the micro-batch that an earlier run began and did not finish; None if there is none.
 
@@ -263,7 +264,7 @@ class Delivery:
         """
         self._counted = counted
         for directory in self.directories.values():
-            directory.begin(spark, counted, begun)
+            directory.begin(spark, job, counted, begun)
 
     def __call__(self, frames: DataFrame, batch_id: int) -> None:
         """Called by Spark for every micro-batch; reads the frames once, however many sinks there are."""
