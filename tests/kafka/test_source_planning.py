@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,6 +172,28 @@ def test_partitions_that_come_while_a_job_stands_still_are_read_from_their_begin
     source.resume({f"{topic}-0": identity})
     assert source.parts({f"{topic}-0": 0}) == [f"{topic}-0", f"{topic}-1"]
     assert source.beginnings([f"{topic}-1"]) == {f"{topic}-1": Beginning(0, None, identity)}
+
+
+def test_topics_that_come_after_a_job_has_found_none_are_read_from_their_beginning(
+    broker: KafkaBroker, build: Build, tmp_path: Path
+) -> None:
+    """Whether the job goes on or starts again: what is written meanwhile is not passed over."""
+    topic = f"late-{uuid.uuid4().hex}"
+    latest = on(broker).set_topic_pattern(f"{topic}.*").set_starting_offsets(KafkaOffsetsInitializer.latest())
+
+    def parts_and_starts(place: str) -> tuple[list[str], list[int]]:
+        source = build(latest).for_job("orders", str(tmp_path / place))
+        source.resume({})
+        try:
+            return source.parts({}), starts(source)
+        finally:
+            source.stop()
+
+    assert parts_and_starts("job") == ([], [])
+    broker.create_topic(topic, 1)
+    fill(broker, topic, 4)
+    assert parts_and_starts("job") == ([f"{topic}-0"], [0])
+    assert parts_and_starts("new job") == ([f"{topic}-0"], [4])
 
 
 def test_new_partitions_are_looked_for_as_often_as_was_said(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -25,6 +26,7 @@ from eventide.connectors.kafka.library import (
     said,
 )
 from eventide.errors import DataError, StateError
+from eventide.storage import Folder
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -38,6 +40,7 @@ _LAST_COMMIT_S = 5.0
 _log = logging.getLogger(__name__)
 
 _WATCH_S = 1.0
+_FIRST = "first"
 _BETWEEN_LOOKS_S = 0.1
 
 
@@ -272,11 +275,13 @@ class KnownPartitions:
     Args:
         settings: the settings of the source.
         cluster: the cluster that is asked.
+        memory: where it is kept what was there when the job first started; None if that is not known after a restart.
     """
 
-    def __init__(self, settings: KafkaSourceSettings, cluster: Cluster) -> None:
+    def __init__(self, settings: KafkaSourceSettings, cluster: Cluster, memory: Folder | None = None) -> None:
         self._settings = settings
         self._cluster = cluster
+        self._memory = memory
         self._topics: dict[str, KafkaTopic] = {}
         self._identities: dict[str, str] = {}
         self._is_resumed = False
@@ -298,9 +303,9 @@ class KnownPartitions:
         if self._of_the_start is None:
             self._look({place.topic for place in reading})
             names = self._names()
-            self._of_the_start = frozenset(names)
             if not reading:
                 self._check_all_there(names)
+            self._of_the_start = self._found_first(names)
         elif interval_ms is not None and time.monotonic() - self._looked >= interval_ms / 1_000:
             self._look({place.topic for place in reading})
         found = self._names()
@@ -313,7 +318,7 @@ class KnownPartitions:
         """Whether a partition was there when the job first started."""
         if self._of_the_start is None:
             self.listing()
-        return not self._is_resumed and part in (self._of_the_start or ())
+        return part in (self._of_the_start or ())
 
     def identity(self, topic: str) -> str | None:
         """The id of a topic."""
@@ -374,6 +379,17 @@ class KnownPartitions:
                     "nothing to do with each other; start with a new checkpoint"
                 )
             self._identities[name] = topic.identity
+
+    def _found_first(self, names: Collection[str]) -> frozenset[str]:
+        """The partitions that were there when the job first started, of those that it has not begun to read."""
+        if self._is_resumed:
+            return frozenset()
+        if self._memory is None:
+            return frozenset(names)
+        if _FIRST in self._memory.names():
+            return frozenset(self._memory.read(_FIRST, json.loads))
+        self._memory.write(_FIRST, json.dumps(list(names)).encode())
+        return frozenset(names)
 
     def _names(self) -> list[str]:
         """All partitions that were found and are subscribed to, in order."""

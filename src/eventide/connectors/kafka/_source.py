@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self
 
@@ -25,8 +27,10 @@ from eventide.connectors.kafka._properties import ConnectorOptions, KafkaSourceS
 from eventide.connectors.kafka._reading import Lost, borrowed, read_ranges
 from eventide.connectors.kafka._records import LOST, Decoder, KafkaRecordDeserializationSchema, check_deserializer
 from eventide.errors import ProgramError
+from eventide.storage import Folder
 
 _SERVERS, _GROUP, _PREFIX = "bootstrap.servers", "group.id", "client.id.prefix"
+_FOLDER = "partitions"
 _ISOLATION = {"read_committed", "read_uncommitted"}
 
 
@@ -57,6 +61,7 @@ class KafkaSource(Source[T_co]):
         self._settings = settings
         self._cluster: Cluster | None = None
         self._partitions: KnownPartitions | None = None
+        self._storage: str | None = None
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
@@ -95,6 +100,14 @@ class KafkaSource(Source[T_co]):
             )
             for part, place in places.items()
         }
+
+    def for_job(
+        self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
+    ) -> KafkaSource[T_co]:
+        """A copy of this source that keeps in ``storage`` which partitions were there when the job first started."""
+        source = copy(self)
+        source._storage, source._cluster, source._partitions = storage, None, None
+        return source
 
     def resume(self, identities: Mapping[str, str]) -> None:
         self._known().resume(identities)
@@ -204,8 +217,17 @@ class KafkaSource(Source[T_co]):
 
     def _known(self) -> KnownPartitions:
         if self._partitions is None:
-            self._partitions = KnownPartitions(self._settings, self._asked())
+            self._partitions = KnownPartitions(self._settings, self._asked(), self._memory())
         return self._partitions
+
+    def _memory(self) -> Folder | None:
+        if self._storage is None or self._settings.is_bounded:
+            return None
+        with suppress(ProgramError):  # Arrow does not reach the checkpoint
+            return Folder(
+                f"{self._storage}/{_FOLDER}", "delete it: partitions that are not read yet begin as in a new job"
+            )
+        return None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_cluster": None, "_partitions": None}
