@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.fs import FileSelector
+from pyarrow.fs import FileSelector, FileType
 
 from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
@@ -206,8 +206,8 @@ class Directory:
         return not self.store.get_file_info(self._root).is_file and not self.names("")
 
     def delete(self) -> None:
-        """Delete all of it, if there is anything."""
-        if not self.is_empty():
+        """Delete it, if it is there."""
+        if self.store.get_file_info(self._root).type == FileType.Directory:
             self.store.delete_dir(self._root)
 
     def names(self, folder: str) -> list[str]:

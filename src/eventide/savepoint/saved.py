@@ -6,10 +6,11 @@ The state of a subtask is taken apart where it is; the header, which says what t
 from __future__ import annotations
 
 import re
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
@@ -322,6 +323,8 @@ def _copy_rows(directory: Directory, target: Directory, name: str, without: Coll
 _BUCKETS = "buckets"
 _FILE = ""
 """An id that no operator has."""
+_WRITER = ".writer"
+"""A hidden file with the id of who writes the savepoint: of two at once, the first one stops."""
 
 
 @dataclass(frozen=True)
@@ -331,20 +334,25 @@ class StateWriter:
     Args:
         location: the directory.
         max_parallelism: the number of key groups.
+        id: a name that no other writer has.
     """
 
     location: str
     max_parallelism: int
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def begin(self) -> None:
-        """See that there is nothing at the location.
+        """See that there is nothing at the location, and take it.
 
         Raises:
             StateError: if there is something.
             ProgramError: if Arrow cannot open it.
         """
-        if not Directory(self.location).is_empty():
+        directory = Directory(self.location)
+        if not directory.is_empty():
             raise StateError(f"there is something at {self.location} already; write the savepoint into a new directory")
+        with directory.writing(_WRITER) as stream:
+            stream.write(self.id.encode())
 
     def write(self, place: str, subtask: int, values: Mapping[str, bytes]) -> list[Small]:
         """Write what is large of a subtask of a stage, whose ``place`` no other stage has.
@@ -392,14 +400,16 @@ class StateWriter:
         ]
 
     def abandon(self) -> None:
-        """Delete what was written: it will be no savepoint."""
-        Directory(self.location).delete()
+        """Delete what was written, unless another writer has taken the location: it will be no savepoint."""
+        directory = Directory(self.location)
+        if directory.text(_WRITER) == self.id:
+            directory.delete()
 
     def finish(self, header: Header, small: Collection[Small]) -> None:
         """Write what is small of all subtasks, and, when all is there, what makes it a savepoint.
 
         Raises:
-            StateError: if a file that a worker wrote is missing.
+            StateError: if a file that a worker wrote is missing, or another writer has taken the location.
         """
         written = {name for operator, _, name, _ in small if operator == _FILE}
         of_operators = sorted(one for one in small if one[0] != _FILE)
@@ -413,9 +423,14 @@ class StateWriter:
                 f"{lost[0]} was written, and is not in {self.location}: all workers must write to one place; give one "
                 "that all of them reach"
             )
+        if directory.text(_WRITER) != self.id:
+            raise StateError(
+                f"another savepoint is being written to {self.location}; write each into its own directory"
+            )
         files = {name: directory.saved_file(name) for name in there}
         with directory.writing(NAME) as stream:
             stream.write(replace(header, files=files).to_text().encode())
+        directory.store.delete_file(directory.path(_WRITER))
 
 
 class _Rows:

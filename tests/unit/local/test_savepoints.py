@@ -692,6 +692,18 @@ def test_what_has_changed_in_a_file_is_an_error_that_names_it(saved, pytestconfi
         path.write_bytes(content)
 
 
+def test_of_two_that_write_savepoints_to_one_place_the_second_one_is_whole(saved, tmp_path):
+    place = tmp_path / "both"
+    first, second = StateWriter(str(place), 128), StateWriter(str(place), 128)
+    for writer in (first, second):
+        writer.begin()
+    with pytest.raises(StateError, match=f"another savepoint is being written to {place}"):
+        first.finish(replace(saved.header, files=None), [])
+    second.finish(replace(saved.header, files=None), [])
+    first.abandon()
+    assert Savepoint.is_at(str(place))
+
+
 def test_a_file_that_was_written_where_nobody_finds_it_makes_no_savepoint(saved, tmp_path):
     writer = StateWriter(str(tmp_path / "shared"), 128)
     with pytest.raises(StateError, match=r"keyed/0-0.parquet was written, and is not in .*shared: all workers"):

@@ -367,7 +367,7 @@ def rescale(
         saved = there(spark, partial(outlined, place), OUTLINED)
     else:
         refuse_continued(location, [last])
-        there(spark, StateWriter(place, parallelism).abandon)  # that of a call that was interrupted
+        there(spark, Directory(place).delete)  # that of a call that was interrupted
         saved = take_savepoint(spark, location, place, parallelism=parallelism, max_parallelism=max_parallelism)
         # A driver that was thought dead finds another owner from here on; what it has done before, is seen.
         there(spark, Ownership(location, f"rescale {uuid.uuid4().hex}").claim, [Ownership])
