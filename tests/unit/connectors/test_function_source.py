@@ -445,6 +445,23 @@ def test_a_planned_micro_batch_has_the_same_elements_in_a_new_process(tmp_path):
     assert read(source_of(Says("other"), tmp_path), start, end) == before
 
 
+def test_what_is_emitted_while_the_state_is_asked_for_comes_next(tmp_path):
+    class Marks(Counts):
+        def run(self, ctx):
+            self.marks = [ctx.collect]
+            super().run(ctx)
+
+        def snapshot_state(self):
+            while self.marks:
+                self.marks.pop()("mark")
+            return self.next
+
+    source = source_of(Marks(2, stops=(1,)), tmp_path)
+    first = planned(source, {})
+    Gates.opened.set()
+    assert flat([read(source, {}, first), *all_of(source, first)]) == [0, "mark", 1]
+
+
 def test_without_state_the_function_runs_again_from_its_own_start(tmp_path):
     source = source_of(Says("a", "b", ..., "c"), tmp_path)
     source.latest_position("function")

@@ -396,11 +396,19 @@ class Emission:
         return len(self._items) >= max_items or self._bytes >= max_bytes
 
     def take(self, keep: Callable[[list[bytes]], None]) -> None:
-        """Hand all items over to `keep`, while nothing is emitted; if that fails, they stay."""
+        """Hand all items over to `keep`, while no other thread emits; if that fails, they stay.
+
+        What `keep` itself emits, such as by asking the function for its state, is taken the next time.
+        """
         with self._changed:
             if self._items:
-                keep(self._items)
+                taken, size = self._items, self._bytes
                 self._items, self._bytes = [], 0
+                try:
+                    keep(taken)
+                except BaseException:
+                    self._items, self._bytes = taken + self._items, size + self._bytes
+                    raise
                 self._changed.notify_all()
 
     def finish(self) -> None:
