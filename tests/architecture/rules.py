@@ -319,7 +319,7 @@ def host_compares_no_times(root: Path) -> list[str]:
         )
         return ordered and any(map(is_time, [node.left, *node.comparators]))
 
-    host = root / "eventide" / "spark" / "query" / "stage_processor.py"
+    host = root / "eventide" / "spark" / "query" / "subtask_run.py"
     return _nodes(root, is_wrong, "the host compares times: ask a rule of the runtime", only=host)
 
 

@@ -324,7 +324,7 @@ _BUCKETS = "buckets"
 _FILE = ""
 """An id that no operator has."""
 _WRITER = ".writer"
-"""A hidden file with the id of who writes the savepoint: of two at once, the first one stops."""
+"""A hidden file with the id of the writer of the savepoint: of two at once, the first one stops."""
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ import pytest
 
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
-from eventide.spark.query import stage_processor
+from eventide.spark.query import subtask_run
 from eventide.spark.query.frame_rows import FRAME_ROW, frame_batches
 from eventide.spark.query.held_frames import HeldFrames
-from eventide.spark.query.stage_processor import MapStateBackend
+from eventide.spark.query.stage_processor import StageProcessor
+from eventide.spark.query.subtask_run import MapStateBackend
 
 
 def frames(count, size):
@@ -34,9 +35,9 @@ def test_record_batches_of_large_frames_have_few_of_them(monkeypatch):
 
 
 def test_more_than_spark_takes_of_a_subtask_is_refused(monkeypatch):
-    monkeypatch.setattr(stage_processor, "_MOST_BYTES", 250)
+    monkeypatch.setattr(subtask_run, "_MOST_BYTES", 250)
     rows = [FRAME_ROW(7, 0, bytes(100))] * 3
-    processor = stage_processor.StageProcessor(b"", frozenset({1}), (0,), has_timers=False)
+    processor = StageProcessor(b"", frozenset({1}), (0,), has_timers=False)
     passed = processor.handleInputRows((0,), iter(rows), None)
     assert [next(passed), next(passed)] == rows[:2]
     with pytest.raises(ProgramError, match=r"more than 2 GB .*env\.set_max_rows_per_batch.* --defer"):
@@ -44,7 +45,7 @@ def test_more_than_spark_takes_of_a_subtask_is_refused(monkeypatch):
 
 
 def test_a_value_of_state_that_no_store_takes_is_refused(monkeypatch):
-    monkeypatch.setattr(stage_processor, "_MOST_BYTES", 250)
+    monkeypatch.setattr(subtask_run, "_MOST_BYTES", 250)
     stored = {}
     backend = MapStateBackend(SimpleNamespace(updateValue=stored.__setitem__))
     backend.put("small", bytes(250))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from itertools import repeat
 from typing import Any, TypeAlias
 
@@ -34,6 +35,9 @@ CONTEXT_DIGITS = 28
 _DECIMAL_DIGITS, _MOST_DIGITS = 38, 76
 """How many digits Arrow's decimal numbers of 128 and of 256 bits have."""
 _DAY_US = 86_400_000_000
+_SECOND_US = 1_000_000
+_scalar = cache(pa.scalar)
+"""Arrow imports pandas with the first scalar: one that is made here would have processes that only plan wait for it."""
 _FIRST_US, _LAST_US = -62_135_596_800_000_000, 253_402_300_799_999_999
 """The first and the last microsecond of Python's calendar."""
 
@@ -248,7 +252,7 @@ def _of_times(compute: Callable[..., Value], kind: str) -> Callable[..., Value]:
     def computed(*values: Value) -> Value:
         micros = [_micros(value) for value in values]
         if kind == "date":  # of a difference, only whole days count
-            micros = [pc.multiply(_floor_division(each, _DAY), _DAY_US) for each in micros]
+            micros = [pc.multiply(_floor_division(each, _scalar(_DAY_US)), _DAY_US) for each in micros]
         found = _checked(compute, *micros)
         match kind:
             case "timedelta":
@@ -256,7 +260,7 @@ def _of_times(compute: Callable[..., Value], kind: str) -> Callable[..., Value]:
             case "datetime":
                 return _in_calendar(found.cast(pa.timestamp("us")))
             case "date":
-                days = _floor_division(found, _DAY)
+                days = _floor_division(found, _scalar(_DAY_US))
                 return _in_calendar(days.cast(pa.int32()).cast(pa.date32()))
         return found
 
@@ -269,10 +273,6 @@ def _seconds(value: Value) -> Value:
     if _largest(micros) > _EXACT_FLOAT:
         return _each(float, lambda each: each / 1_000_000)(micros)
     return pc.divide(as_float(micros), 1e6)
-
-
-_DAY = pa.scalar(_DAY_US)
-_SECOND = pa.scalar(1_000_000)
 
 
 def _with_parts(time: datetime.datetime, *parts: Any) -> datetime.datetime:
@@ -525,9 +525,9 @@ KERNELS: dict[str, Callable[..., Value]] = {
         )
         for kind in kinds
     },
-    "days": lambda value: _floor_division(_micros(value), _DAY),
-    "seconds": lambda value: _floor_division(_modulo(_micros(value), _DAY), _SECOND),
-    "microseconds": lambda value: _modulo(_micros(value), _SECOND),
+    "days": lambda value: _floor_division(_micros(value), _scalar(_DAY_US)),
+    "seconds": lambda value: _floor_division(_modulo(_micros(value), _scalar(_DAY_US)), _scalar(_SECOND_US)),
+    "microseconds": lambda value: _modulo(_micros(value), _scalar(_SECOND_US)),
     "total_seconds": _seconds,
     "in UTC": _in_calendar,
     "timestamp": _each(float, datetime.datetime.timestamp),

@@ -15,12 +15,14 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eventide.common.accepted import level_of_the_program
 from eventide.errors import ProgramError, StateError
-from eventide.runtime.sources.alignment import Facts
 from eventide.storage import Folder
+
+if TYPE_CHECKING:
+    from eventide.runtime.sources.alignment import Facts
 
 _KEPT = 3
 _LOOKS_AFTER = 100

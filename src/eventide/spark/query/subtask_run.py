@@ -1,0 +1,151 @@
+"""One subtask of a stage in a micro-batch: hands it its frames and its state, and its frames to Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Row
+
+from eventide.errors import ProgramError, StateError
+from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.spark.query.frame_rows import FRAME_ROW
+from eventide.spark.query.held_frames import HeldFrames
+from eventide.spark.query.shared_files import AlignmentFolder, Runs
+from eventide.spark.query.worker import opened_stage, settled
+
+_MOST_BYTES = (1 << 31) - (1 << 20)
+
+
+@dataclass(frozen=True, slots=True)
+class SubtaskRun:
+    """A subtask of a stage during one micro-batch, with what :class:`StageProcessor` was given, and Spark's handles.
+
+    Frames for other stages pass through as they are. The meaning of everything is in the runtime: this class only
+    brings frames, state and the time of the micro-batch together.
+    """
+
+    subtask: int
+    payload: bytes
+    targets: frozenset[int]
+    ids: tuple[int, ...]
+    has_timers: bool
+    savepoint: tuple[str, str] | None
+    runs: Runs | None
+    handle: Any
+    map_state: Any
+
+    def on_rows(self, rows: Iterator[Row]) -> Iterator[Row]:
+        """The rows for Spark in a micro-batch that has rows."""
+        return settled(_of_one_subtask(self._sorted_out(rows)))
+
+    def on_timer(self, clock_ms: int) -> Iterator[Row]:
+        """The rows for Spark in a micro-batch without any, at its time by the clock, in milliseconds since the epoch."""
+        return _of_one_subtask(self._run([], clock_ms))
+
+    def _sorted_out(self, rows: Iterator[Row]) -> Iterator[Row]:
+        mine: HeldFrames | None = None
+        clock_ms = 0
+        for row in rows:
+            if row.target in self.targets:
+                mine = mine or HeldFrames()
+                mine.add(row)
+                clock_ms = row.clock
+            else:
+                yield FRAME_ROW(row.target, row.subtask, row.frame)
+        if mine is not None:
+            yield from self._run(mine.all(), clock_ms)
+
+    def _run(self, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
+        stage = opened_stage(self.payload, self.subtask)
+        backend = MapStateBackend(self.map_state)
+        if self.savepoint is not None:
+            from eventide.savepoint.saved import opened_savepoint  # which few jobs need
+
+            opened_savepoint(*self.savepoint).restore(stage, self.subtask, backend)
+        planner = None if self.runs is None else self.runs.planner_of(clock_ms)
+        run = stage.run(self.subtask, backend, clock_ms, planner)
+        for frame in run.run(frames):
+            if frame.target != ALIGNMENT:
+                yield FRAME_ROW(frame.target, self.ids[frame.subtask], frame.to_bytes())
+            elif stage.storage is not None:
+                AlignmentFolder(stage.storage).write(frame.content)
+        if self.has_timers:
+            self._set_timer(run.next_clock_before_ms, run.next_clock_ms)
+
+    def _set_timer(self, before_ms: int | None, time_ms: int | None) -> None:
+        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire.
+
+        State that comes from a savepoint says when to run, and has no timer yet: there Spark is asked.
+        """
+        timers = [before_ms] if self.savepoint is None else [*self.handle.listTimers()]
+        if timers == [time_ms]:
+            return
+        for timer_ms in timers:
+            if timer_ms is not None:
+                self.handle.deleteTimer(timer_ms)
+        if time_ms is not None:
+            self.handle.registerTimer(time_ms)
+
+
+def _of_one_subtask(rows: Iterator[Row]) -> Iterator[Row]:
+    """Pass on what a subtask gives in a micro-batch, which Spark makes one batch of Arrow of.
+
+    Raises:
+        ProgramError: if it is more than such a batch can have.
+    """
+    size = 0
+    for row in rows:
+        size += len(row.frame)
+        if size > _MOST_BYTES:
+            raise ProgramError(
+                "a subtask gives more than 2 GB in one micro-batch, and Spark takes no more of it at once; let "
+                "micro-batches read less, with env.set_max_rows_per_batch(...), or raise the parallelism. The "
+                "micro-batch at hand is planned already, and 'eventide checkpoint PATH --defer' takes that back"
+            )
+        yield row
+
+
+class MapStateBackend:
+    """A :class:`~eventide.runtime.state.backend.Backend` over a ``MapState`` of Spark.
+
+    Names read before are known, so that deleting what was never there costs no call.
+    """
+
+    def __init__(self, map_state: Any) -> None:
+        self._map_state = map_state
+        self._absent: set[str] = set()
+
+    def get(self, name: str) -> bytes | None:
+        """The value under a name, or None."""
+        row = self._map_state.getValue((name,))
+        if row is None:
+            self._absent.add(name)
+            return None
+        return bytes(row[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        """Store a value under a name.
+
+        Raises:
+            StateError: if it is too large.
+        """
+        if len(value) > _MOST_BYTES:
+            raise StateError(
+                f"the state {name!r} has {len(value):,} bytes, and Spark's store takes 2 GB at most: one key, or one "
+                "window, holds too many elements. Have a reduce or aggregate function take them in one by one, give "
+                "state a time to live, or let the key tell more apart"
+            )
+        self._absent.discard(name)
+        self._map_state.updateValue((name,), (value,))
+
+    def delete(self, name: str) -> None:
+        """Forget a name, whether it is there or not."""
+        if name not in self._absent:
+            self._map_state.removeKey((name,))
+            self._absent.add(name)
+
+    def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
+        """Every name that begins in some way, with its value: Spark hands them over hundreds at a time."""
+        return ((name, bytes(value)) for (name,), (value,) in self._map_state.iterator() if name.startswith(prefix))
