@@ -24,7 +24,7 @@ from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
 from eventide.spark.query.data_frame import DataFrameReader
-from eventide.spark.query.frame_rows import FRAME_SCHEMA
+from eventide.spark.query.data_source import FRAME_SCHEMA
 from eventide.spark.sinks.kafka import SinkRun
 from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, ProgramSinks
 from eventide.spark.sinks.routing import Delivery

@@ -178,7 +178,7 @@ class LocalRunner:
                     self._max_rows,
                     self._targets.get(spec.name),
                     spec.audience,
-                    spec.standing(self.checkpoint.facts),
+                    spec.planned.standing(self.checkpoint.facts),
                 )
         return None if ends == starts else self._plan_batch(ends, self._clock())
 

@@ -9,7 +9,7 @@ import json
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -127,19 +127,6 @@ class Edge:
 def metrics_frame(content: dict[str, Any]) -> Frame:
     """Make the frame of a task's counts for the driver."""
     return Frame(METRICS, 0, Signal.METRICS, 0, 0, "", content)
-
-
-class Rest(StrEnum):
-    """How a split of which more could be read is treated by what plans its source.
-
-    One that is ``HELD`` is too far ahead of others: its clock of idleness stands still. Of one that is ``DONE`` nothing
-    more is read in this run, which ends with what was there at its start: no other waits for it. ``NONE`` says that it
-    is neither any more.
-    """
-
-    NONE = "none"
-    HELD = "held"
-    DONE = "done"
 
 
 class WatermarkReport(NamedTuple):

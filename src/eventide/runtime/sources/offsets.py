@@ -18,8 +18,15 @@ from eventide.api.source import PartRange, Source
 from eventide.common.checksum import checksum_of
 from eventide.errors import StateError
 from eventide.runtime.compact import as_compact_text, from_compact_text
-from eventide.runtime.exchange.frames import Rest
-from eventide.runtime.sources.alignment import AlignmentStanding, planned_together, rest_of, with_rests
+from eventide.runtime.exchange.rest import Rest
+from eventide.runtime.sources.alignment import (
+    AlignmentStanding,
+    Facts,
+    SourceAlignment,
+    planned_together,
+    rest_of,
+    with_rests,
+)
 
 Offsets: TypeAlias = dict[str, dict[str, Any]]
 """Where a source stands: for each part of it (most often, a split) its ``start``, the ``position`` that has been
@@ -72,6 +79,22 @@ class SplitRange:
     def length(self) -> int:
         """How far it goes, in the positions of its source; a measure of the work."""
         return sum(part.end - part.start for part in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSource:
+    """A source as a process sees it that plans micro-batches, and runs nothing of what comes after it; picklable.
+
+    With ``alignment``, its splits wait for those of others.
+    """
+
+    name: str
+    source: Source
+    alignment: SourceAlignment | None
+
+    def standing(self, facts: Facts) -> AlignmentStanding | None:
+        """Where the source stands among others, by what the last micro-batch has reached; None if it does not wait."""
+        return None if self.alignment is None else AlignmentStanding(self.alignment, self.name, facts)
 
 
 def restored(offsets: Offsets) -> Offsets:

@@ -19,8 +19,8 @@ from eventide.runtime.exchange.frames import Frame, metrics_frame
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
 from eventide.runtime.search import Search
-from eventide.runtime.sources.alignment import AlignmentStanding, Facts, SourceAlignment
-from eventide.runtime.sources.offsets import SplitRange
+from eventide.runtime.sources.alignment import SourceAlignment
+from eventide.runtime.sources.offsets import PlannedSource, SplitRange
 from eventide.runtime.sources.splits import WAITING_BYTES, ReaderOutput, SourceOutput, SplitReader
 
 _WAITING = 262_144
@@ -71,9 +71,10 @@ class SourceSpec(ChainSpec):
         source = self.source.with_columns(self.fields)
         return replace(self, source=source, type_info=source.get_produced_type())
 
-    def standing(self, facts: Facts) -> AlignmentStanding | None:
-        """Where the source stands among others, by what the last micro-batch has reached; None if it does not wait."""
-        return None if self.alignment is None else AlignmentStanding(self.alignment, self.name, facts)
+    @property
+    def planned(self) -> PlannedSource:
+        """The part of it that plans micro-batches."""
+        return PlannedSource(self.name, self.source, self.alignment)
 
 
 class SourceTask:

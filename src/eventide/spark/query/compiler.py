@@ -26,9 +26,8 @@ from eventide.runtime.sources.task import ChainSpec, SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.savepoint import Outline
 from eventide.spark.progress import COUNTERS, OBSERVATION
-from eventide.spark.query.data_source import CAN_LIMIT, FrameSource, SourceNames, rows_of
+from eventide.spark.query.data_source import CAN_LIMIT, FRAME_SCHEMA, FrameSource, SourceNames, rows_of
 from eventide.spark.query.frame_rows import (
-    FRAME_SCHEMA,
     OutputOfSink,
     counted_in,
     frame_batches,
@@ -174,6 +173,7 @@ def _source_frames(
     name = names.take()
     saved = None if savepoint is None else savepoint.offsets_of(source.name)
     attributes = {
+        "planned": ship(source.planned, f"the source {source.name!r}"),
         "payload": payload,
         "ids": ids,
         "max_rows": settings.max_rows_per_batch,

@@ -26,7 +26,8 @@ from eventide.errors import ProgramError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.sources.splits import columns_of
 from eventide.runtime.sources.task import SourceTask
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of, time_of_batch, type_info_of
+from eventide.spark.query.data_source import FRAME_SCHEMA
+from eventide.spark.query.frame_rows import OutputOfSink, batches_of, time_of_batch, type_info_of
 from eventide.spark.query.worker import opened_source, settled
 
 _OURS = "__eventide_"

@@ -1,4 +1,8 @@
-"""A source of eventide as a Python data source of Spark: rows are born in Python and leave it as frames."""
+"""A source of eventide as a Python data source of Spark: rows are born in Python and leave it as frames.
+
+Spark makes it in three processes at each start of a query, of which one plans. None of them runs what comes after the
+source, so what reads is imported where there is something to read.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +17,18 @@ from contextlib import AbstractContextManager
 from dataclasses import astuple
 from functools import cached_property
 from types import FrameType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
 from eventide.api.source import Source
 from eventide.runtime.invoke import calling
 from eventide.runtime.pickles import loads_program
 from eventide.runtime.sources.offsets import (
     Offsets,
+    PlannedSource,
     SplitRange,
     clock_of,
     dealt_out,
@@ -36,10 +40,12 @@ from eventide.runtime.sources.offsets import (
     source_ends,
     unpacked,
 )
-from eventide.runtime.sources.task import SourceSpec, SourceTask
-from eventide.spark.query.frame_rows import FRAME_SCHEMA, OutputOfSink, batches_of
 from eventide.spark.query.shared_files import AlignmentFolder
-from eventide.spark.query.worker import opened_source, settled
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventide.spark.query.frame_rows import OutputOfSink
 
 try:
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -89,6 +95,9 @@ class SourceNames:
             self._mine.clear()
 
 
+FRAME_SCHEMA = StructType(
+    [StructField("target", IntegerType()), StructField("subtask", IntegerType()), StructField("frame", BinaryType())]
+)
 _PART = StructType([StructField("part", StringType())])
 
 
@@ -108,6 +117,10 @@ def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOf
 
 
 def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: Any) -> Iterator[pa.RecordBatch]:
+    from eventide.runtime.sources.task import SourceTask
+    from eventide.spark.query.frame_rows import batches_of
+    from eventide.spark.query.worker import opened_source, settled
+
     place, ranges, ends, clock_ms = part
     spec = opened_source(payload, place)
     task = SourceTask(spec, place, clock_ms)
@@ -115,8 +128,12 @@ def _read(payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None, part: A
 
 
 class FrameSource(DataSource):
-    """The data source of one source of a program; a subclass with its own attributes is made for each."""
+    """The data source of one source of a program; a subclass with its own attributes is made for each.
 
+    ``planned`` is a `PlannedSource`, and ``payload`` a `SourceSpec`: each is a part of the program.
+    """
+
+    planned: bytes
     payload: bytes
     ids: tuple[int, ...]
     max_rows: int | None = None
@@ -138,28 +155,34 @@ class FrameSource(DataSource):
 
     def streamReader(self, schema: Any) -> FrameStreamReader:  # noqa: N802 - Spark's name
         """Reads micro-batch by micro-batch."""
-        return FrameStreamReader(self.payload, self.ids, self.to, self.max_rows, self.audience, self.begins)
+        return FrameStreamReader(
+            self.planned, self.payload, self.ids, self.to, self.max_rows, self.audience, self.begins
+        )
 
     def reader(self, schema: Any) -> FrameBatchReader:
         """Reads all at once."""
-        return FrameBatchReader(self.payload, self.ids, self.to)
+        return FrameBatchReader(self.planned, self.payload, self.ids, self.to)
 
 
 class _Tasks:
     """Deals the ranges of a micro-batch out to Spark's tasks, and runs them.
 
-    Spark makes one in each of its processes that has to do with a source. The program's part is loaded where it is
-    asked for its splits or read: another process asks for this object alone, to hand it on.
+    Spark makes one in each of its processes that has to do with a source. A part of the program is loaded where splits
+    are asked for, or read: another process asks for this object alone, to hand it on to the tasks, which only read.
     """
 
-    def __init__(self, payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None) -> None:
+    def __init__(self, planned: bytes, payload: bytes, ids: tuple[int, ...], to: OutputOfSink | None) -> None:
+        self._planned = planned
         self._payload = payload
         self._ids = ids
         self._to = to
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in {"_planned", "_spec"}}
+
     @cached_property
-    def _spec(self) -> SourceSpec:
-        spec: SourceSpec = loads_program(self._payload).part
+    def _spec(self) -> PlannedSource:
+        spec: PlannedSource = loads_program(self._planned).part
         return spec
 
     @property
@@ -178,6 +201,8 @@ class _Tasks:
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Called by Spark in a worker."""
         if self._to is not None and self._to.is_of_rows:
+            import pyarrow as pa
+
             place, ranges, *rest = partition.value
             part = json.dumps([place, [astuple(one) for one in ranges], *rest])
             return iter([pa.record_batch([pa.array([part])], names=_PART.names)])
@@ -189,6 +214,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
 
     def __init__(
         self,
+        planned: bytes,
         payload: bytes,
         ids: tuple[int, ...],
         to: OutputOfSink | None,
@@ -196,7 +222,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         audience: str,
         begins: Offsets,
     ) -> None:
-        super().__init__(payload, ids, to)
+        super().__init__(planned, payload, ids, to)
         self._begins = begins
         self._max_rows = max_rows
         self._audience = audience

@@ -25,13 +25,6 @@ from eventide.runtime.elements.elements import Elements, frame_slices
 from eventide.runtime.exchange.frames import METRICS, Frame, Signal, metrics_frame
 from eventide.spark.query.worker import settled
 
-FRAME_SCHEMA = spark.StructType(
-    [
-        spark.StructField("target", spark.IntegerType()),
-        spark.StructField("subtask", spark.IntegerType()),
-        spark.StructField("frame", spark.BinaryType()),
-    ]
-)
 FRAME_ROW = Row("target", "subtask", "frame")
 _ROW = "row_"
 COUNTED = "counted"

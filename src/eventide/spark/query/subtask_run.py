@@ -41,7 +41,7 @@ class SubtaskRun:
         return settled(_of_one_subtask(self._sorted_out(rows)))
 
     def on_timer(self, clock_ms: int) -> Iterator[Row]:
-        """The rows for Spark in a micro-batch without any, at its time by the clock, in milliseconds since the epoch."""
+        """The rows for Spark in a micro-batch without any; its time is in milliseconds since the epoch."""
         return _of_one_subtask(self._run([], clock_ms))
 
     def _sorted_out(self, rows: Iterator[Row]) -> Iterator[Row]:
