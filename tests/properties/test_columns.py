@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventide.aggregates import collect_list, count, count_distinct, first, last, max_, mean, sum_
@@ -225,10 +225,14 @@ def test_sessions_whose_elements_bring_their_gaps_are_equal_in_every_batch(batch
     assert_equal(*plans)
 
 
+OVERDUE = [[("s", "b", 16, 0), Idle("t")], [("s", "a", 5, 1)], [("s", "b", 20, 0)], [("s", "b", 40, 0)]]
+"""The first multiple of 10 after 5 has been passed when that element comes, and its micro-batch moves no watermark."""
+
+
 @examples(120)
-@given(
-    ONE_SPLIT.map(unique_times), SHORT, st.integers(1, 9), st.booleans(), st.integers(0, 20), st.integers(0, 3), MODES
-)
+@given(BATCHES.map(unique_times), SHORT, st.integers(1, 9), st.booleans(), st.integers(0, 20), st.integers(0, 3), MODES)
+@example(OVERDUE, TumblingEventTimeWindows(20), 10, False, 0, 1, RuntimeExecutionMode.STREAMING)
+@example(OVERDUE, TumblingEventTimeWindows(20), 10, True, 0, 1, RuntimeExecutionMode.STREAMING)
 def test_windows_that_fire_at_intervals_are_equal_in_every_batch(
     batches, windows, interval, purges, lateness, every, mode
 ):

@@ -32,11 +32,12 @@ from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
 from eventide.runtime.elements.keys import first_rows
 from eventide.runtime.elements.ordering import spread
 from eventide.runtime.metrics import OPEN_WINDOWS
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.window.rules import has_passed, passes
 
 _GROUP = "__group"
+_OVERDUE = "overdue/"
 
 
 class PaneOperator(OfPanes, ColumnarOperator):
@@ -222,6 +223,9 @@ class ContinuousOperator(PaneOperator):
     never fires.
 
     Where a window is purged, a key that has fired stays, with no elements.
+
+    A first multiple that the watermark had passed before the element came is reached when the watermark moves next.
+    Keys that wait for that at the end of a micro-batch are written down apart, without elements.
     """
 
     def __init__(self, spec: ColumnarWindow, backend: Backend, context: OperatorContext) -> None:
@@ -233,6 +237,7 @@ class ContinuousOperator(PaneOperator):
         self._times = self.first.panes
         self.panes = WholeWindows(self._times)
         self._seen: dict[int, int] = {}
+        self._overdue = PaneStore(PartOfState(backend, _OVERDUE), self.merged_pane)
 
     def process(self, parts: list[TablePayload]) -> None:
         """Add elements to their windows."""
@@ -268,16 +273,36 @@ class ContinuousOperator(PaneOperator):
         if panes:
             self._fire(panes, before)
         self._seen = {pane: len(self.store.added(pane)) for pane in panes}
+        for pane in self._overdue.panes():
+            self._overdue.drop(pane)
         self.drop_late(panes)
+
+    def flush(self) -> None:
+        """Store the state."""
+        for pane in self.store.panes():
+            new = self.store.added(pane)[self._seen.get(pane, 0) :]
+            if any(pc.any(pc.less_equal(table.column(FIRE), self.watermark)).as_py() for table in new):
+                self._write_down(pane, sum(map(len, new)))
+        self._overdue.flush()
+        super().flush()
+
+    def _write_down(self, pane: int, new: int) -> None:
+        """Write down the keys that are only in the last rows of a window, and whose first multiple has been passed."""
+        together = pa.concat_tables([*self.store.stored(pane), *self.store.added(pane)])
+        first = first_rows(key_numbers(together, self.keys))
+        first = first[first >= len(together) - new]
+        passed = together.column(FIRE).fill_null(MAX_MS).to_numpy()[first] <= self.watermark
+        self._overdue.add(pane, self._emptied(together.take(first[passed])))
 
     def _fire(self, panes: list[int], before_ms: int) -> None:
         """Fire each key and window as often as it fires now, in the order of these times."""
         tables, seen = [], []
         for pane in panes:
-            stored = self.store.stored(pane)
-            for place, table in enumerate([*stored, *self.store.added(pane)]):
+            overdue, stored = self._overdue.stored(pane), self.store.stored(pane)
+            until = len(overdue) + len(stored) + self._seen.get(pane, 0)
+            for place, table in enumerate([*overdue, *stored, *self.store.added(pane)]):
                 tables.append(table.append_column(WINDOW, constant(pane, len(table))))
-                seen.append(np.full(len(table), place < len(stored) + self._seen.get(pane, 0)))
+                seen.append(np.full(len(table), len(overdue) <= place < until))
         together, by = pa.concat_tables(tables), [*self.keys, WINDOW]
         first = first_rows(key_numbers(together, by))
         merged = self._by_group(together, by, self._merge)
@@ -299,15 +324,20 @@ class ContinuousOperator(PaneOperator):
         """Empty what has fired: of it, the key and the time to fire stay."""
         stays = np.ones(len(merged), bool)
         stays[fired] = False
-        nothing = {name: pa.nulls(len(fired), merged.field(name).type) for name in merged.column_names}
-        emptied = {name: merged.column(name).take(fired) for name in [*self.keys, WINDOW, FIRE]}
-        emptied[ROWS] = constant(0, len(fired))
-        left = [merged.filter(pa.array(stays)), pa.table({**nothing, **emptied}, schema=merged.schema)]
-        changed = set(emptied[WINDOW].to_pylist())
+        emptied = self._emptied(merged.take(fired))
+        left = [merged.filter(pa.array(stays)), emptied]
+        changed = set(emptied.column(WINDOW).to_pylist())
         for pane, table in slices_by(pa.concat_tables(left), WINDOW):
             if pane in changed:
                 self.store.drop(pane)
                 self.store.add(pane, table)
+
+    def _emptied(self, rows: pa.Table) -> pa.Table:
+        """Rows without their elements: their key, window and time to fire stay."""
+        stays = {*self.keys, WINDOW, FIRE} & {*rows.column_names}
+        columns = {name: rows.column(name) if name in stays else pa.nulls(len(rows), rows.field(name).type)
+                   for name in rows.column_names}  # fmt: skip
+        return pa.table({**columns, ROWS: constant(0, len(rows))}, schema=rows.schema)
 
     def _multiples(self, fire: Array, fired_until: Array, until_ms: Array) -> tuple[Array, Array]:
         """Which rows fire at which multiples after ``fired_until``, up to a time for each."""
