@@ -145,6 +145,9 @@ class GlobalWindow(Window):
         """Return the largest time: event time never closes the window before the stream ends."""
         return MAX_MS
 
+    def __repr__(self) -> str:
+        return "GlobalWindow"
+
 
 _GLOBAL_WINDOW = GlobalWindow()
 

@@ -133,7 +133,7 @@ class GlobalWindows(_OneWindow):
     """One window for everything. It never fires by itself: give it a trigger.
 
     >>> GlobalWindows.create().assign_windows("element", 0, None)
-    [GlobalWindow()]
+    [GlobalWindow]
     """
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -326,15 +326,17 @@ class SourceOutput(ChannelOutput):
 def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) -> Columns:
     """Rows as elements of a declared type, numbered from ``sequence``.
 
+    Columns are found by the names of the type's fields, or by their places if they have none of these names.
+
     Raises:
         DataError: if the columns do not have, and cannot be brought to, the types that were declared.
     """
     wanted = type_info.arrow_type()
     places = pa.array(np.arange(sequence, sequence + len(rows)))
     try:
-        if pa.types.is_struct(wanted) and rows.num_columns == wanted.num_fields:
+        if pa.types.is_struct(wanted) and (columns := _columns_of_fields(rows, list(wanted))) is not None:
             fields = list(wanted)
-            arrays = [c.cast(f.type) for c, f in zip(rows.columns, fields, strict=True)]
+            arrays = [c.cast(f.type) for c, f in zip(columns, fields, strict=True)]
             return Columns(type_info, pa.StructArray.from_arrays(arrays, fields=fields), None, places)
         if rows.num_columns == 1 and not type_info.is_pickled:
             return Columns(type_info, rows.column(0).cast(wanted), None, places)
@@ -343,3 +345,11 @@ def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) 
     raise DataError(
         f"the record batch has the columns {rows.schema.names}, which are not elements of the type {type_info}"
     )
+
+
+def _columns_of_fields(rows: pa.RecordBatch, fields: Sequence[pa.Field]) -> Sequence[pa.Array] | None:
+    """The columns of some fields; None if they are not those."""
+    names, found = [field.name for field in fields], rows.schema.names
+    if sorted(names) == sorted(found):
+        return [rows.column(name) for name in names]
+    return rows.columns if len(names) == len(found) and not {*names} & {*found} else None

@@ -248,6 +248,22 @@ def test_record_batches_are_rows_of_the_declared_type():
     assert first == (Signal.ELEMENTS, BY_ELEMENT, "s", [Row(a=1, b="x"), Row(a=2, b="y")])
 
 
+@pytest.mark.parametrize("names", [("b", "a"), ("f0", "f1")])
+def test_columns_of_a_record_batch_are_found_by_their_names_or_else_by_their_places(names):
+    batch = pa.RecordBatch.from_arrays([pa.array([100]), pa.array([1])], names=names)
+    source = Yields([batch], Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.LONG()]))
+    (*_, [row]), _ = sent(source, [part("s", 0, 1, ended=False)])
+    assert row == (Row(a=1, b=100) if "a" in names else Row(a=100, b=1))
+
+
+def test_a_record_batch_with_some_of_the_names_is_refused():
+    source = Yields([pa.RecordBatch.from_pydict({"a": [1], "c": [2]})], Types.ROW_NAMED(["a", "b"], [Types.LONG()] * 2))
+    with pytest.raises(
+        DataError, match=r"the record batch has the columns \['a', 'c'\], which are not elements of the"
+    ):
+        sent(source, [part("s", 0, 1, ended=False)])
+
+
 def test_a_batch_of_rows_may_have_a_column_of_timestamps():
     batch = pa.RecordBatch.from_pydict({"a": [1, 2], "b": ["x", "y"]})
     type_info = Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.STRING()])
