@@ -6,11 +6,13 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from eventide.common import SimpleStringSchema
@@ -64,6 +66,17 @@ def committed(admin: AdminClient, group: str, topic: str, partition: int = 0) ->
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
     [found] = admin.list_consumer_group_offsets([asked])[group].result(30).topic_partitions
     return found.offset if found.offset >= 0 else None
+
+
+def commit(admin: AdminClient, offsets: ConsumerGroupTopicPartitions) -> None:
+    """Commit offsets of a group; a broker that has only just started may not do so at once."""
+    [wanted] = offsets.topic_partitions
+
+    def is_committed() -> bool:
+        admin.alter_consumer_group_offsets([offsets])[offsets.group_id].result(30)
+        return committed(admin, offsets.group_id, wanted.topic) == wanted.offset
+
+    wait_until(is_committed)
 
 
 def wait_until(holds: Callable[[], Any], seconds: float = 30) -> None:
@@ -127,7 +140,7 @@ def test_where_partitions_start(broker: KafkaBroker, build: Build, admin: AdminC
     fill(broker, topic, 10, 5)
     group = f"group of {topic}"
     offsets = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 4)])
-    admin.alter_consumer_group_offsets([offsets])[group].result(30)
+    commit(admin, offsets)
     found = {
         str(initializer): starts(
             build(on(broker).set_topics(topic).set_group_id(group).set_starting_offsets(initializer))
@@ -142,6 +155,31 @@ def test_where_partitions_start(broker: KafkaBroker, build: Build, admin: AdminC
         )
     }
     assert list(found.values()) == [[0, 0], [10, 5], [4, 4], [6, 5], [4, 5], [4, 2]]
+
+
+def test_an_offset_that_the_broker_cannot_tell_now_is_asked_for_again(
+    broker: KafkaBroker, build: Build, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic(broker)
+    fill(broker, topic, 10)
+    group = f"group of {topic}"
+    offsets = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 4)])
+    commit(admin, offsets)
+    ask, asked = AdminClient.list_consumer_group_offsets, []
+
+    def ask_in_vain(admin: AdminClient, *args: Any, **settings: Any) -> Any:
+        asked.append(args)
+        if len(asked) > 1:
+            return ask(admin, *args, **settings)
+        answer: Future[Any] = Future()
+        unknown = SimpleNamespace(topic=topic, partition=0, offset=-1001, error=KafkaError(KafkaError.NOT_COORDINATOR))
+        answer.set_result(SimpleNamespace(topic_partitions=[unknown]))
+        return {group: answer}
+
+    monkeypatch.setattr(AdminClient, "list_consumer_group_offsets", ask_in_vain)
+    how = KafkaOffsetsInitializer.committed_offsets(KafkaOffsetResetStrategy.LATEST)
+    assert starts(build(on(broker).set_topics(topic).set_group_id(group).set_starting_offsets(how))) == [4]
+    assert len(asked) == 2
 
 
 def test_partitions_that_come_later_are_read_from_their_beginning(

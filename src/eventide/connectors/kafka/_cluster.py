@@ -117,10 +117,18 @@ class Cluster:
         if group is None or not partitions:
             return {}
         asked = library().ConsumerGroupTopicPartitions(group, [place(partition) for partition in partitions])
+
+        def take(futures: Mapping[str, Future[Any]]) -> Collection[Any]:
+            found = futures[group].result().topic_partitions or ()
+            for at in found:
+                if at.error is not None:  # it has no offset then, and is not one that was never committed
+                    raise library().KafkaException(at.error)
+            return found
+
         answer = self._patiently(
             f"the offsets of the group {group!r}",
             lambda: self._admin.list_consumer_group_offsets([asked], request_timeout=_REQUEST_S),
-            lambda futures: futures[group].result().topic_partitions or (),
+            take,
         )
         return {KafkaTopicPartition(at.topic, at.partition): at.offset for at in answer if at.offset >= 0}
 
