@@ -49,7 +49,7 @@ def written(program: str, folder: Path) -> pd.DataFrame:
     tables = [pd.read_parquet(path) for path in sorted(folder.rglob("*.parquet"))]
     if not tables:
         files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size]
-        files = [path for path in files if path.parent.name != "_eventide"]  # the file that says whose folder it is
+        files = [path for path in files if path.parent.name != "_eventide"]  # the file that names its job
         tables = [_lines(path, columns) for path in files]
     rows = pd.concat(tables)
     if "window" in rows:

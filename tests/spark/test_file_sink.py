@@ -40,7 +40,7 @@ def texts(spark: SparkSession, path: Path) -> list[str]:
 
 
 def names(path: Path) -> list[str]:
-    """All files of a directory but the one that says whose it is, and the sums that Hadoop makes on a disk."""
+    """All files of a directory but the one that names its job, and the sums that Hadoop makes on a disk."""
     files = (str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and file.suffix != ".crc")
     return sorted({*files} - {"_eventide/job"})
 
