@@ -74,11 +74,12 @@ def fit_checkpoint(
     this = {"program": identity, "description": describe(plan), "job": job, "directories": paths, "id": checkpoint}
     this |= {} if savepoint is None else {"savepoint": savepoint}
     counted = started[0].get(COUNTED, 0) if started else 0
-    known_as = str(started[0].get(KNOWN_AS, checkpoint)) if started else checkpoint
-    this |= {COUNTED: counted, KNOWN_AS: known_as} if counted else {}
+    this |= {COUNTED: counted, KNOWN_AS: started[0].get(KNOWN_AS, checkpoint)} if counted else {}
     if not started or {what: started[-1].get(what) for what in this} != this:
         append_record(spark, location, {"after": committed, **this})
-        checkpoint = records_of(spark, location)[0]["id"]
+        written = records_of(spark, location)  # none where it lies on the disk of an executor alone
+        checkpoint = written[0]["id"] if written else checkpoint
+    known_as = str(started[0].get(KNOWN_AS, checkpoint)) if started else checkpoint
     planned = _last(spark, location, "offsets")
     return checkpoint, planned if planned > committed else None, counted, known_as
 
