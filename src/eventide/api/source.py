@@ -183,7 +183,8 @@ class Source(ABC, Generic[T_co]):
         """The elements of a split from position ``start`` up to, not including, ``end``.
 
         Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
-        :meth:`get_produced_type` declares. A source that knows about event time may also yield a ``TimestampedValue``,
+        :meth:`get_produced_type` declares: columns are found by the names of its fields, or by their places if they
+        have none of these names. A source that knows about event time may also yield a ``TimestampedValue``,
         which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
         place in the split on; and :data:`IDLE`. A strategy after the source takes the place of its timestamps and
         watermarks. Data that cannot be read come as an :class:`Unreadable`; an error that is raised stops the job.
