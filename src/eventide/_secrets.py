@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 _LOGIN = re.compile(
     r"""\b(s3[an]?://)[^\s/@:'"]*:[^\s@'"]*@|\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@:'"]*:[^\s/'"]*@""", re.IGNORECASE
@@ -26,3 +29,23 @@ def without_secrets(text: str) -> str:
     's3://bucket/in?region=eu-1&secret_key='
     """
     return _PARAMETER.sub(r"\1", _LOGIN.sub(r"\1\2", text)) if "://" in text else text
+
+
+def shown_without_secrets(cls: type[_T]) -> type[_T]:
+    """Decorate a class that has locations: its ``repr`` is without the name and password of a URI.
+
+    >>> from dataclasses import dataclass
+    >>> @shown_without_secrets
+    ... @dataclass
+    ... class Place:
+    ...     path: str
+    >>> Place("s3://KEY:SECRET@bucket/in")
+    Place(path='s3://bucket/in')
+    """
+    with_secrets = cls.__repr__
+
+    def shown(self: _T) -> str:
+        return without_secrets(with_secrets(self))
+
+    cls.__repr__ = shown  # type: ignore[assignment,method-assign]
+    return cls

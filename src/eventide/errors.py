@@ -121,7 +121,8 @@ def check_is(value: object, kind: type | UnionType, needs: str) -> None:
     eventide.errors.ProgramError: set_name needs a text, not 5
     """
     if not isinstance(value, kind):
-        raise ProgramError(f"{needs}, not {value!r}")
+        built = "; call its build()" if callable(getattr(value, "build", None)) else ""
+        raise ProgramError(f"{needs}, not {value!r}{built}")
 
 
 @contextmanager

@@ -13,6 +13,8 @@ from eventide.common.job import FinishedJob, JobExecutionResult, JobID
 from eventide.common.serialization import SimpleStringSchema
 from eventide.connectors.file_system import files
 from eventide.dashboard.watched import WatchedJob
+from eventide.datastream.checkpoint_storage import FileSystemCheckpointStorage
+from eventide.datastream.connectors import FormatSink
 from eventide.datastream.connectors.file_system import FileSink, FileSource
 from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaSource
 from eventide.datastream.formats.avro_confluent import ConfluentRegistryAvroDeserializationSchema
@@ -135,3 +137,29 @@ def test_no_page_and_no_answer_of_the_command_line_has_a_password(capsys):
     with pytest.raises(typer.Exit):
         answer({"location": LOGIN}, "", as_json=True)
     assert json.loads(capsys.readouterr().out) == {"location": "s3://bucket/in"}
+
+
+def test_options_of_a_spark_format_are_named_without_their_values():
+    options = {"kafka.bootstrap.servers": "b:9092", "kafka.sasl.jaas.config": f'PlainLoginModule password="{SECRET}";'}
+    env = local_environment()
+    env.from_collection(["a"]).sink_to(FormatSink("kafka", options))
+    plan = env.get_plan()
+    assert SECRET not in explain(plan) + json.dumps(describe(plan))
+    with pytest.raises(ProgramError, match=r"'kafka.sasl.jaas.config': \.\.\.") as failed:
+        env.execute()
+    assert SECRET not in str(failed.value)
+    assert repr(FormatSink("csv", {"path": LOGIN})) == (
+        "FormatSink(format='csv', options={'path': 's3://bucket/in'}, partition_by=())"
+    )
+
+
+def test_what_is_not_built_yet_is_refused_without_its_passwords():
+    env, strategy = local_environment(), WatermarkStrategy.no_watermarks()
+    builder = KafkaSource.builder().set_topics("t").set_properties(SASL)
+    for given in (builder, FileSource.text(LOGIN)):
+        with pytest.raises(ProgramError, match=r"; call its build\(\)$") as failed:
+            env.from_source(given, strategy, "in")
+        assert SECRET not in str(failed.value) + repr(given)
+    sink = FileSink.for_row_format(LOGIN, Encoder.simple_string_encoder())
+    storage = FileSystemCheckpointStorage(LOGIN)
+    assert [repr(one) for one in (sink, sink.build(), storage) if SECRET in repr(one)] == []

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from eventide._secrets import without_secrets
+
 
 class Sink:
     """Base of all sinks, for ``DataStream.sink_to``."""
@@ -53,15 +55,21 @@ class FormatSink(Sink):
     Args:
         format: The name of the format.
         options: Options of Spark's writer, ``path`` among them; that of an Iceberg table may be its name in a catalog.
+            Any other option may hold a password, so the description of a job names it without its value.
         partition_by: Fields whose values name subdirectories, ``day=2026-05-01/hour=9``; files hold the other fields.
 
-    >>> FormatSink("parquet", {"path": "out"}, ("day",))
-    FormatSink(format='parquet', options={'path': 'out'}, partition_by=('day',))
+    >>> FormatSink("parquet", {"path": "out", "compression": "zstd"}, ("day",))
+    FormatSink(format='parquet', options={'path': 'out', 'compression': ...}, partition_by=('day',))
     """
 
     format: str
     options: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        options = {name: value if name == "path" else ... for name, value in self.options.items()}
+        shown = without_secrets(repr(options)).replace("Ellipsis", "...")
+        return f"FormatSink(format={self.format!r}, options={shown}, partition_by={self.partition_by!r})"
 
 
 class DeliveryGuarantee(Enum):

@@ -8,6 +8,7 @@ from typing import ClassVar
 from urllib.parse import urlsplit
 
 from eventide._absent import hand_out_names
+from eventide._secrets import shown_without_secrets
 from eventide.errors import ProgramError
 
 __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckpointStorage"]
@@ -31,6 +32,7 @@ class CheckpointStorage(ABC):
         return None
 
 
+@shown_without_secrets
 @dataclass(frozen=True)
 class JobManagerCheckpointStorage(CheckpointStorage):
     """The memory of Flink's job manager. On Spark, a directory: the one that is named, or a temporary one."""
@@ -45,6 +47,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
         return self.DEFAULT_MAX_STATE_SIZE if self.max_state_size is None else self.max_state_size
 
 
+@shown_without_secrets
 @dataclass(frozen=True)
 class FileSystemCheckpointStorage(CheckpointStorage):
     """A directory: a path, or a URI such as ``s3a://…``, as Spark takes it. The sizes make no difference.

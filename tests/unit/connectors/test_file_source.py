@@ -315,6 +315,24 @@ def test_a_path_that_loses_most_of_its_files_is_an_error_and_no_answer(tmp_path,
     assert len(run.offsets) == 21
 
 
+@pytest.mark.parametrize(
+    ("had", "are_gone", "fails"), [(1, 1, False), (2, 1, False), (2, 2, True), (9, 8, False), (9, 9, True)]
+)
+def test_a_path_with_few_files_that_loses_all_of_them_is_an_error_too(tmp_path, had, are_gone, fails):
+    (tmp_path / "in").mkdir()
+    for n in range(had):
+        lines(tmp_path / "in" / f"{n}", "line")
+    run = Run(FileSource.text(tmp_path / "in").monitor_continuously(ALWAYS).build())
+    run.batch()
+    for n in range(are_gone):
+        (tmp_path / "in" / f"{n}").rename(tmp_path / f"{n}")
+    if fails:
+        with pytest.raises(DataError, match=rf"{are_gone} of {had} files below .*/in are gone since the last look"):
+            run.batch()
+    else:
+        assert run.batch() is None
+
+
 class Runs(Run):
     """A job that can be started again, with a folder for the memory of its source."""
 

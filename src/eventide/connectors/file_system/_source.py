@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
-from eventide._secrets import without_secrets
+from eventide._secrets import shown_without_secrets, without_secrets
 from eventide.api.source import Source, Unreadable
 from eventide.common.time import Duration
 from eventide.common.typeinfo import TypeInformation
@@ -37,6 +37,7 @@ _KNOWN_FOR = Duration.of_hours(1)
 
 
 @says_what_is_absent
+@shown_without_secrets
 @dataclass
 class FileSourceBuilder:
     """Builds a :class:`FileSource`; each step changes the builder and returns it. Flink: ``FileSourceBuilder``.
@@ -111,8 +112,9 @@ class FileSourceBuilder:
     def set_may_lose_most(self, may_lose_most: bool) -> Self:
         """Set whether a path may lose most of its files between two listings, as when a program deletes old files.
 
-        By default, a path that had ten files or more and lost more than half of them ends the job with a `DataError`:
-        the store may be unavailable, and files that return after `set_known_for` would be read again. Not in PyFlink.
+        By default, a path that had ten files or more and lost more than half of them ends the job with a `DataError`,
+        and so does one that had two files or more and lost all of them: the store may be unavailable, and files that
+        return after `set_known_for` would be read again. Not in PyFlink.
         """
         self.may_lose_most = may_lose_most
         return self

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MANY = 10
 """The number of files from which on a path may not lose most of them."""
-
+_SEVERAL = 2
+"""The number of files from which on a path may not lose all of them."""
 
 _OF_FLINK = {"gzip": "gzip", "deflate": "gzip"}
 """Endings of names that Flink knows and Arrow does not, and the codec of Arrow, which finds out which of both it is."""
@@ -184,21 +185,24 @@ class FileTree:
         return self._path_filter is not None and self._path_filter.filter_path(path)
 
     def check_loss(self, before: Collection[str], now: Collection[str]) -> None:
-        """Refuse a listing in which a path has lost more than half of its files: the store may be unavailable.
+        """Refuse a listing in which a path has lost most of its files: the store may be unavailable.
+
+        That is more than half of ten files or more, and all files where there were fewer, but at least two.
 
         Args:
             before: the files that were there; those below no path, or that are ignored by now, do not count.
             now: those that are there.
 
         Raises:
-            DataError: if one has, and had ten or more.
+            DataError: if one has.
         """
         gone = {path for path in before if path not in now}
-        if 2 * len(gone) <= _MANY:
+        if len(gone) < _SEVERAL:
             return
         had = Counter(self._root_of(path) for path in before if not self._ignores(path))
         for root, lost in Counter(self._root_of(path) for path in gone if not self._ignores(path)).items():
-            if root is not None and had[root] >= _MANY and 2 * lost > had[root]:
+            most = had[root] // 2 if had[root] >= _MANY else max(had[root], _SEVERAL) - 1
+            if root is not None and lost > most:
                 raise DataError(
                     f"{lost} of {had[root]} files below {root} are gone since the last look, as if a store were not "
                     "mounted or not listed in full; check it, and start the job again. If files are deleted there on "

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide._absent import says_what_is_absent
+from eventide._secrets import shown_without_secrets
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory, Encoder
 from eventide.common.typeinfo import TypeInformation, Types
@@ -188,6 +189,7 @@ class BucketAssigner:
 
 
 @says_what_is_absent
+@shown_without_secrets
 @dataclass(frozen=True)
 class FileSink(Sink):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.

@@ -245,7 +245,7 @@ class KafkaSourceBuilder(Generic[T_co]):
     all partitions from their beginning, and does not end.
     """
 
-    _properties: dict[str, str] = field(default_factory=dict)
+    _properties: dict[str, str] = field(default_factory=dict, repr=False)
     _subscription: Subscription | None = None
     _starting: KafkaOffsetsInitializer = field(default_factory=KafkaOffsetsInitializer.earliest)
     _stopping: KafkaOffsetsInitializer | None = None
