@@ -145,7 +145,7 @@ class ColumnAggregate:
         return f"{self.function}({', '.join(arguments)}){alias}"
 
 
-def column_aggregate(function: str, column: str, default_name: str, **options: Any) -> ColumnAggregate:
+def column_aggregate(function: str, column: str, default_name: str, **options: object) -> ColumnAggregate:
     """Make an aggregate of one column.
 
     Raises:
@@ -448,13 +448,13 @@ def approx_top_k(column: str, k: int = 5, max_items_tracked: int = 10_000) -> Co
     return column_aggregate("approx_top_k", column, name, k=most, max_items_tracked=tracked)
 
 
-def _between(function: str, what: str, value: Any, lowest: float, highest: float) -> float:
+def _between(function: str, what: str, value: object, lowest: float, highest: float) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not lowest <= value <= highest:
         raise ProgramError(f"{function}: {what} is a number from {lowest:g} to {highest:g}, got {value!r}")
     return float(value)
 
 
-def _whole(function: str, what: str, value: Any, lowest: int, highest: int) -> int:
+def _whole(function: str, what: str, value: object, lowest: int, highest: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
         raise ProgramError(f"{function}: {what} is a whole number from {lowest} to {highest}, got {value!r}")
     return int(value)

@@ -8,7 +8,6 @@ travel from Spark's workers to the driver.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import UnionType
-from typing import Any
 
 from eventide._secrets import without_secrets
 
@@ -90,7 +89,7 @@ class TypeMismatch(DataError):
     element 3, field f1: expected INT, got 'x' (str)
     """
 
-    def __init__(self, index: int, value: Any, expected: str, path: str = "", why: str = "") -> None:
+    def __init__(self, index: int, value: object, expected: str, path: str = "", why: str = "") -> None:
         super().__init__(index, value, expected, path, why)
         self.index = index
         self.value = value

@@ -182,7 +182,7 @@ class OperatorTransformation:
     """Where it begins."""
 
     @staticmethod
-    def bootstrap_with(data: Any) -> OneInputOperatorTransformation:
+    def bootstrap_with(data: object) -> OneInputOperatorTransformation:
         """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
 
         Args:
@@ -200,9 +200,9 @@ class OperatorTransformation:
 class OneInputOperatorTransformation:
     """Data without keys."""
 
-    data: Any
+    data: object
 
-    def key_by(self, key_selector: Any, key_type: Any = None, *more: str) -> KeyedOperatorTransformation:
+    def key_by(self, key_selector: object, key_type: object = None, *more: str) -> KeyedOperatorTransformation:
         """Say the key of each element, as `DataStream.key_by` does: a function and the type of keys, or fields by name.
 
         It must find the keys that the job finds. A type that is given here is compared with that of the job.
@@ -225,7 +225,7 @@ class OneInputOperatorTransformation:
 class KeyedOperatorTransformation:
     """Data by key."""
 
-    data: Any
+    data: object
     select: Callable[[Any], Any]
     key_type: TypeInformation | None
 
@@ -273,12 +273,12 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction):
         """Put what should be kept of an element into the state of its key; nothing comes out."""
 
 
-def _is_data_frame(data: Any) -> bool:
+def _is_data_frame(data: object) -> bool:
     """Whether it is a Spark DataFrame."""
     return hasattr(data, "mapInArrow")
 
 
-def _check_data(data: Any) -> None:
+def _check_data(data: object) -> None:
     """Refuse what no state can be made of.
 
     Raises:

@@ -17,7 +17,7 @@ __all__ = ["advise", "Advice", "Choice", "Early", "Disorder", "Split", "Duration
 
 
 def advise(
-    data: Any,
+    data: object,
     *,
     time: str | None = None,
     split_by: str | Sequence[str] = (),

@@ -38,7 +38,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Write JSON instead of text
 """The option that every command has."""
 
 
-def answer(document: Any, view: RenderableType, *, as_json: bool, fine: bool = True) -> None:
+def answer(document: object, view: RenderableType, *, as_json: bool, fine: bool = True) -> None:
     """Say the answer of a command, and end it.
 
     Args:

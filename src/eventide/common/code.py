@@ -35,7 +35,7 @@ def steps(code: CodeType) -> list[tuple[str, Any]]:
     return found
 
 
-def argument(function: Any, place: int) -> tuple[CodeType, str] | None:
+def argument(function: object, place: int) -> tuple[CodeType, str] | None:
     """The code of a plain function, and the name of its argument at a place; None if it may see that in other ways."""
     if type(function) is not FunctionType or place >= function.__code__.co_argcount:
         return None

@@ -67,7 +67,7 @@ class ColumnExpression:
         names = self.element_type.field_names
         return next((name for name in names if self.expression.equals(pc.field(name))), None)
 
-    def __call__(self, element: Any) -> Any:
+    def __call__(self, element: object) -> Any:
         """The result for one element."""
         return self.of_elements([element])[0]
 

@@ -28,7 +28,7 @@ def class_of(supplier: Callable[..., WatermarkGenerator]) -> type[WatermarkGener
     >>> class_of(lambda: BoundedOutOfOrdernessWatermarks(5_000)).__name__
     'BoundedOutOfOrdernessWatermarks'
     """
-    made: Any = supplier
+    made: object = supplier
     if isinstance(made, functools.partial):
         made = made.func
     if isinstance(made, MethodType):
@@ -67,13 +67,13 @@ def _keeps_methods(kind: type[WatermarkGenerator]) -> bool:
     return keeps_methods(kind, _METHODS, WatermarkGenerator)
 
 
-def _is_unused(function: Any, place: int) -> bool:
+def _is_unused(function: object, place: int) -> bool:
     """Whether a plain function leaves the argument at a place alone."""
     found = argument(function, place)
     return found is not None and not any(mentions(one, found[1]) for one in dis.get_instructions(found[0]))
 
 
-def _only_speaks(function: Any, place: int) -> bool:
+def _only_speaks(function: object, place: int) -> bool:
     """Whether all that a plain function does with the argument at a place is to call methods of an output."""
     found = argument(function, place)
     if found is None:

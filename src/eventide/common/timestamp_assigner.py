@@ -88,7 +88,7 @@ class ExpressionAssigner(VectorizedTimestampAssigner[object]):
         ProgramError: The expression does not fit the elements, or gives something else.
     """
 
-    def __init__(self, expression: Any, element_type: TypeInformation | None = None) -> None:
+    def __init__(self, expression: object, element_type: TypeInformation | None = None) -> None:
         self.expression = expression
         self._milliseconds = None if element_type is None else _in_milliseconds(expression, element_type)
 

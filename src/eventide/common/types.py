@@ -55,7 +55,7 @@ class Row:
     _values: tuple[Any, ...]
     _row_kind: RowKind
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         if not kwargs:
             self._fields, self._values = None, args
         elif args:
@@ -65,7 +65,7 @@ class Row:
         self._row_kind = _INSERT
 
     @staticmethod
-    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+    def of_kind(row_kind: RowKind, *args: object, **kwargs: object) -> Row:
         """Return a row of another kind than INSERT."""
         row = Row(*args, **kwargs)
         row.set_row_kind(row_kind)
@@ -122,7 +122,7 @@ class Row:
         values = [_plain(value) for value in self._values] if recursive else self._values
         return dict(zip(self._fields, values, strict=False))
 
-    def __call__(self, *args: Any) -> Row:
+    def __call__(self, *args: object) -> Row:
         """Make a row whose field names are the values of this one."""
         names = self._values
         if len(args) > len(names):
@@ -254,7 +254,7 @@ def _restore(fields: Sequence[str] | None, values: tuple[Any, ...], row_kind: Ro
     return row
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, Row):
         return value.as_dict(recursive=True)
     if isinstance(value, list):

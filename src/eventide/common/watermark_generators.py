@@ -57,7 +57,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
 
     is_periodic = True
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Let a subclass emit in `on_event` if it overrides that, unless it says that it does not."""
         super().__init_subclass__(**options)
         if "on_event" in vars(cls) and "is_periodic" not in vars(cls):

@@ -215,7 +215,7 @@ def watermark(ms: int) -> int | str | None:
     return None if ms == MIN_MS else "end" if ms == MAX_MS else ms
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A metric for JSON: values that JSON lacks are text.
 
     >>> plain({"rate": float("nan"), 0: 1})
@@ -351,7 +351,7 @@ def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
         yield STATE, size, {"stage": str(stage)}
 
 
-def _of_function(operator: str, name: str, value: Any) -> Iterator[Figure]:
+def _of_function(operator: str, name: str, value: object) -> Iterator[Figure]:
     """A counter is a number; a gauge has one for each subtask; a meter and a distribution have several by name."""
     parts = value if isinstance(value, Mapping) else {"": value}
     for part, number in parts.items():

@@ -16,7 +16,7 @@ BatchForm: TypeAlias = Literal["arrow", "pandas", "polars"]
 """The form of the batches that a function takes and returns."""
 
 
-def on_arrow(where: str, function: Any, form: BatchForm) -> Callable[[Any], Any]:
+def on_arrow(where: str, function: object, form: BatchForm) -> Callable[[Any], Any]:
     """A function on batches of some form as one on batches of Arrow's.
 
     Raises:
@@ -55,7 +55,7 @@ class OtherForm:
         return _arrow(self.function(importlib.import_module("polars").from_arrow(batch)))
 
 
-def _arrow(returned: Any) -> Any:
+def _arrow(returned: object) -> Any:
     if isinstance(returned, tuple):  # results and the rows that they come from
         return tuple(map(_arrow, returned))
     if hasattr(returned, "to_arrow"):  # of Polars

@@ -78,7 +78,7 @@ def _dialect(options: Mapping[str, str]) -> Dialect:
     )
 
 
-def _write_orc(spec: SinkSpec, values: Sequence[Any], file: Any) -> None:
+def _write_orc(spec: SinkSpec, values: Sequence[Any], file: object) -> None:
     from pyarrow import orc
 
     orc.write_table(_table(spec, values), file, compression="zstd")

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import ClassVar, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from eventide import __version__
@@ -144,7 +144,9 @@ class LocalHost(Host):
         explain = None if plan.in_batch else partial(_why, plan, runner.checkpoint)
         return FinishedJob(result, collected, list(progress), explain)
 
-    def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> NoReturn:
+    def read_data_frame(
+        self, data_frame: object, strategy: object, split_by: object, splits: object, order_by: object
+    ) -> NoReturn:
         raise ProgramError("from_data_frame needs Spark; here, use from_collection or a ScriptedSource")
 
     def to_data_frame(self, plan: JobPlan, settings: JobSettings) -> NoReturn:

@@ -64,7 +64,7 @@ class _Makes(Unchanging):
 
     kind: Any
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    def __call__(cls, *args: object, **named: object) -> Any:
         if _has_stand_in(args):
             raise _IsGivenOn
         return cls.kind(*args, **named)
@@ -73,7 +73,7 @@ class _Makes(Unchanging):
 class _Gives(_Makes):
     """The type of stand-ins of enums, which make no objects: they give those that the process has."""
 
-    def __call__(cls, *args: Any, **named: Any) -> Any:
+    def __call__(cls, *args: object, **named: object) -> Any:
         return shared(cls.kind(*args, **named))
 
 
@@ -97,7 +97,7 @@ _shared = _Shared()
 _held = threading.RLock()
 
 
-def shared(value: Any) -> Any:
+def shared(value: object) -> Any:
     """Give a pickle an object of the process, such as a member of an enum: it must be the same after the reading."""
     _shared.given.append((value, type(value), dict(getattr(value, "__dict__", {}))))
     return value
@@ -256,7 +256,7 @@ def _made(found: Any) -> Any:
     if new is object.__new__ and found.__init__ is not object.__init__:
         return _Makes(found.__name__, (), {**names, "__new__": MethodType(new, found)})  # which takes no notice of more
 
-    def make(_: type, *args: Any, **named: Any) -> Any:
+    def make(_: type, *args: object, **named: object) -> Any:
         return new(found, *args, **named)
 
     return _Makes(found.__name__, (), {**names, "__new__": make})

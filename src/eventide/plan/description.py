@@ -111,7 +111,7 @@ def explain(plan: JobPlan) -> str:
     return without_secrets("\n".join(lines))
 
 
-def _shown(part: Any) -> Any:
+def _shown(part: object) -> Any:
     """A part of a description, in which no URI has a password."""
     match part:
         case str():
@@ -164,7 +164,7 @@ def _operator(task: TaskSpec, stage: int) -> Json:
     }
 
 
-def _windows(spec: Any) -> Json | None:
+def _windows(spec: object) -> Json | None:
     if not isinstance(spec, WindowSpec | ColumnarWindow | WindowColumns):
         return None
     assigner = spec.assigner

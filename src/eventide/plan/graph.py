@@ -152,7 +152,7 @@ class FunctionTransformation(Transformation):
         source: Transformation,
         kind: Callable[[str, Callable[..., Any], Any], ChainedOperator],
         call: Callable[..., Any],
-        user_function: Any,
+        user_function: object,
         type_info: TypeInformation | None,
         *,
         has_side_outputs: bool = False,

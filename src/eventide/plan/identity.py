@@ -68,7 +68,7 @@ def function_names(node: OperationTransformation, operator: PlannedOperator) -> 
     return ", ".join(map(name_of, functions)) or "none"
 
 
-def name_of(function: Any) -> str:
+def name_of(function: object) -> str:
     """The name of a function, or of the class of a function object, where it is defined.
 
     >>> from functools import partial
@@ -130,7 +130,7 @@ def program_identity(
     }
 
 
-def _kind_of(source: Any) -> dict[str, str]:
+def _kind_of(source: object) -> dict[str, str]:
     """The kind of a source, whose positions another kind would not know; none for a class of the program's own.
 
     That may be renamed. Version 0.1.0 did not store it.

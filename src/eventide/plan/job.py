@@ -338,7 +338,9 @@ class Host(ABC):
         """Start a job."""
 
     @abstractmethod
-    def read_data_frame(self, data_frame: Any, strategy: Any, split_by: Any, splits: Any, order_by: Any) -> Any:
+    def read_data_frame(
+        self, data_frame: object, strategy: Any, split_by: object, splits: object, order_by: object
+    ) -> Any:
         """Describe a Spark DataFrame as a source, with ``type_info`` and ``known_splits()``."""
 
     @abstractmethod

@@ -43,7 +43,7 @@ def may_set_timers_of_clock(of_user: Function | Trigger[Any, Any]) -> bool:
     return any(method is not None and not _sets_none(method, place) for method, place in found)
 
 
-def _sets_none(handler: Any, place_of_context: int) -> bool:
+def _sets_none(handler: object, place_of_context: int) -> bool:
     found = argument(handler, place_of_context)
     if found is None:
         return False

@@ -11,7 +11,7 @@ _QUICK = 1
 """The level of compression: a higher one saves a tenth of the bytes, and takes four times as long."""
 
 
-def as_compact_text(content: Any) -> str:
+def as_compact_text(content: object) -> str:
     """Return JSON values as text that needs no quoting within JSON.
 
     >>> names = [f"reading-{n:06}" for n in range(1_000)]

@@ -13,7 +13,7 @@ from eventide.errors import DataError, EventideError, ProgramError, StateError, 
 _LONGEST = 500
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value's text form, cut where it would flood a message."""
     try:
         text = repr(value)
@@ -36,7 +36,7 @@ def is_of_the_data(error: BaseException) -> bool:
 
 
 def user_function_error(
-    operator: str, error: BaseException, *, during: str, advice: str = "", **what: Any
+    operator: str, error: BaseException, *, during: str, advice: str = "", **what: object
 ) -> EventideError:
     """Wrap what a user's function raised; eventide's own errors keep their type and get the place added.
 
@@ -54,7 +54,7 @@ def user_function_error(
 
 
 @contextmanager
-def calling(operator: str, *, during: str, advice: str = "", **what: Any) -> Iterator[None]:
+def calling(operator: str, *, during: str, advice: str = "", **what: object) -> Iterator[None]:
     """Guard one call into user code."""
     try:
         yield
@@ -62,7 +62,7 @@ def calling(operator: str, *, during: str, advice: str = "", **what: Any) -> Ite
         raise user_function_error(operator, error, during=during, advice=advice, **what) from error
 
 
-def no_results(returned: Any) -> tuple[()]:
+def no_results(returned: object) -> tuple[()]:
     """The results of a function that returned None or something empty: none.
 
     Raises:

@@ -108,7 +108,7 @@ class TaskSearch:
                 an error all the same, because the operator has dead letters.
         """
 
-        def watched(*arguments: Any) -> Any:
+        def watched(*arguments: object) -> Any:
             mark = self._mark(operator, during, arguments[element])
             if mark.id not in self._search.found:
                 self._leave(mark.line())
@@ -124,7 +124,7 @@ class TaskSearch:
         """Say that the functions have returned: what ends the process now is none of their elements."""
         self._leave("")
 
-    def _mark(self, operator: str, during: str, element: Any) -> CallMark:
+    def _mark(self, operator: str, during: str, element: object) -> CallMark:
         try:
             content = dumps(element)
         except Exception:  # whatever a user's class raises

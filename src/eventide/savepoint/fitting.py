@@ -309,7 +309,7 @@ def _other_form(spec: ColumnarWindow, before: str) -> str | None:
     return None
 
 
-def _element(value: Any, convert: Conversion) -> Any:
+def _element(value: object, convert: Conversion) -> Any:
     if isinstance(value, TimestampedValue):
         return TimestampedValue(convert(value.value), value.timestamp)
     return convert(value)

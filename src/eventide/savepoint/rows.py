@@ -95,7 +95,7 @@ Row: TypeAlias = dict[str, Any]
 _NUMBER = "number of chunk"
 
 
-def text_of(value: Any) -> str | None:
+def text_of(value: object) -> str | None:
     """A key or a namespace for people, as Python writes it; None where its class cannot do that."""
     with suppress(Exception):
         return repr(value)[:_LONGEST]
@@ -122,7 +122,7 @@ class KeyRows:
         self._of_all = {**dict.fromkeys(KEYED.names), "operator": operator, "part": part}
         self._max_parallelism = max_parallelism
 
-    def columns(self, key: Any, key_hash: int | None) -> Row:
+    def columns(self, key: object, key_hash: int | None) -> Row:
         """A row for a key, but for what is kept of it."""
         group = None if key_hash is None else group_of(key_hash, self._max_parallelism)
         of_key = {"key": text_of(key), "key_pickle": dumps_anyway(key), "key_hash": key_hash, "key_group": group}
@@ -277,7 +277,7 @@ def _timers(rows: Sequence[Row]) -> TimerColumns | None:
     return places, times, numbers, None if pickles[0] is None else [*map(loads, pickles)]
 
 
-def _namespace(space: Any) -> Row:
+def _namespace(space: object) -> Row:
     return {"namespace": text_of(space), "namespace_pickle": dumps_anyway(space)}
 
 
@@ -285,7 +285,7 @@ def _value(pickled: bytes) -> Row:
     return {"value": text_of_value(pickled), "value_pickle": pickled}
 
 
-def _hash(key: Any) -> int | None:
+def _hash(key: object) -> int | None:
     """The hash of a key; None where its class is not here."""
     try:
         return stable_hash(key)

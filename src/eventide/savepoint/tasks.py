@@ -56,7 +56,7 @@ def renamed(content: bytes, ids: Mapping[str, str]) -> bytes:
     return json.dumps(_renamed(json.loads(content), ids)).encode()
 
 
-def _renamed(value: Any, ids: Mapping[str, str]) -> Any:
+def _renamed(value: object, ids: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
         return {_renamed(name, ids): _renamed(of_it, ids) for name, of_it in value.items()}
     if isinstance(value, list):

@@ -20,7 +20,7 @@ class _Failing:
     So is that of a reader whose file is replaced and deleted while it reads.
     """
 
-    def __init__(self, inner: Any) -> None:
+    def __init__(self, inner: object) -> None:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
@@ -28,7 +28,7 @@ class _Failing:
         return partial(self._call, found) if callable(found) else found
 
     @staticmethod
-    def _call(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    def _call(method: Callable[..., Any], *args: object, **options: object) -> Any:
         try:
             result = method(*args, **options)
             result = list(result) if isinstance(result, Iterator) and not isinstance(result, RawIOBase) else result
@@ -46,14 +46,14 @@ class _Hdfs(HdfsFileSystem):
         super().__init__(*args, **options)
         self.client: Any = _Failing(self.client)
 
-    def info(self, path: str, **options: Any) -> dict[str, Any]:
+    def info(self, path: str, **options: object) -> dict[str, Any]:
         return _timed(super().info(path, **options))
 
-    def ls(self, path: str, detail: bool = True, **options: Any) -> list[Any]:
+    def ls(self, path: str, detail: bool = True, **options: object) -> list[Any]:
         found = [_timed(entry) for entry in super().ls(path, True, **options) if isinstance(entry, dict)]
         return found if detail else [entry["name"] for entry in found]
 
-    def mv(self, path1: str, path2: str, **_: Any) -> None:
+    def mv(self, path1: str, path2: str, **_: object) -> None:
         super().mv(path1, path2, overwrite=True)
 
 

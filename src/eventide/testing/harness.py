@@ -74,7 +74,7 @@ class OperatorHarness:
             where = RuntimeContext(node.name, 1, 0, parameters, 1, self._spec.state_of_functions)
             open_function(function, where)
 
-    def process(self, value: Any, timestamp: int | None = None) -> None:
+    def process(self, value: object, timestamp: int | None = None) -> None:
         """Hand the operator one element with its timestamp in milliseconds."""
         [value] = self._input_type.converted([value])
         elements = Elements([value], [timestamp], [0])

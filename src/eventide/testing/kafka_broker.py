@@ -105,7 +105,7 @@ class KafkaBroker:
         self._folder: ServerFolder | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._ports: dict[str, int] = {}
-        self._admin: Any = None
+        self._admin: object = None
 
     @property
     def bootstrap_servers(self) -> str:

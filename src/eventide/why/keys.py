@@ -111,7 +111,7 @@ class Entry:
     """
 
     name: str
-    namespace: Any
+    namespace: object
     value: Any
 
     @property
@@ -257,7 +257,7 @@ def _count(rows: pa.Table) -> int:
     return int(pc.sum(rows.column(ROWS)).as_py()) if ROWS in rows.column_names else len(rows)
 
 
-def _text(key: Any) -> str:
+def _text(key: object) -> str:
     return ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
 
 

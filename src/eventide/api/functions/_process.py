@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic
 
 from eventide.api.functions._basic import Function
 from eventide.api.functions.timers import TimeDomain, TimerService, VectorizedTimerService
@@ -328,7 +328,7 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
             """Return the times that the operator knows, and the timers."""
 
         @abstractmethod
-        def collect(self, results: Any, rows: Any = None) -> None:
+        def collect(self, results: object, rows: object = None) -> None:
             """Put results out.
 
             Args:
@@ -340,7 +340,7 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
             """
 
         @abstractmethod
-        def output(self, output_tag: OutputTag, results: Any, rows: Any = None) -> None:
+        def output(self, output_tag: OutputTag, results: object, rows: object = None) -> None:
             """Put results out on a side output, whose tag has a declared type; as `collect`."""
 
     class OnTimersContext(Context):

@@ -54,7 +54,7 @@ class RichFunction(Function):
 
     _runtime_context: RuntimeContext | None = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Let an `open` of a subclass remember the context first."""
         super().__init_subclass__(**options)
         if "open" in vars(cls):
@@ -78,7 +78,7 @@ class RichFunction(Function):
 
     def __getstate__(self) -> Any:
         """Leave the context out: it belongs to the subtask in which the function was opened."""
-        state: Any = super().__getstate__()
+        state: object = super().__getstate__()
         return {k: v for k, v in state.items() if k != "_runtime_context"} if isinstance(state, dict) else state
 
 

@@ -158,7 +158,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return cells
 
     @abstractmethod
-    def _fields_of(self, value: Any) -> Sequence[Any]:
+    def _fields_of(self, value: object) -> Sequence[Any]:
         """Return the fields of a value in their order, or raise where the value does not fit."""
 
     @abstractmethod
@@ -178,7 +178,7 @@ class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
     def __init__(self, field_types: Iterable[TypeInformation]) -> None:
         super().__init__(field_types)
 
-    def _fields_of(self, value: Any) -> Sequence[Any]:
+    def _fields_of(self, value: object) -> Sequence[Any]:
         if not isinstance(value, (tuple, list)):
             raise TypeError(type(value))
         return self._check_width(value)
@@ -204,7 +204,7 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
         """Return the position of a field, or -1 where the fields have no names; a `ValueError` if it is not there."""
         return -1 if self.names is None else self.names.index(field_name)
 
-    def _fields_of(self, value: Any) -> Sequence[Any]:
+    def _fields_of(self, value: object) -> Sequence[Any]:
         if isinstance(value, Row):
             kind = value.get_row_kind()
             if kind is not RowKind.INSERT:
@@ -246,7 +246,7 @@ class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
 
     _KIND = "DICT"
 
-    def _fields_of(self, value: Any) -> Sequence[Any]:
+    def _fields_of(self, value: object) -> Sequence[Any]:
         if not isinstance(value, dict) or tuple(value) != self.names:
             raise TypeError(type(value))
         return list(value.values())

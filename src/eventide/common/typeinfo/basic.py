@@ -81,7 +81,7 @@ class BasicTypeInfo(TypeInformation[T_co]):
         """
         kind = KINDS[self.name]
 
-        def converted(value: Any) -> Any:
+        def converted(value: object) -> Any:
             return kind.convert(_without_numpy(value))
 
         are_direct = types_of(values) <= kind.direct
@@ -113,7 +113,7 @@ class BasicTypeInfo(TypeInformation[T_co]):
             return values
         return self.from_arrow(self.to_arrow(values))
 
-    def _encode_one(self, value: Any) -> None:
+    def _encode_one(self, value: object) -> None:
         try:
             self._encode([value])
         except (ValueError, TypeError, OverflowError) as error:
@@ -242,7 +242,7 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
         return f"BIG_DEC({self.precision}, {self.scale})"
 
 
-def _without_numpy(value: Any) -> Any:
+def _without_numpy(value: object) -> Any:
     """Return the Python value of a numpy scalar, which a user's function may well compute, and any other as it is."""
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eventide.common.typeinfo.base import one_array
 from eventide.connectors.file_system.sink import PartFiles, bucket_of
@@ -60,7 +60,7 @@ class ParquetFiles:
         """How the names of the files end."""
         return f"{_ENDINGS[self.compression]}.parquet"
 
-    def writer(self, stream: Any, schema: pa.Schema) -> ParquetWriter:
+    def writer(self, stream: object, schema: pa.Schema) -> ParquetWriter:
         """A writer of one file."""
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter

@@ -259,7 +259,7 @@ class FileSink(Sink):
         """Whether elements are written as lines of text."""
         return isinstance(self.writer, Encoder)
 
-    def row(self, value: Any) -> Any:
+    def row(self, value: object) -> Any:
         """Return the written form of one element: a line without its end, or the element as it is."""
         if isinstance(self.writer, Encoder):
             return self.writer.encode(value).decode(self.writer.charset_name).removesuffix("\n")

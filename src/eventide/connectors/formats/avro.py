@@ -107,7 +107,7 @@ class AvroSchema:
         return AvroSchema, (self.text,)
 
 
-def _without_strange_types(node: Any) -> Any:
+def _without_strange_types(node: object) -> Any:
     """The type of a schema; one with an unknown logical type is of the type below it, as the specification says."""
     if isinstance(node, list):
         return [_without_strange_types(part) for part in node]

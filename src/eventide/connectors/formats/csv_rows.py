@@ -143,12 +143,12 @@ def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_par
                 return None
             raise ValueError(f"expected {type_info!r}, got {text!r}") from error
 
-    def write(value: Any) -> str:
+    def write(value: object) -> str:
         if value is None:
             return dialect.written(null or "")
         return dialect.written(form.write(value), is_text=is_text)
 
-    def write_part(value: Any) -> str:
+    def write_part(value: object) -> str:
         text = null or "" if value is None else form.write(value)
         if separator in text:
             raise ValueError(f"{text!r} has {separator!r} in it, which stands between parts of a cell")

@@ -446,10 +446,10 @@ class _Context(SourceContext):
     def __init__(self, emission: Emission) -> None:
         self._emission = emission
 
-    def collect(self, value: Any) -> None:
+    def collect(self, value: object) -> None:
         self._emission.add(dumps((value,)))
 
-    def collect_with_timestamp(self, value: Any, timestamp: int) -> None:
+    def collect_with_timestamp(self, value: object, timestamp: int) -> None:
         is_integer = not isinstance(timestamp, bool) and hasattr(timestamp, "__index__")
         if not (is_integer and MIN_MS < timestamp.__index__() <= MAX_MS):
             raise ProgramError(

@@ -365,7 +365,7 @@ class RecordEncoder:
         topics = iter(columns["topic"].to_pylist() if "topic" in columns else fixed)
         known: dict[str, Sequence[int]] = {}
 
-        def partition(element: Any) -> int:
+        def partition(element: object) -> int:
             topic = next(topics)
             if topic not in known:
                 known[topic] = self._partitions_of(topic)
@@ -418,7 +418,7 @@ class _Rows:
 def _checked(select: Callable[[Any], str]) -> Callable[[Any], str]:
     known: set[str] = set()
 
-    def topic(element: Any) -> str:
+    def topic(element: object) -> str:
         name = select(element)
         if name not in known:
             known.add(checked_topic(name))

@@ -292,7 +292,7 @@ class Transactions:
     def _reached(self, place: str) -> None:
         """Nothing: tests end the process at a place of a transaction."""
 
-    def _insist(self, call: Callable[..., Any], *arguments: Any) -> None:
+    def _insist(self, call: Callable[..., Any], *arguments: object) -> None:
         """Call something that may be called again where it got no answer."""
         patience = self._producer.patience()
         while True:

@@ -25,7 +25,7 @@ class _OnBatches(OneOutput):
 
     name: str
     call: Callable[[pa.RecordBatch | pa.Array], Any]
-    user_function: Any
+    user_function: object
     input_type: TypeInformation
     during: ClassVar[str] = _HANDLING
 
@@ -49,7 +49,7 @@ class _OnBatches(OneOutput):
             return Elements(columns=self._result(columns, self.call(columns.fields())))
 
     @abstractmethod
-    def _result(self, columns: Columns, returned: Any) -> Columns:
+    def _result(self, columns: Columns, returned: object) -> Columns:
         """The elements that come out, made of what the function gave for some columns."""
 
 
@@ -59,7 +59,7 @@ class MapBatches(_OnBatches):
 
     type_info: TypeInformation
 
-    def _result(self, columns: Columns, returned: Any) -> Columns:
+    def _result(self, columns: Columns, returned: object) -> Columns:
         values = values_of(returned, self.type_info)
         if len(values) != len(columns):
             raise ProgramError(
@@ -75,7 +75,7 @@ class FilterBatches(_OnBatches):
 
     type_info: ClassVar[None] = None
 
-    def _result(self, columns: Columns, returned: Any) -> Columns:
+    def _result(self, columns: Columns, returned: object) -> Columns:
         mask = _array(returned)
         if not pa.types.is_boolean(mask.type) or len(mask) != len(columns):
             raise ProgramError(
@@ -91,7 +91,7 @@ class FlatMapBatches(_OnBatches):
 
     type_info: TypeInformation
 
-    def _result(self, columns: Columns, returned: Any) -> Columns:
+    def _result(self, columns: Columns, returned: object) -> Columns:
         if not isinstance(returned, tuple) or len(returned) != 2:
             raise ProgramError(
                 "flat_map_batches: expected a pair of results and, for each of them, the number of the row that it "
@@ -112,7 +112,7 @@ class FlatMapBatches(_OnBatches):
         return replace(columns.at(pa.array(origins)), type_info=self.type_info, values=values)
 
 
-def values_of(returned: Any, type_info: TypeInformation) -> pa.Array:
+def values_of(returned: object, type_info: TypeInformation) -> pa.Array:
     """Bring the result of a function on batches to a column of its declared type.
 
     Raises:
@@ -141,7 +141,7 @@ def values_of(returned: Any, type_info: TypeInformation) -> pa.Array:
     return _cast(_array(returned), expected, str(type_info))
 
 
-def _array(returned: Any) -> pa.Array:
+def _array(returned: object) -> pa.Array:
     if isinstance(returned, pa.ChunkedArray):
         return returned.combine_chunks()
     if isinstance(returned, np.ndarray):

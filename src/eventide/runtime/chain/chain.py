@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
@@ -189,7 +189,7 @@ class ChannelOutput:
                 self._observer.see(watermarks.step.number, times_of(timed))
             self._hand_on(node, timed)
 
-    def _put_out(self, node: ChainNode, tag: Any, batch: Elements | None) -> None:
+    def _put_out(self, node: ChainNode, tag: object, batch: Elements | None) -> None:
         """Hand a side output to all of its receivers."""
         listeners = [child for child in node.nodes if child.tag is not None and child.tag == tag]
         for child in listeners:
@@ -247,7 +247,7 @@ def packed(edge: Edge, writer: RecordWriter, channel: str, point: int, task: int
         _refuse(edge, error)
 
 
-def _to_all(edge: Edge, signal: Signal, point: int, content: Any) -> Iterator[Frame]:
+def _to_all(edge: Edge, signal: Signal, point: int, content: object) -> Iterator[Frame]:
     if edge.has_watermarks:
         for subtask in range(edge.subtasks):
             yield Frame(edge.target, subtask, signal, point, edge.number, "", content)

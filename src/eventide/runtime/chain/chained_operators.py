@@ -162,7 +162,7 @@ class _CalledFunction(ABC):
 
     name: str
     call: Callable[..., Any]
-    user_function: Any
+    user_function: object
     type_info: TypeInformation | None = None
 
     during: ClassVar[str] = HANDLING
@@ -360,7 +360,7 @@ class Process(_CalledFunction):
         """The function, which may go on while its results are taken."""
         call = self.call
 
-        def results_of(value: Any, context: ElementContext) -> Iterable[Any]:
+        def results_of(value: object, context: ElementContext) -> Iterable[Any]:
             results = call(value, context)
             return () if results is None else results
 
@@ -501,7 +501,7 @@ class KeyCheck:
         """The element itself, or an error."""
         select, key_type = self.select, self.key_type
 
-        def checked(value: Any, _: Any) -> list[Any]:
+        def checked(value: object, _: object) -> list[Any]:
             key = select(value)
             try:
                 hash(key)

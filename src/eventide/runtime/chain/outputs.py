@@ -48,11 +48,11 @@ class Collector:
         self._types: dict[str | None, TypeInformation | None] = {None: type_info}
         self._is_typed = type_info is not None and not type_info.is_pickled
 
-    def put_beside(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+    def put_beside(self, tag: str, value: object, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output; without a number, it has that of its place there."""
         self.put_letter(tag, own(value) if self._copies else value, timestamp, number)
 
-    def put_letter(self, tag: str, value: Any, timestamp: int | None, number: int | None = None) -> None:
+    def put_letter(self, tag: str, value: object, timestamp: int | None, number: int | None = None) -> None:
         """Put one element out on a side output, without a copy: it has no other owner."""
         output = self._beside[tag]
         output.append(value, timestamp, len(output) if number is None else number)
@@ -74,7 +74,7 @@ class Collector:
             timestamps.append(timestamp)
             values.append(result)
 
-    def _put_tagged(self, tag: OutputTag, value: Any, timestamp: int | None, number: int | None) -> None:
+    def _put_tagged(self, tag: OutputTag, value: object, timestamp: int | None, number: int | None) -> None:
         self._types[tag.tag_id] = kind = tag.type_info
         self._is_typed = self._is_typed or not kind.is_pickled
         self.put_beside(tag.tag_id, value, timestamp, number)
@@ -202,10 +202,10 @@ class DeadLetterOutput:
         args: tuple[Any, ...],
         during: str,
         time_ms: int | None,
-        key: Any = None,
+        key: object = None,
         *,
-        element: Any = None,
-        window: Any = None,
+        element: object = None,
+        window: object = None,
     ) -> bool:
         """Call a function and put its results out, or its dead letter, and nothing else; return whether it was done.
 
@@ -236,7 +236,13 @@ class DeadLetterOutput:
         return True
 
     def put(
-        self, before: Mark, during: str, error: Exception, time_ms: int | None, number: int | None = None, **what: Any
+        self,
+        before: Mark,
+        during: str,
+        error: Exception,
+        time_ms: int | None,
+        number: int | None = None,
+        **what: object,
     ) -> None:
         """Put out a dead letter in place of all that came out after a mark.
 
@@ -249,7 +255,7 @@ class DeadLetterOutput:
             self._out.put_letter(self._tag, letter, time_ms, number)
 
 
-def dead_letter(operator: str, during: str, error: Exception, *, window: Any = None, **what: Any) -> Row:
+def dead_letter(operator: str, during: str, error: Exception, *, window: object = None, **what: Any) -> Row:
     """The dead letter that tells of an error; ``what`` are its other fields, as far as they are known.
 
     A ``window`` that could not fire is named in ``during``.
@@ -279,7 +285,7 @@ def dead_letter(operator: str, during: str, error: Exception, *, window: Any = N
     return Row(**fields)
 
 
-def as_text(element: Any) -> str | None:
+def as_text(element: object) -> str | None:
     r"""An element of any type as text; None stays None.
 
     >>> as_text(b"caf\xc3\xa9 \xff"), as_text("one"), as_text(("a", 1))
@@ -305,7 +311,7 @@ def described(tag: str | None) -> list[tuple[str, str]]:
     return [] if tag is None else [("bad data", f"to side output {tag!r}, as dead letters")]
 
 
-def _text(value: Any, form: Callable[[Any], str]) -> str:
+def _text(value: object, form: Callable[[Any], str]) -> str:
     try:
         return form(value)
     except Exception as error:
@@ -321,7 +327,7 @@ def _in_unicode(text: str | None) -> str | None:
     return None if text is None else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _can_travel(element: Any) -> bool:
+def _can_travel(element: object) -> bool:
     try:
         dumps(element)
     except Exception:  # whatever a user's class raises, or what is too deep to be pickled

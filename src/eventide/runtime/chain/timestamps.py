@@ -193,7 +193,7 @@ class AssignTimestamps:
         for value, time_ms, number in zip(elements.values, elements.timestamps, elements.sequence, strict=True):
             self._add_letter(letters, error, value, time_ms, number)
 
-    def _add_letter(self, letters: Elements, error: Exception, value: Any, time_ms: int | None, number: int) -> None:
+    def _add_letter(self, letters: Elements, error: Exception, value: object, time_ms: int | None, number: int) -> None:
         letter = dead_letter(self.name, _ASSIGNING, error, element=value, timestamp=time_ms)
         letters.append(letter, time_ms, number)
 
@@ -258,7 +258,7 @@ class AssignTimestamps:
                 extract = assigner.function
             return extract if only_looks(extract) else lambda value, record: extract(own(value), record)
         if isinstance(column, str):
-            place: Any = column if self.place is None else self.place
+            place: object = column if self.place is None else self.place
             return lambda value, _: to_epoch_ms(value[place])
         return lambda _, record_timestamp: None if record_timestamp == MIN_MS else record_timestamp
 
@@ -282,7 +282,7 @@ def _joined(parts: list[Columns]) -> Elements | None:
     return Elements(columns=Columns.joined(parts)) if parts else None
 
 
-def to_epoch_ms(value: Any) -> Any:
+def to_epoch_ms(value: object) -> Any:
     """A date and time as milliseconds since the epoch (one without a zone is UTC); anything else as it is.
 
     >>> to_epoch_ms(datetime.datetime(1970, 1, 1, 0, 0, 1))
@@ -294,7 +294,7 @@ def to_epoch_ms(value: Any) -> Any:
     return (aware - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(milliseconds=1)
 
 
-def array_of(array: Any) -> pa.Array:
+def array_of(array: object) -> pa.Array:
     """Return the timestamps of a column, or of a vectorised assigner, as an array.
 
     Raises:
@@ -340,7 +340,7 @@ def _milliseconds(array: pa.Array) -> pa.Array:
     raise DataError(f"the timestamps are of Arrow type {array.type}, not whole numbers or timestamps; {_ADVICE}")
 
 
-def _is_null(timestamp: Any) -> bool:
+def _is_null(timestamp: object) -> bool:
     return timestamp is None or (isinstance(timestamp, float) and math.isnan(timestamp))
 
 
@@ -355,12 +355,12 @@ def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
     return pa.array(array) if array.min() > MIN_MS else None
 
 
-def no_timestamp_found(timestamp: Any) -> DataError:
+def no_timestamp_found(timestamp: object) -> DataError:
     """Return the error for an element without a timestamp."""
     return DataError(f"the timestamp is {'None' if timestamp is None else 'NaN'}; {_ADVICE}; {_WAYS_OUT}")
 
 
-def checked_timestamp(timestamp: Any) -> int:
+def checked_timestamp(timestamp: object) -> int:
     """A timestamp as an int of milliseconds, whatever kind of integer it is.
 
     Raises:

@@ -39,7 +39,7 @@ class Wait(OneOutput):
         """Wait for all of these elements; return a function that gives, or raises, the outcome of each in turn."""
         outcomes = iter(_run(self._outcomes(values, errors_end_all=False)))
 
-        def outcome(value: Any, _: Any) -> Any:
+        def outcome(value: object, _: object) -> Any:
             found = next(outcomes)
             if isinstance(found, Exception):
                 raise found
@@ -77,7 +77,7 @@ class Wait(OneOutput):
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
 
-    async def _one(self, value: Any, places: asyncio.Semaphore) -> list[Any]:
+    async def _one(self, value: object, places: asyncio.Semaphore) -> list[Any]:
         task = asyncio.current_task()
         try:
             async with places:
@@ -88,7 +88,7 @@ class Wait(OneOutput):
             during = self.during
             raise user_function_error(self.name, error, during=during, advice=ADVICE, element=value) from error
 
-    async def _results(self, value: Any) -> list[Any]:
+    async def _results(self, value: object) -> list[Any]:
         """The results of an element; once its time is over, whatever the function gives, those of `timeout`."""
         clock = asyncio.get_running_loop().time
         end = None if self.timeout_s is None else clock() + self.timeout_s
@@ -103,7 +103,7 @@ class Wait(OneOutput):
                 return self._listed("async_invoke", results)
         return self._listed("timeout", self.user_function.timeout(value))
 
-    def _listed(self, method: str, results: Any) -> list[Any]:
+    def _listed(self, method: str, results: object) -> list[Any]:
         if not isinstance(results, Iterable):  # the element would be lost silently
             raise UserFunctionError(
                 f"{method} of {type(self.user_function).__name__} returned {shown(results)}; it has to return a list "
@@ -117,7 +117,7 @@ class Wait(OneOutput):
             )
         return list(map(own, results))
 
-    async def _attempts(self, value: Any) -> Any:
+    async def _attempts(self, value: object) -> Any:
         can_retry, predicate = self.strategy.can_retry, self.strategy.get_retry_predicate()
         bad_result, bad_exception = predicate.result_predicate(), predicate.exception_predicate()
         attempts = 1

@@ -99,7 +99,7 @@ class AssignerAndGenerator:
     plain function that gives timestamps learns nothing.
     """
 
-    def __init__(self, assigner: Any, generator: Any) -> None:
+    def __init__(self, assigner: object, generator: object) -> None:
         learns = assigner is not generator and not isinstance(assigner, FunctionAssigner)
         self._learnt = [Learnt(assigner)] if learns else []
         self._learnt.append(Learnt(generator, shares=(assigner,)))

@@ -43,7 +43,7 @@ class AggregatedColumns(Contents):
         """Describe the contents: nothing of the aggregates may change while a checkpoint is in use."""
         return f"AggregatedColumns: {', '.join(map(repr, self.aggregation.aggregates))}"
 
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
         if kept is None:
             return _Kept(None, [value], [timestamp])
         kept.values.append(value)
@@ -103,7 +103,7 @@ class OnRows(FiringFunction):
         """Whether the user has written it."""
         return self.function.has_clear
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """The function's results for the one input; none where an evictor has left no element."""
         rows = [Row.of_fields(self.names, results) for results in inputs if results is not None]
         return self.function.fire(key, rows, context) if rows else []

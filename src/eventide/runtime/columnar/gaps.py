@@ -63,7 +63,7 @@ class Gaps:
         return "gaps on columns" if reason is None else f"gaps in Python, because {reason}"
 
 
-def obstacle_of_gaps(assigner: Any, dead_letters: str | None) -> str | None:
+def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
     """Why sessions whose elements bring their gaps cannot run on columns, and what to change; None if they can."""
     if not isinstance(assigner, DynamicEventTimeSessionWindows):
         return None

@@ -313,7 +313,7 @@ class Gathered:
         self._parts: dict[str | None, list[Elements]] = {}
         self.count = 0
 
-    def put(self, kind: TypeInformation, values: pa.Array, times: Any) -> None:
+    def put(self, kind: TypeInformation, values: pa.Array, times: object) -> None:
         """Take results of a type with their times, in milliseconds, in the order in which they are to come out."""
         if not len(values):
             return
@@ -361,7 +361,7 @@ class Outputs(Gathered):
         super().__init__()
         self._spec = spec
 
-    def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: Any) -> None:
+    def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: object) -> None:
         """Take results, in the order in which they are to come out.
 
         Args:

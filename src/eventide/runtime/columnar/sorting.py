@@ -52,7 +52,7 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
         """Find the state."""
         self._waiting = WaitingElements(runtime_context)
 
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context[Any]) -> Iterator[Any]:
+    def process_element(self, value: object, ctx: KeyedProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, if it is not late."""
         at = ctx.timestamp()
         if at is None or at == MIN_MS:

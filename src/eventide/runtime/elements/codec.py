@@ -163,7 +163,7 @@ def _one(table: pa.Table, name: str) -> pa.Array:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def _pickled(content: Any) -> bytes:
+def _pickled(content: object) -> bytes:
     try:
         return dumps(content)
     except Exception as error:

@@ -269,7 +269,7 @@ class Elements:
         self.sequence.extend(others.sequence)
         self.keys.extend(others.keys)
 
-    def append(self, value: Any, timestamp: int | None, sequence: int) -> None:
+    def append(self, value: object, timestamp: int | None, sequence: int) -> None:
         """Add one element without a key to lists."""
         self.values.append(value)
         self.timestamps.append(timestamp)

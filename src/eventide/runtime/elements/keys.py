@@ -41,13 +41,13 @@ class NoKey(DataError):
     The sender of elements says of which operator they are. ``of`` is the element, where it is known.
     """
 
-    def __init__(self, error: Exception, **of: Any) -> None:
+    def __init__(self, error: Exception, **of: object) -> None:
         super().__init__(error)
         self.error = error
         self.of = of
 
 
-def stable_hash(key: Any) -> int:
+def stable_hash(key: object) -> int:
     """Hash a key to 64 bits so that equal keys have equal hashes in every process, whichever way they travel.
 
     Python's own ``hash`` of text differs from process to process, and two pickles of equal keys may differ. Numbers
@@ -127,12 +127,12 @@ def hashes_of(keys: Sequence[Any]) -> Hashes:
     return np.fromiter(map(stable_hash, keys), np.uint64, len(keys))
 
 
-def unhashable(key: Any) -> DataError:
+def unhashable(key: object) -> DataError:
     """Return the error for a key that Python cannot hash, such as a list."""
     return DataError(f"the key {key!r} is a {type(key).__name__} that cannot be hashed; {_ADVICE}")
 
 
-def _unequal_to_itself(key: Any) -> DataError:
+def _unequal_to_itself(key: object) -> DataError:
     return DataError(f"the key {key!r} is not equal to itself, so no two elements could share it; {_ADVICE}")
 
 
@@ -186,7 +186,7 @@ def _of_numpy_time(key: np.datetime64 | np.timedelta64) -> int:
     return hashing.scrambled(int(micros) + (hashing.MOMENT if is_moment else hashing.STRETCH))
 
 
-def key_group(key: Any, max_parallelism: int) -> int:
+def key_group(key: object, max_parallelism: int) -> int:
     """The key group of a key: the unit in which keys are dealt out to subtasks (Flink's term)."""
     return group_of(stable_hash(key), max_parallelism)
 

@@ -151,7 +151,7 @@ def all_fixed(values: Iterable[Any]) -> bool:
     return kinds == {tuple} and FIXED.issuperset(map(type, chain.from_iterable(values)))
 
 
-def _copied(value: Any, kind: type) -> Any:
+def _copied(value: object, kind: type) -> Any:
     if kind in _SHALLOW_COPY:
         return _SHALLOW_COPY[kind](value) if is_flat(value) else copy.deepcopy(value)
     if _is_fixed(value):
@@ -159,7 +159,7 @@ def _copied(value: Any, kind: type) -> Any:
     if _is_plain_class(kind):
         state = vars(value)
         if FIXED.issuperset(map(type, state.values())):
-            made: Any = object.__new__(kind)
+            made: object = object.__new__(kind)
             vars(made).update(state)
             return made
     return copy.deepcopy(value)
@@ -245,7 +245,7 @@ COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"
 """Functions that Python makes and calls at once."""
 
 _NOTHING = object()
-_USUAL_READING: Any = object.__getattribute__
+_USUAL_READING: object = object.__getattribute__
 
 
 def is_bare(function: Callable[..., Any]) -> bool:
@@ -278,7 +278,7 @@ class _Needs:
     of_itself: tuple[str, ...]
 
 
-def _is_safe(function: Any, *, looks: bool, seen: set[FunctionType] | None = None) -> bool:
+def _is_safe(function: object, *, looks: bool, seen: set[FunctionType] | None = None) -> bool:
     """Whether the code of a function is harmless, and all that it reaches from outside is so at this moment.
 
     Of functions that call each other, those in ``seen`` are being looked at already.
@@ -307,13 +307,13 @@ def _is_safe(function: Any, *, looks: bool, seen: set[FunctionType] | None = Non
     return all(_is_harmless(known, looks=looks, seen=seen) for known in found)
 
 
-def _is_harmless(known: Any, *, looks: bool, seen: set[FunctionType]) -> bool:
+def _is_harmless(known: object, *, looks: bool, seen: set[FunctionType]) -> bool:
     if type(known) is FunctionType:
         return _is_safe(known, looks=looks, seen=seen)
     return type(known) in FIXED or (type(known) in (type, type(len)) and known in _HARMLESS)
 
 
-def _is_plain_attribute(owner: Any, name: str) -> bool:
+def _is_plain_attribute(owner: object, name: str) -> bool:
     """Whether an object has an attribute that cannot be changed, and that is read without calling anything."""
     kind = type(owner)
     if kind.__getattribute__ is not _USUAL_READING:
@@ -370,7 +370,7 @@ def _is_allowed(instruction: dis.Instruction, *, looks: bool, is_nested: bool) -
     return name in READS or (is_nested and name in _OF_GENERATORS) or (name in _WRITES_ARGUMENTS and not looks)
 
 
-def _names(value: Any, name: str) -> bool:
+def _names(value: object, name: str) -> bool:
     return name in value if isinstance(value, tuple) else value == name
 
 

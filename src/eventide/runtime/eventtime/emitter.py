@@ -48,7 +48,7 @@ class Emitter(BatchWatermarkOutput):
         if rises or (self._is_split and self._may_be_idle):
             self._say(self.watermark)
 
-    def emit_watermarks(self, rows: Any, timestamps: Any) -> None:
+    def emit_watermarks(self, rows: object, timestamps: object) -> None:
         """Emit watermarks after some rows of the batch at hand."""
         indices, times = np.asarray(rows, np.int64), np.asarray(timestamps, np.int64)
         ascending = len(indices) == 0 or (indices[0] >= 0 and bool((np.diff(indices) >= 0).all()))

@@ -299,7 +299,7 @@ class ByPartitioner(Dealing):
 
     partition: Callable[[Any, int], int]
     select: Callable[[Any], Any]
-    partitioner: Any
+    partitioner: object
 
     def user_functions(self) -> list[tuple[str, Any]]:
         return [("partitioner", self.partitioner), *selectors(self.select)]

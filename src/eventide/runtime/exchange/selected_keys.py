@@ -78,7 +78,7 @@ class SubtasksOfKeys(dict[Any, int]):
                 self.check(key, element=value)
             raise
 
-    def check(self, key: Any, **of: Any) -> None:
+    def check(self, key: object, **of: object) -> None:
         """Refuse a key that cannot be one, naming its element, if that is known."""
         try:
             if key not in self:

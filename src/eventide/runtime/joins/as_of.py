@@ -64,7 +64,7 @@ class SelectsOfTwo(JoinFunction[Any, Any, Row]):
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
 
-    def join(self, first: Any, second: Any) -> Row:
+    def join(self, first: object, second: object) -> Row:
         """One row."""
         return self._selection.row((first, second))
 
@@ -78,7 +78,7 @@ class _Versions:
     def __init__(self, runtime_context: RuntimeContext) -> None:
         self._kept = runtime_context.get_state(ValueStateDescriptor("versions", Types.PICKLED_BYTE_ARRAY()))
 
-    def put(self, row: Any, at: int) -> None:
+    def put(self, row: object, at: int) -> None:
         """Keep a row from its time on, in place of one of the same time."""
         kept = self._kept.value()
         if kept is None:
@@ -134,7 +134,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         """Close the user's function."""
         self._function.close()
 
-    def process_element1(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
+    def process_element1(self, value: object, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
         """Have an element wait, or join it at once where it is late and within the lateness."""
         at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
         watermark = timers.current_watermark()
@@ -145,7 +145,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         else:
             yield from self.late.give(value, at, watermark)
 
-    def process_element2(self, value: Any, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
+    def process_element2(self, value: object, ctx: KeyedCoProcessFunction.Context[Any]) -> None:
         """Keep a row from its time on; it takes the place of one that came before, of the same time."""
         at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
         self._versions.put(value, at)
@@ -158,7 +158,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
             yield from self._joined(value, timestamp)
         self._versions.forget(latest_late_time(self._how.lateness_ms, timestamp))
 
-    def _joined(self, value: Any, at: int) -> Iterator[Any]:
+    def _joined(self, value: object, at: int) -> Iterator[Any]:
         for row in self._versions.valid(at) or ([None] if self._how.keeps_left else []):
             yield self._function.join(value, own(row))
 

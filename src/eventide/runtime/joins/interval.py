@@ -124,14 +124,14 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
                 self._spec.name, error, during=JOINING, advice=advice, key=key, element=value
             ) from error
 
-    def _put_late(self, side: int, value: Any, timestamp: int) -> None:
+    def _put_late(self, side: int, value: object, timestamp: int) -> None:
         tag = self._spec.late_tags[side]
         counter = LATE_DROPPED if tag is None else LATE_TO_SIDE_OUTPUT
         self._metrics.count_late(self._spec.name, counter, [timestamp], self._watermark)
         if tag is not None:
             self._out.put_beside(tag, value, timestamp)
 
-    def _keep(self, side: int, key: Any, value: Any, timestamp: int) -> None:
+    def _keep(self, side: int, key: object, value: object, timestamp: int) -> None:
         kept = self._keyed.read(key, side, ELEMENTS)
         if kept is None:
             self._keyed.write(key, side, ELEMENTS, ([timestamp], [value]))
@@ -146,7 +146,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
             return
         self._keyed.event_timers.register(self._goes_at(side, timestamp), key, side)
 
-    def _meet(self, side: int, key: Any, value: Any, timestamp: int) -> None:
+    def _meet(self, side: int, key: object, value: object, timestamp: int) -> None:
         kept = self._keyed.read(key, 1 - side, ELEMENTS)
         if kept is None:
             return
@@ -170,7 +170,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
             if results is not None:
                 put(results, context.time_ms)
 
-    def _process_or_letter(self, left: Any, right: Any, context: JoinContext) -> None:
+    def _process_or_letter(self, left: object, right: object, context: JoinContext) -> None:
         """Put out what the function gives for a pair, or its dead letter."""
         function, pair = self._spec.function.process_element, (own(left), own(right))
         self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
@@ -179,7 +179,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
         """The watermark at which nothing can meet an element any more."""
         return add_ms(timestamp, max(0, self._spec.bounds.of_side(side)[1]))
 
-    def _forget(self, key: Any, side: int) -> None:
+    def _forget(self, key: object, side: int) -> None:
         kept = self._keyed.read(key, side, ELEMENTS)
         if kept is None:
             return

@@ -267,7 +267,7 @@ def _owner(function: OfPairs | ProcessJoinFunction[Any, Any, Any]) -> Any:
     return function.__wrapped__ if isinstance(function, OfPairs) else function
 
 
-def function_name(owner: Any) -> str:
+def function_name(owner: object) -> str:
     """The name of a function in messages: that of its class, or of the plain function."""
     name: str = getattr(getattr(owner, "__wrapped__", type(owner)), "__name__", type(owner).__name__)
     return name

@@ -53,7 +53,7 @@ class OnSide:
     side: int
     is_bare: ClassVar[bool] = True
 
-    def __call__(self, value: Any) -> Sided:
+    def __call__(self, value: object) -> Sided:
         """An element of that side."""
         return self.side, value
 
@@ -99,7 +99,7 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
         """Close the user's function."""
         self._function.close()
 
-    def apply(self, key: Any, window: Any, inputs: Iterable[Sided]) -> Iterable[Any]:
+    def apply(self, key: object, window: object, inputs: Iterable[Sided]) -> Iterable[Any]:
         """Take the sides apart."""
         results = self.results(*apart(inputs))
         return results or no_results(results)
@@ -156,7 +156,7 @@ class CallableJoin(JoinFunction):
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         self.__dict__.update(join=function, __wrapped__=function)
 
-    def join(self, first: Any, second: Any) -> Any:
+    def join(self, first: object, second: object) -> Any:
         """Return the function's result for two elements."""
         return self.__dict__["join"](first, second)
 
@@ -167,7 +167,7 @@ class CallableProcessJoin(ProcessJoinFunction):
     def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
         self.__dict__.update(process_element=function, __wrapped__=function)
 
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Any:
+    def process_element(self, left: object, right: object, ctx: ProcessJoinFunction.Context) -> Any:
         """Return the function's results for two elements."""
         return self.__dict__["process_element"](left, right, ctx)
 
@@ -249,7 +249,7 @@ class SelectsOfPair(ProcessJoinFunction):
     def __init__(self, selection: Selection) -> None:
         self._selection = selection
 
-    def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterator[Row]:
+    def process_element(self, left: object, right: object, ctx: ProcessJoinFunction.Context) -> Iterator[Row]:
         """One row for a pair."""
         yield self._selection.row((left, right))
 
@@ -262,7 +262,7 @@ class SelectsOfWindow(WindowFunction[Any, Any, Any, Any]):
         self._keeps = KEEPS[how]
         self.obstacle = obstacle
 
-    def apply(self, key: Any, window: TimeWindow, inputs: Iterable[Sided]) -> Iterator[Row]:
+    def apply(self, key: object, window: TimeWindow, inputs: Iterable[Sided]) -> Iterator[Row]:
         """One row for each pair, and for each element of a side that is kept where the other has none."""
         first, second = apart(inputs)
         if self._keeps[0] and not second:

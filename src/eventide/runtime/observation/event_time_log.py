@@ -228,7 +228,7 @@ class Lateness:
     def __bool__(self) -> bool:
         return bool(self.last)
 
-    def add(self, timestamps: Any, watermark: int, clock_ms: int, counts: Any = None) -> None:
+    def add(self, timestamps: object, watermark: int, clock_ms: int, counts: Any = None) -> None:
         """Take late elements by their event times, or sums of several, each with its count."""
         times = np.asarray(timestamps, np.int64)
         if len(times) == 0:
@@ -258,17 +258,17 @@ class Lateness:
         return late
 
 
-def formed(content: Any) -> dict[str, Any]:
+def formed(content: object) -> dict[str, Any]:
     """A value of JSON with the number of its form."""
     return {"form": _FORM, "content": content}
 
 
-def in_form(found: Any) -> Any:
+def in_form(found: object) -> Any:
     """The inverse of :func:`formed`; None where nothing is, or a version stored it in another form: it begins anew."""
     return found["content"] if isinstance(found, dict) and found.get("form") == _FORM else None
 
 
-def stored(content: Any) -> bytes:
+def stored(content: object) -> bytes:
     """A value as it is stored, of JSON values."""
     return json.dumps(formed(content)).encode()
 

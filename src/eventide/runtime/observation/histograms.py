@@ -144,7 +144,7 @@ class DurationHistogram:
         steps: Ints = np.maximum((known.view(np.int64) >> shift) - ((0x3FF << self.bits) - 1), 0)
         return steps
 
-    def _lasts_of(self, steps: Any) -> Ints:
+    def _lasts_of(self, steps: object) -> Ints:
         """The last length of each step; the next step begins one further."""
         power, part = np.divmod(np.asarray(steps), 1 << self.bits)
         first, up = (1 << self.bits) + part, power - self.bits

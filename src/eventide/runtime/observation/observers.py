@@ -36,7 +36,7 @@ class SplitObserver:
         self.split = split
         self.arrivals_of = {assigner: TimestampSummary() for assigner in assigners}
 
-    def see(self, assigner: int, timestamps: Any) -> None:
+    def see(self, assigner: int, timestamps: object) -> None:
         """Take timestamps that an assigner gave, an array of milliseconds."""
         if assigner in self.arrivals_of:
             self.arrivals_of[assigner].see(timestamps)

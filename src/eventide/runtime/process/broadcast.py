@@ -226,7 +226,7 @@ class BroadcastStates:
         for keyed in self._stored.values():
             keyed.flush()
 
-    def _checked(self, descriptor: Any) -> str:
+    def _checked(self, descriptor: object) -> str:
         name = getattr(descriptor, "name", None)
         if name not in self._stored:
             raise ProgramError(
@@ -241,11 +241,11 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
         self._keyed = keyed
         self._all_at_hand = False
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         found = self._keyed.read(key, None, _VALUE)
         return None if found is None else found[0]
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         return self._keyed.read(key, None, _VALUE) is not None
 
     def items(self) -> Iterable[tuple[Any, Any]]:
@@ -268,14 +268,14 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
 
 
 class _Map(_View, BroadcastState[Any, Any]):
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
         for key, value in dict_value.items():
             self.put(key, value)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         self._keyed.take(key, None, _VALUE)
 
     def clear(self) -> None:

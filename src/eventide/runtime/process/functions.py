@@ -56,7 +56,7 @@ class LateElements:
         """The name of the side output; None where there is none."""
         return None if self._tag is None else self._tag.tag_id
 
-    def give(self, value: Any, at: int, watermark_ms: int) -> Iterator[Any]:
+    def give(self, value: object, at: int, watermark_ms: int) -> Iterator[Any]:
         """Count one, and put it out where it is wanted."""
         self.count(LATE_DROPPED if self._tag is None else LATE_TO_SIDE_OUTPUT, [at], watermark_ms)
         if self._tag is not None:
@@ -73,7 +73,7 @@ class WaitingElements:
         kinds = Types.LONG(), Types.LIST(Types.PICKLED_BYTE_ARRAY())
         self._by_time = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
 
-    def add(self, value: Any, at: int, timers: TimerService) -> None:
+    def add(self, value: object, at: int, timers: TimerService) -> None:
         """Have an element wait until a time."""
         of_time = self._by_time.get(at)
         if of_time is None:

@@ -93,7 +93,7 @@ class _ProcessOperator(Operator):
         if letters is None:
             return on_element
 
-        def handle(value: Any, context: Any) -> None:
+        def handle(value: object, context: Any) -> None:
             letters.attempt(on_element, (value, context), HANDLING, context.time_ms, at.key, element=own(value))
 
         return handle

@@ -75,7 +75,7 @@ class _Reduces(KeyedProcessFunction):
         """Close the user's function."""
         self.function.close()
 
-    def process_element(self, value: Any, ctx: Any) -> Results:
+    def process_element(self, value: object, ctx: Any) -> Results:
         """Add an element, and give what the key has with it."""
         self._state.add(value)
         if ctx.in_batch:
@@ -83,7 +83,7 @@ class _Reduces(KeyedProcessFunction):
             return None
         return (self._state.get(),)
 
-    def on_timer(self, timestamp: int, ctx: Any) -> Results:
+    def on_timer(self, timestamp: int, ctx: object) -> Results:
         """Give what the key has at the end."""
         return (self._state.get(),)
 
@@ -119,17 +119,17 @@ class Rolling(Processing):
         return False
 
 
-def lower(value: Any, other: Any) -> Any:
+def lower(value: object, other: object) -> Any:
     """The lower of two values; of equal ones the first."""
     return other if _is_lower(other, value) else value
 
 
-def higher(value: Any, other: Any) -> Any:
+def higher(value: object, other: object) -> Any:
     """The higher of two values; of equal ones the first."""
     return other if _is_lower(value, other) else value
 
 
-def _is_lower(one: Any, other: Any) -> bool:
+def _is_lower(one: object, other: Any) -> bool:
     """Whether a value is lower than another: NaN is higher than any number, and all NaN are equal, as in Java.
 
     >>> nan = float("nan")
@@ -146,7 +146,7 @@ class Accumulates(ReduceFunction):
         self._combine = combine
         self._field = field
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: object, value2: object) -> Any:
         """The first element with another value of the field."""
         field = self._field
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
@@ -171,7 +171,7 @@ class Chooses(ReduceFunction):
         self._highest = highest
         self._first = first
 
-    def reduce(self, value1: Any, value2: Any) -> Any:
+    def reduce(self, value1: object, value2: object) -> Any:
         """One of the two elements."""
         one, other = field_of(value1, self._field), field_of(value2, self._field)
         if _is_lower(one, other):
@@ -207,7 +207,7 @@ def _place_and_type(field: int | str, type_info: TypeInformation) -> tuple[int, 
     return (place, kind) if is_exact(kind) or str(kind) in ("FLOAT", "DOUBLE") else None
 
 
-def field_of(value: Any, field: int | str) -> Any:
+def field_of(value: object, field: int | str) -> Any:
     """The value of a field, by its place or its name.
 
     Raises:
@@ -228,7 +228,7 @@ def field_of(value: Any, field: int | str) -> Any:
     return value
 
 
-def with_field(value: Any, field: int | str, new: Any) -> Any:
+def with_field(value: Any, field: int | str, new: object) -> Any:
     """A copy of an element that has another value in one field.
 
     >>> with_field((1, 2), "f1", 5), with_field({"a": 3}, "a", 5), with_field(4, 0, 5)
@@ -262,7 +262,7 @@ def _place(field: str) -> int:
     return int(field[1:])
 
 
-def _no_field(value: Any, field: int | str) -> ProgramError:
+def _no_field(value: object, field: int | str) -> ProgramError:
     return ProgramError(f"an element of type {type(value).__name__} has no field {field!r}: {value!r:.200}")
 
 
@@ -439,7 +439,7 @@ class RollingGroups:
         ]
         return from_fields(rolled, kind)
 
-    def _as_they_came(self, found: Any) -> Any:
+    def _as_they_came(self, found: object) -> Any:
         """The results that are wanted, from those of all elements in the order of their groups."""
         of_places = np.empty_like(found)
         of_places[self._order] = found

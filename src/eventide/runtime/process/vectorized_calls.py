@@ -101,7 +101,7 @@ class Entries:
 
 def entry_numbers(entries: Entries, owners: Numbers, keys: pa.Array) -> Numbers:
     """Numbers of entries and then of others, which are given by their maps and keys; equal ones have one number."""
-    of_all: Any = pa.array(np.concatenate([entries.owners, owners]))
+    of_all: object = pa.array(np.concatenate([entries.owners, owners]))
     return numbers_of_columns([of_all, key_column(pa.concat_arrays([entries.keys, keys]))])
 
 
@@ -233,7 +233,7 @@ class _State(VectorizedValueState):
         call = self._at.call
         return call.state.get(self._name, call.places_of(keys, "get"), self._type)
 
-    def put(self, keys: pa.Array, values: Any) -> None:
+    def put(self, keys: pa.Array, values: object) -> None:
         call = self._at.call
         stored = values_of(values, self._type)
         places = call.places_of(keys, "put")
@@ -255,18 +255,18 @@ class _MapState(VectorizedMapState):
         self._key_type = descriptor.key_type
         self._value_type = descriptor.value_type
 
-    def get(self, keys: pa.Array, map_keys: Any) -> pa.Array:
+    def get(self, keys: pa.Array, map_keys: object) -> pa.Array:
         _, owners, kept = self._kept(keys, "get")
         numbers = entry_numbers(kept, owners, self._map_keys(map_keys, owners, "get"))
         return kept.values.take(places_of_last(numbers, len(kept)))
 
-    def put(self, keys: pa.Array, map_keys: Any, values: Any) -> None:
+    def put(self, keys: pa.Array, map_keys: object, values: object) -> None:
         places, owners, kept = self._kept(keys, "put")
         given = Entries(owners, self._map_keys(map_keys, owners, "put"), values_of(values, self._value_type))
         _check_length("put", len(owners), len(given.values))
         self._put(places, kept.updated(given))
 
-    def remove(self, keys: pa.Array, map_keys: Any) -> None:
+    def remove(self, keys: pa.Array, map_keys: object) -> None:
         places, owners, kept = self._kept(keys, "remove")
         self._put(places, kept.without(owners, self._map_keys(map_keys, owners, "remove")))
 
@@ -286,7 +286,7 @@ class _MapState(VectorizedMapState):
         places, owners = np.unique(call.places_of(keys, what), return_inverse=True)
         return places, owners, Entries.of(call.state.get(self._name, places, self._type))
 
-    def _map_keys(self, map_keys: Any, owners: Numbers, what: str) -> pa.Array:
+    def _map_keys(self, map_keys: object, owners: Numbers, what: str) -> pa.Array:
         found = values_of(map_keys, self._key_type)
         _check_length(what, len(owners), len(found))
         if found.null_count:
@@ -353,10 +353,10 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
             raise ProgramError("time_domain() tells of the timers that fire; no timer fires here")
         return self.domain
 
-    def collect(self, results: Any, rows: Any = None) -> None:
+    def collect(self, results: object, rows: object = None) -> None:
         self._put(None, self._spec.output_type, results, rows)
 
-    def output(self, output_tag: OutputTag, results: Any, rows: Any = None) -> None:
+    def output(self, output_tag: OutputTag, results: object, rows: object = None) -> None:
         if output_tag.type_info.is_pickled:
             raise ProgramError(
                 f"the side output {output_tag.tag_id!r} has no declared type, which results in columns need; give "
@@ -364,7 +364,7 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
             )
         self._put(output_tag.tag_id, output_tag.type_info, results, rows)
 
-    def _put(self, tag: str | None, type_info: TypeInformation, results: Any, rows: Any) -> None:
+    def _put(self, tag: str | None, type_info: TypeInformation, results: object, rows: object) -> None:
         self.check()
         values, count = values_of(results, type_info), len(self.keys)
         origins = np.arange(count) if rows is None else np.asarray(rows)
@@ -388,12 +388,12 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
         if self._spec.state.call is not self:
             raise _no_call()
 
-    def places_of(self, keys: Any, what: str) -> Numbers:
+    def places_of(self, keys: object, what: str) -> Numbers:
         """Where the state of keys is found."""
         numbers = self.numbers_of(keys, what)
         return self.places if numbers is None else self.places[numbers]
 
-    def numbers_of(self, keys: Any, what: str) -> Numbers | None:
+    def numbers_of(self, keys: object, what: str) -> Numbers | None:
         """Where keys stand among the distinct ones; None for all of these, in their order.
 
         Raises:
@@ -430,19 +430,19 @@ class _Timers(Clock, VectorizedTimerService):
         super().__init__(moment)
         self._call = call
 
-    def register_event_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
+    def register_event_time_timers(self, keys: pa.Array, timestamps: object) -> None:
         self._change(self._call.state.timers[0].register, "register_event_time_timers", keys, timestamps)
 
-    def register_processing_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
+    def register_processing_time_timers(self, keys: pa.Array, timestamps: object) -> None:
         self._change(self._call.state.timers[1].register, "register_processing_time_timers", keys, timestamps)
 
-    def delete_event_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
+    def delete_event_time_timers(self, keys: pa.Array, timestamps: object) -> None:
         self._change(self._call.state.timers[0].delete, "delete_event_time_timers", keys, timestamps)
 
-    def delete_processing_time_timers(self, keys: pa.Array, timestamps: Any) -> None:
+    def delete_processing_time_timers(self, keys: pa.Array, timestamps: object) -> None:
         self._change(self._call.state.timers[1].delete, "delete_processing_time_timers", keys, timestamps)
 
-    def _change(self, change: _TimerChange, what: str, keys: Any, timestamps: Any) -> None:
+    def _change(self, change: _TimerChange, what: str, keys: object, timestamps: object) -> None:
         """Have timers set or deleted at the end of the call: no timer fires before."""
         self._call.check()
         places = self._call.places_of(keys, what)

@@ -265,7 +265,7 @@ class SourceOutput(ChannelOutput):
         self.idle = False
         """Whether the split has nothing to say for now."""
 
-    def say(self, item: Any, after: int) -> None:
+    def say(self, item: object, after: int) -> None:
         """Take what the source itself says of event time, after the element of a number."""
         if isinstance(item, Watermark):
             self._said_by_source.point = after

@@ -80,12 +80,12 @@ def owned(keys: list[Any], owners: Owners, values: Iterable[Any]) -> Iterable[tu
     return zip(keys if owners is None else map(keys.__getitem__, owners), values, strict=True)
 
 
-def live(value: Any) -> Any:
+def live(value: object) -> Any:
     """A value as its user knows it."""
     return loads(value) if type(value) is Pickled else value
 
 
-def unpickled(values: dict[Any, Any], key: Any) -> Any:
+def unpickled(values: dict[Any, Any], key: object) -> Any:
     """The value of a key, None if there is none; it is unpickled when it is looked at for the first time."""
     value = values.get(key)
     if type(value) is Pickled:

@@ -66,7 +66,7 @@ class TimeToLive:
         """Whether what was last used at a time has expired."""
         return used_ms + self.ms <= self.clock()
 
-    def stored(self, form: int, parts: Any) -> Stored:
+    def stored(self, form: int, parts: object) -> Stored:
         """State of a form as it is kept, given its parts with their times."""
         return self.ms, form | UNTIL_READ if self.until_read else form, parts
 
@@ -77,7 +77,7 @@ class Cell(Protocol):
     def read(self) -> Any:
         """Return the stored value; None if there is none."""
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Store a value."""
 
     def clear(self) -> None:
@@ -106,7 +106,7 @@ class ExpiringCell(Cell):
             self.write(value)
         return value
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         self._cell.write(self._ttl.stored(ONE, (self._ttl.clock(), value)))
 
     def clear(self) -> None:
@@ -140,7 +140,7 @@ class ExpiringList(ListState[Any]):
             self._keep(living)
         return iter([value for _, value in (parts if ttl.shows_expired else living)])
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         self.add_all([value])
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -169,11 +169,11 @@ class ExpiringMap(MapState[Any, Any]):
         self._cell = cell
         self._ttl = ttl
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         part = self._read(key)
         return None if part is None else part[1]
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         self.put_all({key: value})
 
     def put_all(self, dict_value: Mapping[Any, Any]) -> None:
@@ -183,12 +183,12 @@ class ExpiringMap(MapState[Any, Any]):
             parts[own(key)] = (now, own_unless(value, held))
         self._keep(parts)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         parts = self._parts()
         parts.pop(key, None)
         self._keep(parts)
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         """Whether the map has an entry for a key that has not expired; this reads the entry's value."""
         return self._read(key) is not None
 
@@ -214,7 +214,7 @@ class ExpiringMap(MapState[Any, Any]):
     def clear(self) -> None:
         self._cell.clear()
 
-    def _read(self, key: Any) -> tuple[int, Any] | None:
+    def _read(self, key: object) -> tuple[int, Any] | None:
         """The stored value of a key, if it may be seen; it is renewed, or removed if it has expired."""
         parts, ttl = self._parts(), self._ttl
         part = parts.get(key)
@@ -239,7 +239,7 @@ class ExpiringMap(MapState[Any, Any]):
             self._cell.clear()
 
 
-def with_times(plain: Any, ttl: TimeToLive, form: int) -> Stored:
+def with_times(plain: object, ttl: TimeToLive, form: int) -> Stored:
     """Turn the values of a state without a time to live into those of one with it: used now."""
     now = ttl.clock()
     return ttl.stored(form, _each(form, plain, lambda value: (now, value)))

@@ -31,7 +31,7 @@ class GrowingArray:
         """The numbers, which may be changed in place."""
         return self._room[: self._length]
 
-    def extend(self, values: Any, count: int) -> None:
+    def extend(self, values: object, count: int) -> None:
         """Put `count` values at the end, or one value `count` times."""
         end = self._length + count
         if end > len(self._room):

@@ -130,7 +130,7 @@ def changed(before: Any, changes: Mapping[str, Any]) -> Any:
     return value | {name: change[0] for name, change in changes.items() if name not in before}
 
 
-def _changed_entry(before: Any, change: Any) -> Any:
+def _changed_entry(before: object, change: Any) -> Any:
     """Return an entry after its change, if there is one."""
     if change is None:
         return before

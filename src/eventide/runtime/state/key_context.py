@@ -76,7 +76,7 @@ class KeyContext:
     __slots__ = ("_declared", "_keyed", "clock_ms", "key", "store", "values")
 
     def __init__(self) -> None:
-        self.key: Any = None
+        self.key: object = None
         self.values: Mapping[str, dict[Any, Any]] = _NO_VALUES
         self.clock_ms = MIN_MS
         self.store = StateHandles(self._cell, self._declare, self._slot)
@@ -119,7 +119,7 @@ class KeyContext:
         return KeyContext, ()
 
 
-def is_rich(function: Any) -> bool:
+def is_rich(function: object) -> bool:
     """Whether a function is opened, so that it may have state of its own."""
     return isinstance(function, Function) and type(function).open is not Function.open
 
@@ -135,7 +135,7 @@ class ScopedCell(Cell):
     def read(self) -> Any:
         return self._keyed.read(*self._scope(), self._name)
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         self._keyed.write(*self._scope(), self._name, value)
 
     def clear(self) -> None:
@@ -256,7 +256,7 @@ class _CellOfKey:
                 del at.values[self._other][at.key]
         return value
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         at = self._at
         at.values[self._name][at.key] = value
         if self._other in at.values:
@@ -300,7 +300,7 @@ class _Value(_Handle, ValueState[Any]):
     def value(self) -> Any:
         return self._cell.read()
 
-    def update(self, value: Any) -> None:
+    def update(self, value: object) -> None:
         if value is None:
             self._cell.clear()
         elif type(value) in FIXED:
@@ -328,7 +328,7 @@ class _List(_Merging, ListState[Any]):
     def get(self) -> Iterator[Any]:
         return iter(list(self._cell.read() or ()))
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         self.add_all([value])
 
     def add_all(self, values: Iterable[Any]) -> None:
@@ -353,10 +353,10 @@ class _Map(_Handle, MapState[Any, Any]):
     def _entries(self) -> dict[Any, Any]:
         return self._cell.read() or {}
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         return self._entries().get(key)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: object, value: object) -> None:
         stored = self._entries()
         stored[own(key)] = own_unless(value, stored.get(key))
         self._cell.write(stored)
@@ -368,13 +368,13 @@ class _Map(_Handle, MapState[Any, Any]):
         if stored:
             self._cell.write(stored)
 
-    def remove(self, key: Any) -> None:
+    def remove(self, key: object) -> None:
         stored = self._entries()
         stored.pop(key, None)
         if not stored:
             self._cell.clear()
 
-    def contains(self, key: Any) -> bool:
+    def contains(self, key: object) -> bool:
         return key in self._entries()
 
     def items(self) -> Iterable[tuple[Any, Any]]:
@@ -398,11 +398,11 @@ class _Reducing(_Merging, ReducingState[Any]):
     def get(self) -> Any:
         return self._cell.read()
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         before = self._cell.read()
         self._cell.write(own(value) if before is None else own_unless(self._reduce(before, value), before))
 
-    def _combine(self, left: Any, right: Any) -> Any:
+    def _combine(self, left: object, right: object) -> Any:
         return own_unless(self._reduce(left, right), left, right)
 
 
@@ -415,11 +415,11 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
         accumulator = self._cell.read()
         return None if accumulator is None else self._function.get_result(accumulator)
 
-    def add(self, value: Any) -> None:
+    def add(self, value: object) -> None:
         accumulator = self._cell.read()
         if accumulator is None:
             accumulator = own(self._function.create_accumulator())
         self._cell.write(own_unless(self._function.add(value, accumulator), accumulator))
 
-    def _combine(self, left: Any, right: Any) -> Any:
+    def _combine(self, left: object, right: object) -> Any:
         return own_unless(self._function.merge(left, right), left, right)

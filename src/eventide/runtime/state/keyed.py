@@ -91,7 +91,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         for of_keys in (self.index, self.keys, self.values, self._spaces):
             of_keys.clear()
 
-    def read(self, key: Any, namespace: Hashable, name: str) -> Any:
+    def read(self, key: object, namespace: Hashable, name: str) -> Any:
         """The value of a name under a key and namespace, or None."""
         if key not in self.index:
             self.open(key)
@@ -100,7 +100,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         spaces = unpickled(self._spaces[name], key)
         return None if spaces is None else spaces.get(namespace)
 
-    def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
+    def write(self, key: object, namespace: Hashable, name: str, value: object) -> None:
         """Store a value under a key, namespace and name."""
         if key not in self.index:
             self.open(key)
@@ -113,7 +113,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         else:
             spaces[namespace] = value
 
-    def take(self, key: Any, namespace: Hashable, name: str) -> Any:
+    def take(self, key: object, namespace: Hashable, name: str) -> Any:
         """Remove a value, and return what it was (None if it was not there)."""
         if key not in self.index:
             self.open(key)
@@ -129,7 +129,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
             del self._spaces[name][key]
         return value
 
-    def take_all(self, key: Any, namespace: Hashable, prefix: str) -> None:
+    def take_all(self, key: object, namespace: Hashable, prefix: str) -> None:
         """Remove every value under a key and namespace whose name starts with a prefix."""
         if key not in self.index:
             self.open(key)
@@ -164,7 +164,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         values = self.values[name]
         return [(key, unpickled(values, key)) for key in values]
 
-    def open(self, key: Any) -> None:
+    def open(self, key: object) -> None:
         """Touch a key that was not touched yet.
 
         Where keys are touched one by one, all that is stored is read at last, when that takes no longer than they did.

@@ -190,7 +190,7 @@ def stored_values(values: Mapping[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in backend.all_of("") if name != HEAD}
 
 
-def check_format(found: Any) -> None:
+def check_format(found: object) -> None:
     """Refuse state in a form that this version of eventide does not read.
 
     Raises:

@@ -72,7 +72,7 @@ class Keys(KeysAtHand, Protocol):
     index: dict[Any, int]
     """The place of each of them that was touched."""
 
-    def open(self, key: Any) -> None:
+    def open(self, key: object) -> None:
         """Touch a key that was not touched yet."""
 
     def bring_up(self, places: Numbers, *, has_changed: bool = False) -> None:
@@ -114,7 +114,7 @@ class Timers:
         self.number = number
         self.changed: list[Any] = []
 
-    def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def register(self, time_ms: int, key: object, namespace: Hashable) -> None:
         """Set a timer; setting it again changes nothing."""
         if key not in self._index:
             self._keys.open(key)
@@ -131,7 +131,7 @@ class Timers:
         self.number = timers[owner] = self.number + 1
         self.changed.append(key)
 
-    def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def delete(self, time_ms: int, key: object, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
         if key not in self._index:
             self._keys.open(key)
@@ -287,7 +287,7 @@ class BatchTimers(Timers):
     Flink: ``BatchExecutionInternalTimeService``.
     """
 
-    def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def register(self, time_ms: int, key: object, namespace: Hashable) -> None:
         """Set a timer, unless timers fire."""
         if not self._keys.is_quiesced:
             super().register(time_ms, key, namespace)

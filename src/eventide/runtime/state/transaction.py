@@ -66,7 +66,7 @@ class TransactionalState(KeyedState):
         timers = [DeferredTimers(self, kind, of_kind.number) for kind, of_kind in enumerate(self._timers)]
         self._timers = self.event_timers, self.processing_timers = timers
 
-    def begin(self, key: Any) -> None:
+    def begin(self, key: object) -> None:
         """Begin a transaction on a key, within the one that is open, if one is."""
         if key not in self.index:
             self.open(key)
@@ -108,7 +108,7 @@ class TransactionalState(KeyedState):
         del self._waiting[waiting:]
         self._touched = self._transactions[-1][2] if self._transactions else None
 
-    def read(self, key: Any, namespace: Hashable, name: str) -> Any:
+    def read(self, key: object, namespace: Hashable, name: str) -> Any:
         value = super().read(key, namespace, name)
         touched = self._touched
         if touched is not None and namespace is not None and (namespace, name) not in touched:
@@ -116,12 +116,12 @@ class TransactionalState(KeyedState):
             touched[namespace, name] = (value, len(value)) if grows else (_pickled(value), None)
         return value
 
-    def write(self, key: Any, namespace: Hashable, name: str, value: Any) -> None:
+    def write(self, key: object, namespace: Hashable, name: str, value: object) -> None:
         if self._touched is not None and namespace is not None:
             self.read(key, namespace, name)
         super().write(key, namespace, name, value)
 
-    def take(self, key: Any, namespace: Hashable, name: str) -> Any:
+    def take(self, key: object, namespace: Hashable, name: str) -> Any:
         if self._touched is not None and namespace is not None:
             self.read(key, namespace, name)
         return super().take(key, namespace, name)
@@ -135,7 +135,7 @@ class TransactionalState(KeyedState):
                 if place[1] == name and value is not None:
                     touched[place] = convert(live(value)), length
 
-    def change_timer(self, change: _Change, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def change_timer(self, change: _Change, time_ms: int, key: object, namespace: Hashable) -> None:
         """Set or delete a timer: when the transaction is committed, if one is open."""
         if self._transactions:
             self._waiting.append((change, time_ms, key, namespace))
@@ -151,13 +151,13 @@ class DeferredTimers(BatchTimers):
         self._change = state.change_timer
         self._register, self._delete = super().register, super().delete
 
-    def register(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def register(self, time_ms: int, key: object, namespace: Hashable) -> None:
         self._change(self._register, time_ms, key, namespace)
 
-    def delete(self, time_ms: int, key: Any, namespace: Hashable) -> None:
+    def delete(self, time_ms: int, key: object, namespace: Hashable) -> None:
         self._change(self._delete, time_ms, key, namespace)
 
 
-def _pickled(value: Any) -> Any:
+def _pickled(value: object) -> Any:
     """The pickle of a value that can be changed in place; else the value."""
     return value if type(value) in _UNCHANGING else Pickled(dumps(value))

@@ -143,14 +143,14 @@ def close_all(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> None:
         close_function(where.task_name, function)
 
 
-def open_function(function: Any, where: RuntimeContext) -> None:
+def open_function(function: object, where: RuntimeContext) -> None:
     """Open one function, if it is an object that can be opened."""
     if hasattr(function, "open"):
         with calling(where.task_name, during="when its function was opened"):
             function.open(where)
 
 
-def close_function(name: str, function: Any) -> None:
+def close_function(name: str, function: object) -> None:
     """Close one function, if it is an object that can be closed."""
     if hasattr(function, "close"):
         with calling(name, during="when its function was closed"):

@@ -237,7 +237,7 @@ _MOST_ENTRIES = 100_000
 
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _NOTHING = object()
-_USUAL_READING: Any = object.__getattribute__
+_USUAL_READING: object = object.__getattribute__
 
 
 class NotTraceable(Exception):
@@ -285,7 +285,7 @@ class Captured:
     content: tuple[Any, ...] = ()
 
     @staticmethod
-    def of(find: Callable[[], Any], value: Any) -> Captured:
+    def of(find: Callable[[], Any], value: object) -> Captured:
         """A value as it is now."""
         return Captured(find, value, _content(value))
 
@@ -343,14 +343,14 @@ class _Admission:
         self.tests_for_none = False
         self.captured: list[Captured] = []
 
-    def copied(self, function: Any) -> Any:
+    def copied(self, function: object) -> Any:
         if type(function) is not MethodType:
             return self._copy(function)
         _check_says_nothing(function.__self__, "it")
         copy = self._copy(function.__func__, function.__self__)
         return MethodType(copy, SimpleNamespace(**self._attributes))
 
-    def _copy(self, function: Any, owner: Any = _NOTHING) -> FunctionType:
+    def _copy(self, function: object, owner: object = _NOTHING) -> FunctionType:
         if type(function) is not FunctionType:
             raise NotTraceable(f"it is a {type(function).__name__}, not a function of Python")
         if owner is not _NOTHING and not function.__code__.co_argcount:
@@ -396,7 +396,7 @@ class _Admission:
         self.tests_for_none |= answered is made and asks_for_none(made)
         return answered
 
-    def _contained(self, value: Any) -> Any:
+    def _contained(self, value: object) -> Any:
         make = self._containers.get(type(value))
         return value if make is None else make(value)
 
@@ -425,7 +425,7 @@ class _Admission:
             return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in _MODULES[value].items()})
         return self._from_outside(f"the global {name!r}", value, find)
 
-    def _from_outside(self, what: str, value: Any, find: Callable[[], Any]) -> Any:
+    def _from_outside(self, what: str, value: object, find: Callable[[], Any]) -> Any:
         """Give the copy of a function from outside, or a constant as the copy has it."""
         if type(value) is not FunctionType:
             return self._constant(what, value, find)
@@ -451,7 +451,7 @@ class _Admission:
         elif type(value) not in _CONSTANTS:
             raise NotTraceable(f"{what} is a {type(value).__name__}, which may change")
 
-    def _names(self, code: CodeType, owner: Any) -> Iterator[str]:
+    def _names(self, code: CodeType, owner: object) -> Iterator[str]:
         """The globals that a code reads, if all of its instructions only compute."""
         itself = code.co_varnames[0] if owner is not _NOTHING and code.co_argcount else None
         loads_none = is_itself = False
@@ -489,7 +489,7 @@ class _Admission:
         if calls > 0:
             raise NotTraceable("it calls something that is not known by its name, such as a method that it has read")
 
-    def _check_attribute(self, owner: Any, name: Any, instruction: str) -> None:
+    def _check_attribute(self, owner: object, name: Any, instruction: str) -> None:
         if instruction != "LOAD_ATTR" or type(owner).__getattribute__ is not _USUAL_READING:
             raise NotTraceable("it uses its own object for more than to read an attribute")
         on_class = next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
@@ -504,11 +504,11 @@ class _Admission:
         self._attributes[name] = self._constant(f"its attribute {name!r}", value, lambda: _attribute(owner, name))
 
 
-def _mentions(value: Any, name: str) -> bool:
+def _mentions(value: object, name: str) -> bool:
     return name in value if isinstance(value, tuple) else bool(value == name)
 
 
-def _loads_last(instruction: str, value: Any, name: str | None) -> bool:
+def _loads_last(instruction: str, value: object, name: str | None) -> bool:
     """Whether an instruction loads a variable, and nothing after it."""
     is_last = value[-1] == name != value[0] if isinstance(value, tuple) else True
     return instruction.startswith("LOAD_FAST") and is_last
@@ -535,7 +535,7 @@ def _is_callee(instruction: dis.Instruction, before: dis.Instruction | None) -> 
     return name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in COMPREHENSIONS
 
 
-def _attribute(owner: Any, name: str) -> Any:
+def _attribute(owner: object, name: str) -> Any:
     """An attribute of an object or of its class, found without calling anything."""
     own = getattr(owner, "__dict__", {}) if type(owner).__getattribute__ is _USUAL_READING else {}
     if name in own:
@@ -543,13 +543,13 @@ def _attribute(owner: Any, name: str) -> Any:
     return next((vars(kind)[name] for kind in type(owner).__mro__ if name in vars(kind)), _NOTHING)
 
 
-def says_in_python(one: Any) -> bool:
+def says_in_python(one: object) -> bool:
     """Whether a program says of a function, or of its object, that it is to be called with each element."""
     said = vars(one).get("runs_in_python") if type(one) is FunctionType else _attribute(one, "runs_in_python")
     return said is True
 
 
-def _check_says_nothing(one: Any, what: str) -> None:
+def _check_says_nothing(one: object, what: str) -> None:
     if says_in_python(one):
         raise NotTraceable("the program says in_python" if what == "it" else f"the program says in_python of {what}")
 

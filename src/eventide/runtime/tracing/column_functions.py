@@ -231,7 +231,7 @@ def timestamps(function: Callable[..., Any], columns: Columns) -> pa.Array:
         return evaluated(found.tree, _arguments(found, columns, before), Types.LONG())
 
 
-def accumulated(function: Callable[..., Any], columns: Columns, start: Any, kind: TypeInformation) -> pa.Array:
+def accumulated(function: Callable[..., Any], columns: Columns, start: object, kind: TypeInformation) -> pa.Array:
     """The results of an aggregate function's ``add`` for each element and one and the same accumulator."""
     found = traced(function, columns.type_info, kind)
     with guarded():
@@ -372,7 +372,7 @@ def _names(tree: Tree, names: tuple[str, ...]) -> frozenset[str] | None:
 def _form(tree: Tree, type_info: RowTypeInfo, numbers: dict[Any, int]) -> int:
     """A number for a tree, the same for one that does the same with fields of the same names."""
 
-    def number_of(form: Any) -> int:
+    def number_of(form: object) -> int:
         return numbers.setdefault(form, len(numbers))
 
     known: dict[int, int] = {}

@@ -60,7 +60,7 @@ class Computation:
 Expression: TypeAlias = Field | Constant | Computation
 
 
-def constant(value: Any) -> Constant:
+def constant(value: object) -> Constant:
     """The expression of a constant."""
     return Constant(type(value), repr(value), (value,))
 

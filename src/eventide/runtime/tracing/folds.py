@@ -235,7 +235,7 @@ class AggregateFold:
     """
 
     type_info: TypeInformation
-    start: Any
+    start: object
     fold: Fold
 
 
@@ -290,7 +290,7 @@ def _is_nested(kind: TypeInformation) -> bool:
 _Ways: TypeAlias = "Sequence[tuple[dict[Expression, bool], tuple[Any, ...]]]"
 
 
-def _growth(place: int, ways: _Ways, start: Any, *, in_order: bool) -> FieldFold:
+def _growth(place: int, ways: _Ways, start: object, *, in_order: bool) -> FieldFold:
     """How a field of the accumulator, the second argument, grows by what the first one gives."""
     results = [parts[place] for _, parts in ways]
     before = _Place(1, place)
@@ -314,7 +314,7 @@ _SUMS: tuple[tuple[Kind, How], ...] = ((int, How.SUM), (float, How.SUM_IN_ORDER)
 """Sums by the kind of numbers that they are of."""
 
 
-def _adds(result: Any, before: _Place, kind: Kind) -> bool:
+def _adds(result: object, before: _Place, kind: Kind) -> bool:
     """Whether a result is a number of the accumulator plus one that the element gives."""
     match result:
         case Computation(found, "add", (left, right)) if found is kind:
@@ -348,7 +348,7 @@ def _grows_by(
     return FieldOfExtreme(((place, relation in ("gt", "ge")),))
 
 
-def _is_same(result: Any, other: Expression) -> bool:
+def _is_same(result: object, other: Expression) -> bool:
     return bool(result == other) or (_place_of(other) is not None and _place_of(result) == _place_of(other))
 
 
@@ -393,7 +393,7 @@ class _Place:
     place: int
 
 
-def _place_of(result: Any) -> _Place | None:
+def _place_of(result: object) -> _Place | None:
     match result:
         case _Place():
             return result
@@ -422,7 +422,7 @@ def _fold(place: int, ways: _Ways) -> FieldFold:
     raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
 
 
-def _is_sum(result: Any, old: _Place, new: _Place, of: Kind) -> bool:
+def _is_sum(result: object, old: _Place, new: _Place, of: Kind) -> bool:
     match result:
         case Computation(kind, "add", (Field() as left, Field() as right)):
             is_wide = of is int or str(left.type_info) == str(right.type_info) == "DOUBLE"

@@ -330,7 +330,7 @@ def _python_values(value: Value) -> Iterator[Any]:
     return iter(value.to_pylist() if _is_decimal(value) else value.to_numpy(zero_copy_only=False).tolist())
 
 
-def _method(text: str, name: str, *arguments: Any) -> Any:
+def _method(text: str, name: str, *arguments: object) -> Any:
     return getattr(text, name)(*arguments)
 
 
@@ -357,7 +357,7 @@ _SHOWN_AFTER_US = {
 """By directive of ``strftime``, the microseconds that a time goes on before it shows; others show each one."""
 
 
-def _part_of_text(text: str, name: str, index: int, *arguments: Any) -> Any:
+def _part_of_text(text: str, name: str, index: int, *arguments: object) -> Any:
     return getattr(text, name)(*arguments)[index]
 
 

@@ -87,7 +87,7 @@ def certain_groups(pattern: str, flags: int) -> frozenset[int]:
 class _Walk:
     """Translates the parts of one expression."""
 
-    def __init__(self, state: Any, flags: int, group: int | None) -> None:
+    def __init__(self, state: object, flags: int, group: int | None) -> None:
         self._state = state
         self._flags = flags
         self._group = group

@@ -40,13 +40,13 @@ def _length(value: Any) -> Any:
     return way_of(value).symbol(int, "length", operand_of(value))
 
 
-def _text(*values: Any) -> Any:
+def _text(*values: object) -> Any:
     if len(values) != 1 or not isinstance(values[0], Symbol):
         return str(*values)
     return formatted(values[0])
 
 
-def formatted(value: Any, spec: Any = "") -> Any:
+def formatted(value: object, spec: Any = "") -> Any:
     """The text that ``format`` gives; ``str`` gives the same where nothing is specified.
 
     Raises:
@@ -103,7 +103,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
 def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
     function = getattr(math, name)
 
-    def compute(*values: Any) -> Any:
+    def compute(*values: object) -> Any:
         if not any(isinstance(value, Symbol) for value in values):
             return function(*values)
         if any(operand_of(value).kind not in NUMBERS for value in values):
@@ -124,19 +124,19 @@ class Pattern(TracedObject):
         self._compiled = compiled
         self._operands = constant(compiled.pattern), constant(compiled.flags)
 
-    def search(self, *texts: Any) -> Any:
+    def search(self, *texts: object) -> Any:
         """The first match in a text; None if there is none."""
         return self._matched("search", texts)
 
-    def match(self, *texts: Any) -> Any:
+    def match(self, *texts: object) -> Any:
         """A match at the beginning of a text."""
         return self._matched("match", texts)
 
-    def fullmatch(self, *texts: Any) -> Any:
+    def fullmatch(self, *texts: object) -> Any:
         """A match of a whole text."""
         return self._matched("fullmatch", texts)
 
-    def sub(self, repl: Any, string: Any, count: Any = 0) -> Any:
+    def sub(self, repl: object, string: Any, count: Any = 0) -> Any:
         """The text with each match replaced."""
         if not any(isinstance(value, Symbol) for value in (repl, string)):
             return self._compiled.sub(plain(repl), plain(string), count)
@@ -179,17 +179,17 @@ class _Match(TracedObject):
     def __bool__(self) -> bool:
         return True
 
-    def group(self, *groups: Any) -> Any:
+    def group(self, *groups: object) -> Any:
         """A group by number or name, or a tuple of several; all of the match where none is given."""
         found = tuple(map(self.__getitem__, groups or (0,)))
         return found if len(found) > 1 else found[0]
 
-    def groups(self, default: Any = None) -> tuple[Any, ...]:
+    def groups(self, default: object = None) -> tuple[Any, ...]:
         """All groups."""
         found = (self[number] for number in range(1, self._compiled.groups + 1))
         return tuple(default if one is None else one for one in found)
 
-    def __getitem__(self, group: Any) -> Any:
+    def __getitem__(self, group: object) -> Any:
         number = self._compiled.groupindex.get(plain(group), group)
         if type(number) is not int or not 0 <= number <= self._compiled.groups:
             raise NotTraceable(f"it asks for the group {group!r}, which there is not")
@@ -203,7 +203,7 @@ class _Match(TracedObject):
 def _of_pattern(name: str) -> Callable[..., Any]:
     """A function of ``re`` that compiles its first argument, as it does for each call."""
 
-    def call(pattern: Any, *values: Any, **named: Any) -> Any:
+    def call(pattern: object, *values: object, **named: Any) -> Any:
         flags = named.pop("flags", 0)
         if name != "sub" and len(values) > 1:
             values, flags = values[:1], values[1]
@@ -222,16 +222,16 @@ class Table(TracedObject):
         self._content = dict(content)
         self._columns: dict[tuple[int, ...], Constant] = {}
 
-    def get(self, key: Any, default: Any = None) -> Any:
+    def get(self, key: object, default: object = None) -> Any:
         """The value of a key, or the default."""
         return self[key] if key in self else default  # noqa: SIM401 - that is get
 
-    def __contains__(self, key: Any) -> bool:
+    def __contains__(self, key: object) -> bool:
         if not isinstance(key, Symbol):
             return plain(key) in self._content
         return way_of(key).ask(way_of(key).operation(bool, "is key", self._place(key)))
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         if not isinstance(key, Symbol):
             return self._content[plain(key)]
         return self._parts(way_of(key), self._place(key), (), [*self._content.values()])
@@ -275,7 +275,7 @@ class _Tuple(_Among, tuple[Any, ...]):
 class _List(_Among, list[Any]):
     __slots__ = ()
 
-    def _change(self, *_: Any) -> NoReturn:
+    def _change(self, *_: object) -> NoReturn:
         raise NotTraceable("it changes a list from outside")
 
     __iadd__ = __imul__ = append = clear = extend = _change
@@ -331,7 +331,7 @@ class _Operator:
     def __init__(self, compute: Callable[[Any], Any]) -> None:
         self._compute = compute
 
-    def __rmatmul__(self, value: Any) -> Any:
+    def __rmatmul__(self, value: object) -> Any:
         return self._compute(value)
 
 
@@ -347,7 +347,7 @@ def _of_values(flags: int) -> _Operator:
     return _Operator(lambda value: formatted(convert(value)))
 
 
-def _is_none(value: Any) -> bool:
+def _is_none(value: object) -> bool:
     """Whether a value is None. A field may be, what is computed never is; a batch with rows that are stays Python."""
     if isinstance(value, Unknown):
         return unknown_is_none(value)

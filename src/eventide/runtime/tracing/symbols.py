@@ -146,7 +146,7 @@ class Symbol:
             return self._way.ask(self._way.operation(bool, "contains", self._expression, operand))
         raise NotTraceable("it looks into a value with `in`")
 
-    def __getitem__(self, at: Any) -> Symbol:
+    def __getitem__(self, at: object) -> Symbol:
         places = (at.start, at.stop, at.step) if type(at) is slice else (at,)
         kinds = (int, type(None)) if type(at) is slice else (int,)
         if self._expression.kind is not str or not all(type(place) in kinds for place in places):
@@ -174,10 +174,10 @@ class Symbol:
     def __ne__(self, other: object) -> Any:
         return _equal("ne", self, other)
 
-    def __divmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+    def __divmod__(self, other: object) -> tuple[Symbol, Symbol]:
         return _binary("floordiv", self, other), _binary("mod", self, other)
 
-    def __rdivmod__(self, other: Any) -> tuple[Symbol, Symbol]:
+    def __rdivmod__(self, other: object) -> tuple[Symbol, Symbol]:
         return _binary("floordiv", other, self), _binary("mod", other, self)
 
 
@@ -192,10 +192,10 @@ class Unknown(Symbol):
     def __getattr__(self, name: str) -> Unknown:
         return self._with(f"attribute {name}")
 
-    def __call__(self, *arguments: Any, **named: Any) -> Unknown:
+    def __call__(self, *arguments: object, **named: object) -> Unknown:
         return self._with(f"call with {[*named]}", *arguments, *named.values())
 
-    def __getitem__(self, at: Any) -> Unknown:
+    def __getitem__(self, at: object) -> Unknown:
         return self._with("item", at)
 
     def __contains__(self, part: object) -> bool:
@@ -216,7 +216,7 @@ def go_on(value: Unknown, way: Way) -> None:
     value._way = way
 
 
-def _seen(value: Any, way: Way) -> Expression:
+def _seen(value: object, way: Way) -> Expression:
     """A value that something unknown is given: fields, constants, and tuples of these, but no element."""
     if type(value) is tuple:
         return way.operation(Unknown, "tuple", *(_seen(part, way) for part in value))
@@ -228,7 +228,7 @@ TRUTHS = (int, float, bool, str, Decimal, datetime.timedelta, Unknown)
 
 
 def _refusing(what: str) -> Callable[..., NoReturn]:
-    def refuse(self: Symbol, *arguments: Any) -> NoReturn:
+    def refuse(self: Symbol, *arguments: object) -> NoReturn:
         raise NotTraceable(f"it {what}")
 
     return refuse
@@ -301,11 +301,11 @@ class Text(str):
 
     __slots__ = ()
 
-    def __mod__(self, values: Any) -> Any:
+    def __mod__(self, values: object) -> Any:
         several = values if type(values) is tuple else (values,)
         return self._filled("percent", several) if _has_symbol(several) else super().__mod__(values)
 
-    def format(self, *values: Any, **named: Any) -> Any:
+    def format(self, *values: object, **named: object) -> Any:
         """The text with values in its places."""
         return super().format(*values, **named) if not _has_symbol(values) or named else self._filled("fill", values)
 
@@ -327,7 +327,7 @@ class Text(str):
         return way_of(*values).symbol(str, name, operand_of(self), *map(shown, values))
 
 
-def shown(value: Any) -> Expression:
+def shown(value: object) -> Expression:
     """The expression of a value that text is made of.
 
     Raises:
@@ -343,12 +343,12 @@ def _has_symbol(values: Iterable[Any]) -> bool:
     return any(isinstance(value, Symbol) for value in values)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A constant without what the tracer has put in its place."""
     return str(value) if type(value) is Text else value
 
 
-def operand_of(value: Any) -> Expression:
+def operand_of(value: object) -> Expression:
     """The expression of an operand.
 
     Raises:
@@ -364,7 +364,7 @@ def operand_of(value: Any) -> Expression:
     return constant(value)
 
 
-def way_of(*values: Any) -> Way:
+def way_of(*values: object) -> Way:
     """The way that symbols belong to, of which there is one among some values."""
     return next(value._way for value in values if isinstance(value, Symbol))
 
@@ -378,7 +378,7 @@ def _number(name: str, symbol: Symbol) -> Symbol:
     return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
 
 
-def _binary(name: str, left: Any, right: Any) -> Symbol:
+def _binary(name: str, left: object, right: object) -> Symbol:
     operands = operand_of(left), operand_of(right)
     if Unknown in (operands[0].kind, operands[1].kind):
         return way_of(left, right).symbol(Unknown, name, *operands)
@@ -441,7 +441,7 @@ for _name, _what in {"neg": "negate", "pos": "plus", "abs": "abs"}.items():
     setattr(Symbol, f"__{_name}__", lambda self, name=_what: _number(name, self))
 
 
-def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
+def _called(symbol: Symbol, name: str, *arguments: object, **named: object) -> Any:
     """The result of a method of text."""
     if [*named] == ["maxsplit"] and len(arguments) == 1:
         arguments = (*arguments, named["maxsplit"])
@@ -458,7 +458,7 @@ def _called(symbol: Symbol, name: str, *arguments: Any, **named: Any) -> Any:
     return way.symbol(METHODS[name], f"{METHODS[name].__name__} method", text, constant(name), *operands)
 
 
-def _argument(value: Any) -> Expression:
+def _argument(value: object) -> Expression:
     if isinstance(value, tuple):  # of beginnings, say
         return constant(tuple(map(plain, value)))
     return constant(None) if value is None else operand_of(value)
@@ -502,7 +502,7 @@ class Parts(TracedObject):
             raise NotTraceable(f"it calls {name}() with other arguments than constants")
         symbol._way.operation(str, "text", symbol._expression)  # None has no parts, whether one is taken or not
 
-    def __getitem__(self, index: Any) -> Symbol:
+    def __getitem__(self, index: object) -> Symbol:
         if type(index) is not int:
             raise NotTraceable(f"it takes other parts of a {self._name}() than one by its number")
         return self._operation(str, "part", constant(self._name), constant(index))

@@ -182,7 +182,7 @@ def _content(value: Any) -> Any:
     return [_content(part) for part in value] if type(value) in (tuple, list, Row) else id(value)
 
 
-def _output(value: Any, arguments: list[Any]) -> Result | Beside:
+def _output(value: object, arguments: list[Any]) -> Result | Beside:
     """One of several results, or a pair of a tag and one for its side output."""
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], OutputTag):
         tag, beside = value
@@ -190,7 +190,7 @@ def _output(value: Any, arguments: list[Any]) -> Result | Beside:
     return _checked(value, arguments)
 
 
-def _checked(value: Any, arguments: list[Any]) -> Result:
+def _checked(value: object, arguments: list[Any]) -> Result:
     """A result, in which no object that can be changed has two places: columns would make two objects of it."""
     objects = [*_changeable(value)]
     if len({*objects}) < len(objects):
@@ -209,7 +209,7 @@ def _changeable(value: Any) -> Iterator[Any]:
             yield from _changeable(part)
 
 
-def _result(value: Any, arguments: list[Any]) -> Result:
+def _result(value: object, arguments: list[Any]) -> Result:
     for number, given in enumerate(arguments):
         if value is given and isinstance(value, tuple | Row | dict):
             return Whole(number)

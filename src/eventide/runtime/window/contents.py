@@ -21,7 +21,7 @@ Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 class AtElement(Exception):
     """Says at which element the user's function raised an error."""
 
-    def __init__(self, error: Exception, key: Any, element: Any) -> None:
+    def __init__(self, error: Exception, key: object, element: object) -> None:
         super().__init__(error, key, element)
         self.error = error
         self.key = key
@@ -51,7 +51,7 @@ class Contents(ABC):
         """Describe the contents in words that never change: they are part of a program's identity in a checkpoint."""
 
     @abstractmethod
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: object, value: object, timestamp: int | None) -> Any:
         """Return the contents after one more element; ``kept`` is None in a window that has nothing."""
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
@@ -68,11 +68,11 @@ class Contents(ABC):
             raise AtElement(error, key, value) from error
 
     @abstractmethod
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: object) -> Any:
         """Return the contents after two windows became one."""
 
     @abstractmethod
-    def view(self, kept: Any) -> Iterable[Any] | None:
+    def view(self, kept: object) -> Iterable[Any] | None:
         """The contents as the window function sees them; None where there are none, so that the window does not fire.
 
         A reduce function may return None, and so may ``get_result`` of an aggregate function: then there are none.
@@ -87,7 +87,7 @@ class AllElements(Contents):
     def describe(self) -> str:
         return "AllElements"
 
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
         if kept is None:
             return [value]
         kept.append(value)
@@ -96,7 +96,7 @@ class AllElements(Contents):
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
         append_each(kept, keys, values)
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: Any) -> Any:
         """All of the one, then all of the other."""
         left += right
         return left
@@ -131,7 +131,7 @@ class Reduced(Contents):
     def describe(self) -> str:
         return "Reduced, associative" if self.is_associative else "Reduced"
 
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
         if kept is None or kept[0] is None:
             return [value]
         result = self.function.reduce(kept[0], value)
@@ -171,7 +171,7 @@ class Accumulated(NamedTuple):
     accumulator: Any
     how: tuple[str, ...]
 
-    def after(self, before: Any) -> Any:
+    def after(self, before: object) -> Any:
         """The accumulator of its elements and of those of an accumulator before.
 
         >>> Accumulated({"n": 2, "highest": 5}, ("sum", "max")).after({"n": 1, "highest": 7})
@@ -220,7 +220,7 @@ class Aggregated(Contents):
     def describe(self) -> str:
         return "Aggregated"
 
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
         """Add the element, or what stands for several, to the accumulator."""
         if type(value) is Accumulated:
             return [value.accumulator if kept is None or kept[0] is None else value.after(kept[0])]
@@ -275,14 +275,14 @@ class Evictable(Contents):
     def describe(self) -> str:
         return "Evictable" if self.incremental is None else f"Evictable, {self.incremental.describe()}"
 
-    def add(self, kept: Any, value: Any, timestamp: int | None) -> Any:
+    def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
         element = TimestampedValue(value, timestamp)
         if kept is None:
             return [element]
         kept.append(element)
         return kept
 
-    def merge(self, left: Any, right: Any) -> Any:
+    def merge(self, left: object, right: Any) -> Any:
         """All of the one, then all of the other."""
         return left + right
 

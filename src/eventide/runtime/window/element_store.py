@@ -179,7 +179,7 @@ def _windows_in(rows: pa.Table) -> list[str]:
     return [name for name in (FIRST, LAST) if name in rows.column_names]
 
 
-def in_windows(rows: pa.Table, first: Any, last: Any) -> pa.Table:
+def in_windows(rows: pa.Table, first: object, last: object) -> pa.Table:
     """Rows that say which windows they are in: from one number to another."""
     for name, number in ((FIRST, first), (LAST, last)):
         rows = rows.append_column(name, pa.array(np.broadcast_to(np.asarray(number, np.int64), len(rows))))
@@ -274,7 +274,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         bounds = np.repeat([(of.start, of.stop - 1) for of, _ in groups], [len(one) for one in at], axis=0)[order]
         return in_windows(rows.take(indices[order]), bounds[:, 0], bounds[:, 1])
 
-    def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> list[Any]:
+    def add_late(self, window: int, key: object, value: object, timestamp: int) -> list[Any]:
         """Add one element to a window that has fired already, and return what the window now has of its key."""
         if window not in self._late:
             self._late[window] = self.open(window), {}

@@ -362,7 +362,7 @@ class FixedWindowOperator(WindowOperator):
         except Exception as error:
             raise self._failed_at(error, key, value) from error
 
-    def _take_late(self, value: Any, timestamp: int) -> None:
+    def _take_late(self, value: object, timestamp: int) -> None:
         panes, moment = self._panes, self._moment
         late_until = self._last_late()
         windows = self._windows_at(int(panes.start_of(np.array([timestamp]))[0]))

@@ -48,7 +48,7 @@ ASSIGNER_STATE = "assigner:"
 class WindowMoment(Moment):
     """Where the operator stands: the key and window at hand, beside the times."""
 
-    key: Any = None
+    key: object = None
     window: Any = None
     merged: Sequence[Window] = ()
 
@@ -166,7 +166,7 @@ class FiringFunction:
 
     user_function: Any = None
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         """The results for one window."""
         return inputs
 
@@ -183,7 +183,7 @@ class FiringFunction:
 class Apply(FiringFunction):
     """A ``WindowFunction``."""
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         results: Iterable[Any] | None = self.user_function.apply(key, context.window(), inputs)
         return results
 
@@ -192,7 +192,7 @@ class Apply(FiringFunction):
 class ApplyAll(FiringFunction):
     """An ``AllWindowFunction``."""
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         results: Iterable[Any] | None = self.user_function.apply(context.window(), inputs)
         return results
 
@@ -201,7 +201,7 @@ class ApplyAll(FiringFunction):
 class WindowProcess(FiringFunction):
     """A ``ProcessWindowFunction``."""
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         results: Iterable[Any] | None = self.user_function.process(key, context, inputs)
         return results
 
@@ -219,7 +219,7 @@ class WindowProcess(FiringFunction):
 class ProcessAll(WindowProcess):
     """A ``ProcessAllWindowFunction``."""
 
-    def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
+    def fire(self, key: object, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
         results: Iterable[Any] | None = self.user_function.process(context, inputs)
         return results
 

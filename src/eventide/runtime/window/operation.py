@@ -176,7 +176,7 @@ class WindowOperation:
             counts=_counts(spec),
         )
 
-    def _identity(self, spec: Any, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
+    def _identity(self, spec: object, source: OperatorInput, max_parallelism: int) -> dict[str, str]:
         key, windows = source.key, self.windows
         apart = isinstance(spec, WindowSpec) and spec.is_fixed and spec.dead_letters is not None
         return {
@@ -199,7 +199,7 @@ def _by_field(source: OperatorInput) -> OperatorInput:
     return source if source.key is None else replace(source, key=source.key.by_field(source.value_type))
 
 
-def described(value: Any) -> str:
+def described(value: object) -> str:
     """A user's object in words that are the same in every process."""
     if getattr(type(value), "__repr__", None) is object.__repr__:
         return type(value).__qualname__
@@ -317,7 +317,7 @@ def _python_in(spec: WindowSpec) -> str:
     return f"{functions} is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns"
 
 
-def _name_of(function: Any) -> str:
+def _name_of(function: object) -> str:
     kind = type(function)
     return "a function" if kind.__module__.startswith("eventide.") else kind.__name__
 

@@ -46,7 +46,7 @@ _SET = "windows"
 class Windows:
     """Says under which window the contents of a window are stored: under itself, where windows never merge."""
 
-    def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
+    def add(self, key: object, window: Window, on_merge: OnMerge) -> Window:
         """Take a new window in, and give the window that it is now part of.
 
         ``on_merge(result, merged, state_window, merged_state_windows)`` is called once for each merge that really
@@ -54,11 +54,11 @@ class Windows:
         """
         return window
 
-    def state_window(self, key: Any, window: Window) -> Window | None:
+    def state_window(self, key: object, window: Window) -> Window | None:
         """The window under which the contents are stored; None if the window is not there (any more)."""
         return window
 
-    def retire(self, key: Any, window: Window) -> None:
+    def retire(self, key: object, window: Window) -> None:
         """Forget a window."""
 
 
@@ -72,7 +72,7 @@ class Sessions(Windows):
     def __init__(self, keyed: KeyedState) -> None:
         self._keyed = keyed
 
-    def add(self, key: Any, window: Any, on_merge: OnMerge) -> TimeWindow:
+    def add(self, key: object, window: Any, on_merge: OnMerge) -> TimeWindow:
         start, end = window.start, window.end
         stored = self._keyed.read(key, None, _SET)
         if stored is None:
@@ -91,10 +91,10 @@ class Sessions(Windows):
                 on_merge(result, before, result, before)
         return result
 
-    def state_window(self, key: Any, window: Any) -> Window | None:
+    def state_window(self, key: object, window: Any) -> Window | None:
         return window if self._place(key, window) is not None else None
 
-    def retire(self, key: Any, window: Any) -> None:
+    def retire(self, key: object, window: object) -> None:
         at = self._place(key, window)
         if at is None:
             return
@@ -103,7 +103,7 @@ class Sessions(Windows):
         if not starts:
             self._keyed.take(key, None, _SET)
 
-    def _place(self, key: Any, window: Any) -> int | None:
+    def _place(self, key: object, window: Any) -> int | None:
         stored = self._keyed.read(key, None, _SET)
         if stored is None:
             return None
@@ -124,11 +124,11 @@ class MergingWindows(Windows):
         self._assigner = assigner
         self._keyed = keyed
 
-    def _mapping(self, key: Any) -> dict[Window, Window]:
+    def _mapping(self, key: object) -> dict[Window, Window]:
         mapping: dict[Window, Window] | None = self._keyed.read(key, None, _SET)
         return {} if mapping is None else mapping
 
-    def add(self, key: Any, window: Window, on_merge: OnMerge) -> Window:
+    def add(self, key: object, window: Window, on_merge: OnMerge) -> Window:
         mapping = self._mapping(key)
         actual = window
         merges: list[tuple[Window, list[Window]]] = []
@@ -148,10 +148,10 @@ class MergingWindows(Windows):
         self._keyed.write(key, None, _SET, mapping)
         return actual
 
-    def state_window(self, key: Any, window: Window) -> Window | None:
+    def state_window(self, key: object, window: Window) -> Window | None:
         return self._mapping(key).get(window)
 
-    def retire(self, key: Any, window: Window) -> None:
+    def retire(self, key: object, window: Window) -> None:
         mapping = self._mapping(key)
         mapping.pop(window, None)
         if mapping:
@@ -288,10 +288,10 @@ class WindowOperator(KeyedOperator):
         """
         moment, process_one, fire, ask, drop = self._moment, self._handle, self._fire, self._ask, self._drop
 
-        def handle(key: Any, value: Any, timestamp: int | None) -> None:
+        def handle(key: Any, value: object, timestamp: int | None) -> None:
             letters.attempt(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))
 
-        def attempt(act: Callable[..., None], *args: Any) -> bool:
+        def attempt(act: Callable[..., None], *args: object) -> bool:
             window = moment.window
             return letters.attempt(act, args, FIRING, window.max_timestamp(), moment.key, window=window)
 
@@ -304,7 +304,7 @@ class WindowOperator(KeyedOperator):
         self._fire_timer = partial(attempt, ask)
         self._clean_up = clean_up
 
-    def _process_one(self, key: Any, value: Any, timestamp: int | None) -> None:
+    def _process_one(self, key: object, value: object, timestamp: int | None) -> None:
         spec = self._spec
         moment = self._moment
         if timestamp is None and spec.assigner.is_event_time():
@@ -326,7 +326,7 @@ class WindowOperator(KeyedOperator):
         if not accepted:
             self._on_unaccepted(value, timestamp)
 
-    def _take_in(self, window: Window, value: Any, shown: Any, timestamp: int | None) -> None:
+    def _take_in(self, window: Window, value: object, shown: object, timestamp: int | None) -> None:
         """Add an element to a window that is not late, and do what the trigger says, which is shown a copy."""
         spec, moment = self._spec, self._moment
         moment.window = window
@@ -345,7 +345,7 @@ class WindowOperator(KeyedOperator):
             window.max_timestamp(), spec.lateness_ms, self._moment.watermark
         )
 
-    def _on_unaccepted(self, value: Any, timestamp: int | None) -> None:
+    def _on_unaccepted(self, value: object, timestamp: int | None) -> None:
         spec = self._spec
         if (
             timestamp is None
@@ -359,7 +359,7 @@ class WindowOperator(KeyedOperator):
             self._metrics.count_late(spec.name, LATE_TO_SIDE_OUTPUT, [timestamp], self._moment.watermark)
             self._out.put_beside(spec.late_tag, value, timestamp)
 
-    def _add(self, window: Window, value: Any, timestamp: int | None) -> None:
+    def _add(self, window: Window, value: object, timestamp: int | None) -> None:
         key = self._moment.key
         state_window = self._windows.state_window(key, window)
         kept = self._keyed.read(key, state_window, CONTENTS)
@@ -404,7 +404,7 @@ class WindowOperator(KeyedOperator):
         except Exception as error:
             raise self._failed_to_fire(error) from error
 
-    def _failed_at(self, error: Exception, key: Any, element: Any) -> Exception:
+    def _failed_at(self, error: Exception, key: object, element: object) -> Exception:
         """Return the error for an element that could not be handled."""
         return user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=element)
 
@@ -454,7 +454,7 @@ class WindowOperator(KeyedOperator):
         if self._is_rich:
             self._firing.enter()
 
-    def _show(self, kept: Any, *, stays: bool) -> None:
+    def _show(self, kept: object, *, stays: bool) -> None:
         """Call the window function with the content of the window at hand, unless there is none to show.
 
         What stays in the window is shown as copies.

@@ -181,7 +181,7 @@ class _RecordWriter:
             raise self._failed(no_timestamp(), element=element) from None
         return times
 
-    def _failed(self, error: Exception, **what: Any) -> Exception:
+    def _failed(self, error: Exception, **what: object) -> Exception:
         """Return the error for an element that the windows cannot take."""
         return user_function_error(self._partitioner.operator, error, during=HANDLING, advice=ADVICE, **what)
 

@@ -210,7 +210,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             self._chunks.drop(row)
         return self._added.setdefault(row, {}).setdefault(window, {})
 
-    def add_late(self, window: int, key: Any, value: Any, timestamp: int) -> Any:
+    def add_late(self, window: int, key: object, value: object, timestamp: int) -> Any:
         """Add one element to a window that has fired already, and return what the window now keeps of its key.
 
         The element goes to two places, as objects of their own: one that is stored, and one that functions see.

@@ -45,8 +45,8 @@ class SourcePart:
     """
 
     name: str
-    committed: Any
-    planned: Any
+    committed: object
+    planned: object
     ended: bool
 
 
@@ -277,7 +277,7 @@ def _parts(committed: Any, planned: Any) -> Iterator[SourcePart]:
             yield SourcePart(name, before.get(name), behind.get(name), ended=False)
 
 
-def _leaves(offset: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(offset: object, name: str = "") -> Iterator[tuple[str, Any]]:
     """The values in an offset of Spark's own sources, named by the way to them: ``orders-0`` for Kafka."""
     if isinstance(offset, dict):
         for key, value in offset.items():

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from eventide.errors import ProgramError, StateError
 from eventide.plan.job import NO_STRATEGIES, Strategies
@@ -142,7 +142,7 @@ def _of_program(changed: Mapping[str, Mapping[str, list[int | None]]], declared:
     return {name: values for name, values in kept.items() if values}
 
 
-_ABSENT: Any = object()
+_ABSENT: object = object()
 
 
 def _take(changed: _Changed, asked: Strategies, declared: Strategies) -> None:

@@ -110,11 +110,11 @@ def _line(found: Inspection, before: str, planned: str) -> tuple[str, int]:
     )
 
 
-def _offsets(logged: Any) -> Any:
+def _offsets(logged: object) -> Any:
     return unpacked(logged) if isinstance(logged, dict) else logged
 
 
-def _is_of_kafka(offset: Any) -> bool:
+def _is_of_kafka(offset: object) -> bool:
     """Whether these are positions of Spark's source for Kafka, which asks for the latest ones at each start."""
     return (
         isinstance(offset, dict)
@@ -243,7 +243,7 @@ def _clocks(location: str, number: int) -> Iterator[int]:
     head, *lines = CheckpointFiles(location).lines_of_plan(number)
     yield int(json.loads(head)["batchTimestampMs"])
     for line in lines:
-        offset: Any = None if line == "-" else json.loads(line)
+        offset: object = None if line == "-" else json.loads(line)
         clock_ms = clock_of(offset) if isinstance(offset, dict) else None
         if clock_ms is not None:
             yield clock_ms

@@ -279,14 +279,14 @@ def expected_splits(
     return tuple(answer.names)
 
 
-def _row(value: Any, width: int) -> tuple[Any, ...]:
+def _row(value: object, width: int) -> tuple[Any, ...]:
     row = tuple(value) if isinstance(value, tuple | list) else (value,)
     if len(row) != width:
         raise ProgramError(f"splits: {value!r} has {len(row)} value(s), and split_by names {width} column(s)")
     return row
 
 
-def _literal(value: Any, kind: spark.DataType) -> Column:
+def _literal(value: object, kind: spark.DataType) -> Column:
     """A value for a column; a time without a zone is text to Spark, which then brings its own zone to it or none."""
     if isinstance(value, datetime.datetime) and value.tzinfo is None and isinstance(kind, spark.TimestampNTZType):
         return F.lit(value.isoformat(sep=" "))
@@ -296,7 +296,7 @@ def _literal(value: Any, kind: spark.DataType) -> Column:
         raise ProgramError(f"splits: Spark has no value for {value!r}: {error}") from error
 
 
-def _fits(literal: Column, cast: Column, value: Any, kind: spark.DataType) -> Column:
+def _fits(literal: Column, cast: Column, value: object, kind: spark.DataType) -> Column:
     """Whether a value is one of a type: Spark casts it, and what it compares with does not change on the way."""
     if value is None:
         return F.lit(True)

@@ -159,7 +159,7 @@ class FrameSource(DataSource):
             self.planned, self.payload, self.ids, self.to, self.max_rows, self.audience, self.begins
         )
 
-    def reader(self, schema: Any) -> FrameBatchReader:
+    def reader(self, schema: object) -> FrameBatchReader:
         """Reads all at once."""
         return FrameBatchReader(self.planned, self.payload, self.ids, self.to)
 
@@ -249,7 +249,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         with self._planning():
             self._target = self._source.latest_positions()
 
-    def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
+    def latestOffset(self, start: Any = None, limit: object = None) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Where the next micro-batch ends."""
         with self._planning():
             begin = unpacked(start or {})

@@ -50,8 +50,8 @@ class StageProcessor(StatefulProcessor):
         self._has_timers = has_timers
         self._savepoint = savepoint
         self._runs = runs
-        self._handle: Any = None
-        self._map_state: Any = None
+        self._handle: object = None
+        self._map_state: object = None
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before the rows of a micro-batch."""
@@ -60,18 +60,18 @@ class StageProcessor(StatefulProcessor):
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
-        key: Any,
+        key: object,
         rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803 - Spark passes it by this name
+        timerValues: object,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
         """Called by Spark once per subtask and micro-batch, with all rows for it."""
         return self._run_of(key).on_rows(rows)
 
     def handleExpiredTimer(  # noqa: N802 - Spark's name
         self,
-        key: Any,
+        key: object,
         timerValues: Any,  # noqa: N803 - Spark passes it by this name
-        expiredTimerInfo: Any,  # noqa: N803 - Spark passes it by this name
+        expiredTimerInfo: object,  # noqa: N803 - Spark passes it by this name
     ) -> Iterator[Row]:
         """Called by Spark, after all rows, for a subtask whose time has come and that had no rows."""
         return self._run_of(key).on_timer(timerValues.getCurrentProcessingTimeInMs())

@@ -34,7 +34,7 @@ class SubtaskRun:
     savepoint: tuple[str, str] | None
     runs: Runs | None
     handle: Any
-    map_state: Any
+    map_state: object
 
     def on_rows(self, rows: Iterator[Row]) -> Iterator[Row]:
         """The rows for Spark in a micro-batch that has rows."""

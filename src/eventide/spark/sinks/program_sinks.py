@@ -98,7 +98,7 @@ class Collected:
         """Whether a producer must wait."""
         return len(self._elements) >= self._most_waiting
 
-    def put(self, element: Any) -> None:
+    def put(self, element: object) -> None:
         """Hand an element over, as soon as there is room.
 
         Raises:

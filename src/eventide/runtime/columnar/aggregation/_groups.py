@@ -36,7 +36,7 @@ class Grouping:
         """Return a column of the table, as one of `typed` if it is there."""
         return self._typed[name] if name in self._typed else self._table.column(name)
 
-    def ask(self, name: str, column: pa.ChunkedArray, function: str, options: Any = None) -> tuple[str, str]:
+    def ask(self, name: str, column: pa.ChunkedArray, function: str, options: object = None) -> tuple[str, str]:
         """Have Arrow's `function` computed for each group; return what `Groups.answer` is asked with.
 
         Args:
