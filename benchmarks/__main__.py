@@ -89,7 +89,8 @@ def main(arguments: list[str]) -> int:
         console.print(f"there is no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
         return 2
     if options.against is not None:
-        return against.compare(options.against, _arguments_of_a_side(options), options.pairs, console)
+        sides = _arguments_of_a_side(options)
+        return against.compare(options.against, sides, options.pairs, console, options.at_least)
     sizes = QUICK if options.quick else FULL
     parts: list[Part] = []
     failed: list[str] = []
@@ -134,6 +135,13 @@ def _parser() -> argparse.ArgumentParser:
         help="run each part on today's code and on this commit's in turn, and print how many times as quick today's is",
     )
     parser.add_argument("--pairs", type=int, default=3, help="how often each side of --against runs; by default 3")
+    parser.add_argument(
+        "--at-least",
+        type=float,
+        default=0.0,
+        metavar="RATIO",
+        help="with --against, fail where today's code is less than so many times as quick, next to the other side",
+    )
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {page.PAGE}")
     return parser
 

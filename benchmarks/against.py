@@ -59,8 +59,19 @@ class Compared:
         """How many times as quick the side that did not change was in the runs of today: the noise of the machine."""
         return Compared(self.unit, self.beside_now, self.beside_then).speeds()
 
+    def relative_speed(self) -> float:
+        """How many times as quick the commit today's code is: the median, without what changed beside it as well.
 
-def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console) -> int:
+        >>> Compared("ms", now=[80.0], then=[100.0], beside_now=[90.0], beside_then=[90.0]).relative_speed()
+        1.25
+        >>> Compared("ms", now=[80.0], then=[100.0], beside_now=[72.0], beside_then=[90.0]).relative_speed()
+        1.0
+        """
+        of_machine = statistics.median(self.speeds_beside()) if self.beside_now and self.beside_then else 1.0
+        return statistics.median(self.speeds()) / of_machine
+
+
+def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console, at_least: float = 0.0) -> int:
     """Run both sides in turn, and print the ratios; return the exit code.
 
     Args:
@@ -68,6 +79,7 @@ def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console)
         arguments: the arguments of both sides, the names of parts among them.
         pairs: how often each side runs.
         console: where it prints.
+        at_least: the relative speed below which a figure is a loss, and the exit code 1.
     """
     found = _git("rev-parse", "--short", "--verify", f"{commit}^{{commit}}")
     if found.returncode != 0:
@@ -96,7 +108,14 @@ def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console)
     finally:
         _git("worktree", "remove", "--force", str(tree))
     _show(compared, then, console)
-    return 0
+    lost = [
+        f"{what}: {of.relative_speed():.2f} times as quick as {then}"
+        for what, of in compared.items()
+        if len(of.now) == len(of.then) and of.relative_speed() < at_least
+    ]
+    for line in lost:
+        console.print(f"[red]slower than --at-least={at_least:g} allows[/]: {line}", highlight=False)
+    return 1 if lost else 0
 
 
 def _git(*arguments: str) -> subprocess.CompletedProcess[str]:

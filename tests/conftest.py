@@ -20,9 +20,9 @@ os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 
 # How long an example takes says something about the machine, not about eventide. The suite tries the same examples each
-# time, so that a change fails by what it did; `./run nightly` tries others: `--hypothesis-profile=random`.
-settings.register_profile("same", deadline=None, derandomize=True)
-settings.register_profile("random", deadline=None)
+# time, so that a change fails by what it did; `./run nightly` tries many others: `--hypothesis-profile=random`.
+settings.register_profile("same", deadline=None, derandomize=True, max_examples=35)
+settings.register_profile("random", deadline=None, max_examples=200)
 settings.load_profile("same")
 
 

@@ -359,6 +359,15 @@ _NAMES = {
     "get_checkpoint_config().set_checkpoint_storage_dir(...)": "CustomCheckpointStorage",
     _CACHE: "CachedDataStream",
     "it wraps a class of Java; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id": "SinkFunction",
+    "Flink has it in Java only; hand sink_to(...) a Sink, or a function of a DataFrame and a batch id": (
+        "RichSinkFunction"
+    ),
+    "Flink has it in Java only; a source that reads in several subtasks is a Source with several splits": (
+        "ParallelSourceFunction RichParallelSourceFunction"
+    ),
+    "Flink has it in Java only; every kind of function has open(...) and close(), and its Rich... class has "
+    "get_runtime_context()": "AbstractRichFunction",
+    "Flink 1 had it, and it is about an object of Java": "from_j_flink_time to_j_flink_time",
     "a function has no state beside that of its keys and of a broadcast stream": "OperatorStateStore",
     "call RollingPolicy.on_checkpoint_rolling_policy()": "OnCheckpointRollingPolicy",
     _COMPACTION: "FileCompactor FileCompactStrategy",

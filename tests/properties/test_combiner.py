@@ -92,4 +92,6 @@ class CombinerMachine(RuleBasedStateMachine):
 @pytest.mark.parametrize("kind", list(Members))
 def test_the_combiner_does_what_the_model_does(kind):
     machine = type("Machine", (CombinerMachine,), {"kind": kind})
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=30))
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=2 * settings().max_examples, stateful_step_count=30)
+    )

@@ -294,7 +294,7 @@ SAYS = st.one_of(st.none(), st.none(), st.integers(0, 40), st.just(IDLE), st.jus
 MARKS = st.one_of(st.none(), st.integers(0, 40))
 
 
-@settings(max_examples=200)
+@settings(max_examples=3 * settings().max_examples)
 @given(scripts(SAYS), PARALLELISM, st.just(10**9) | st.integers(1, 150))
 def test_punctuated_watermarks_count_at_their_place_in_the_middle_of_a_batch(script, parallelism, timeout):
     agrees(script, WatermarkStrategy.for_generator(Punctuated), parallelism, timeout)

@@ -98,7 +98,7 @@ def equals_of(key):
     return []
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings().max_examples)
 @given(KEYS)
 def test_keys_that_are_equal_have_one_hash(key):
     for other in equals_of(key):
@@ -107,7 +107,7 @@ def test_keys_that_are_equal_have_one_hash(key):
         assert hash(other) == hash(key)
 
 
-@settings(max_examples=300)
+@settings(max_examples=4 * settings().max_examples)
 @given(st.lists(KEYS, max_size=20) | SCALARS.map(lambda key: [key] * 20))
 def test_a_list_of_keys_has_the_hashes_of_each(keys):
     assert hashes_of(keys).tolist() == [stable_hash(key) for key in keys]
@@ -125,7 +125,7 @@ def test_a_list_of_one_type_and_a_column_have_the_hashes_of_each(values, kind, d
     assert hashes_of_columns([column.slice(3)]).tolist() == [*expected[3:], stable_hash(None)]
 
 
-@settings(max_examples=100)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.data(), st.integers(1, 3), st.integers(1, 7), st.sampled_from([7, 128, 32_768]))
 def test_rows_of_columns_are_in_the_subtask_of_their_tuples(data, fields, parallelism, max_parallelism):
     columns = []

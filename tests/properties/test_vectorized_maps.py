@@ -112,7 +112,7 @@ def program(function, kind, batches):
 
 
 @given(st.data(), st.sampled_from([*KINDS]), st.integers(1, 3))
-@settings(max_examples=100)
+@settings(max_examples=2 * settings().max_examples)
 def test_maps_in_columns_are_maps_of_single_keys(data, kind, every):
     kind, entries = KINDS[kind]
     batches = data.draw(streams(entries))

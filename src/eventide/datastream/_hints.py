@@ -152,7 +152,7 @@ class RocksDBStateBackend(EmbeddedRocksDBStateBackend):
 _NEEDLESS = re.compile(
     r"""(?:.*/)?
     (?: flink-(?:sql-)?(?:connector-)?
-            (?: kafka(?:-0\.\d+|-universal|-base)? | files | file-sink-common | base | datagen
+            (?: kafka(?:-0\.\d+|-universal|-base)? | files | file-sink-common | base | datagen | s3-fs-(?:hadoop|presto)
               | json | csv | avro(?:-confluent-registry)? | parquet | orc )
       | flink-(?:streaming-java|clients|core|java|python|dist|runtime|statebackend-rocksdb|shaded-jackson)
       | kafka-clients | avro )

@@ -124,3 +124,6 @@ def test_against_runs_the_code_of_both_sides_in_alternating_order(
     assert [(pair, side == "today") for pair, side in sides] == [("1", True), ("1", False), ("2", False), ("2", True)]
     assert "1.50 1.50" in text
     assert against.compare("no-such-commit", [], 1, console) == 2
+    assert against.compare("HEAD~1", [], 1, console, at_least=1.4) == 0
+    assert against.compare("HEAD~1", [], 1, console, at_least=1.6) == 1
+    assert "p: rows: 1.50 times as quick as" in console.export_text()

@@ -29,6 +29,8 @@ from eventide.testing import local_environment
         "flink-sql-parquet-1.16.0.jar",
         "flink-sql-orc-1.16.0-SNAPSHOT.jar",
         "flink-connector-files-1.16.0.jar",
+        "/opt/flink/plugins/s3-fs-hadoop/flink-s3-fs-hadoop-2.3.0.jar",
+        "flink-s3-fs-presto-1.17.1.jar",
     ],
 )
 def test_a_jar_of_what_eventide_has_is_needless(jar):

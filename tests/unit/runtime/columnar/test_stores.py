@@ -315,7 +315,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=3 * settings().max_examples)
 @given(STEPS)
 def test_a_window_is_its_panes_in_the_order_of_time_whatever_happened_before(steps):
     batches, expected = Batches(), {}

@@ -156,7 +156,7 @@ def all_state(backend):
     return {key: shown(values["global:reduced"]) for (key, _), values in state.all_entries().items()}
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=4 * settings().max_examples)
 @given(st.data(), st.lists(st.tuples(batch, st.integers(0, 3)), min_size=1, max_size=4))
 def test_columns_and_elements_give_the_same_and_read_the_same_state(data, batches):
     kind = data.draw(st.sampled_from([TUPLE, ROW]))

@@ -65,7 +65,7 @@ def values_of(model, hashes):
 
 
 @given(st.lists(_BATCH, max_size=25), st.sampled_from([1, 3, 2_048]), st.sampled_from([1, 60, 49_152]))
-@settings(max_examples=300)
+@settings(max_examples=4 * settings().max_examples)
 def test_rows_are_found_as_they_were_written(batches, chunk, page_bytes):
     with_small_parts(chunk, page_bytes, lambda: check(batches))
 
