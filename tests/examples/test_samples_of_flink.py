@@ -1,7 +1,8 @@
 """The samples of Flink's pages on event time, in Python, with the names that they have there.
 
-What a page leaves open (the input, the key, the window) is as small as it can be. Without Spark all samples run; on
-Spark, a few do in one job. Samples with Kafka are in `tests/kafka`, for they need a broker.
+What a page leaves open (the input, the key, the window) is as small as it can be. All samples run without Spark. So do
+they on Spark, in a task of its own (`./run long`), but for those that need a clock or micro-batches of the test's; the
+suite runs a few in one job. Samples with Kafka are in `tests/kafka`, for they need a broker.
 """
 
 from __future__ import annotations
@@ -64,3 +65,21 @@ def test_samples_give_the_same_on_spark(env: StreamExecutionEnvironment, tmp_pat
     assert sorted(found, key=repr) == sorted(
         ((name, value) for name, one in chosen.items() for value in one.gives), key=repr
     )
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "chosen",
+    [one for one in SAMPLES if not one.step_ms and one.max_rows is None],
+    ids=lambda chosen: chosen.build.__name__,
+)
+def test_the_sample_gives_the_same_on_spark(chosen: Sample, env: StreamExecutionEnvironment, tmp_path: Path) -> None:
+    chosen.built(env.set_parallelism(1), tmp_path).add_sink(CollectSink())
+    job = env.execute_async(chosen.build.__name__)
+    try:
+        found = list(itertools.islice(job.collected(), chosen.limit))
+    finally:
+        if chosen.limit is not None:
+            job.cancel().result()
+    assert sorted(found, key=repr) == sorted(chosen.gives, key=repr)

@@ -234,6 +234,7 @@ def test_objects_of_classes_with_absent_members_are_copied_and_pickled() -> None
     assert pickle.loads(pickle.dumps(JobStatus.RUNNING)) is JobStatus.RUNNING
 
 
+@pytest.mark.long
 def test_type_checkers_do_not_know_what_is_absent(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     program = tmp_path / "program.py"

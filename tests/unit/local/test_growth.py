@@ -2,6 +2,8 @@
 
 from collections import Counter
 
+import pytest
+
 from eventide.aggregates import collect_set, count
 from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction
@@ -110,6 +112,7 @@ def kept(runner, progress):
     return counts
 
 
+@pytest.mark.long
 def test_what_comes_and_goes_leaves_nothing_behind():
     series = []
     runner = LocalRunner(job(), clock=lambda: 1_000 * len(series))
