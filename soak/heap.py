@@ -18,7 +18,7 @@ def options(folder: Path) -> str:
 
 
 def collect(process: int) -> None:
-    """Have a JVM collect all of its garbage, as far as its JDK has the tool to ask for it."""
+    """Make a JVM collect all of its garbage, as far as its JDK has the tool to ask for it."""
     found = shutil.which("jcmd", path=os.pathsep.join([f"{os.environ.get('JAVA_HOME', '')}/bin", os.environ["PATH"]]))
     if found is not None and process:
         subprocess.run([found, str(process), "GC.run"], capture_output=True, timeout=60, check=False)

@@ -358,7 +358,7 @@ class SavepointWriter:
         return SavepointWriter(found.header.program["max parallelism"], found.header.parallelism, found)
 
     def with_operator(self, uid: str, transformation: StateBootstrapTransformation) -> SavepointWriter:
-        """Have the state of one more operator.
+        """Add the state of an operator.
 
         Args:
             uid: its ``uid``.
@@ -378,7 +378,7 @@ class SavepointWriter:
         return replace(self, added={**self.added, uid: transformation})
 
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Have no state of an operator: of its ``uid``, or of the id that `SavepointReader.operators` shows.
+        """Leave out the state of an operator, by its ``uid`` or by the id that `SavepointReader.operators` shows.
 
         Raises:
             ProgramError: if there is none.

@@ -120,6 +120,7 @@ RULES = [
         "the noun or the verb: a docstring makes sense when it is the only line on the screen",
         at_start=True,
     ),
+    Rule("have", r"have\b", 'the verb of what is done: "Load every key", "Call `on_timer`"', at_start=True),
     Rule(
         "item",
         r"(?<=\n)(returns|(?!args:|attributes:)[\w*.]+(, [\w*.]+)*): what\b(?! to )",

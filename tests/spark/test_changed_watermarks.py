@@ -63,7 +63,7 @@ def wait_until(holds: Callable[[], object], job: JobClient) -> None:
 
 
 def read(folder: Path, job: JobClient, *times: int) -> int:
-    """Have the job read elements of these times, and return the watermark of the windows after them."""
+    """Let the job read elements of these times, and return the watermark of the windows after them."""
     progress = job.get_progress()
     before = progress[-1].batch if progress else -1
     hidden = folder / "in" / f".{times[0]}.txt"

@@ -248,7 +248,7 @@ class StateDescriptor(ABC, Generic[S_co]):
         self.ttl_config: StateTtlConfig | None = None
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Have the state expire when it is not used; call it before the state is asked for.
+        """Let the state expire when it is not used; call this before the state is asked for.
 
         Raises:
             ProgramError: `ttl_config` is no `StateTtlConfig`.

@@ -189,11 +189,11 @@ class StateTtlConfig:
             return self
 
         def update_ttl_on_create_and_write(self) -> Self:
-            """Have writing count as use: the default."""
+            """Let only writing count as use: the default."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnCreateAndWrite)
 
         def update_ttl_on_read_and_write(self) -> Self:
-            """Have reading count as use, too."""
+            """Let reading count as use, too."""
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> Self:
@@ -215,7 +215,7 @@ class StateTtlConfig:
             return self
 
         def use_processing_time(self) -> Self:
-            """Have the time by the clock count: there is no other."""
+            """Let state expire by the time of the clock, which is the only choice."""
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.ProcessingTime)
 
         def cleanup_full_snapshot(self) -> Self:

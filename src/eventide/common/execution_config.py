@@ -80,7 +80,7 @@ class ExecutionConfig:
         return self._max_parallelism
 
     def set_functions_in_python(self, in_python: bool = True) -> Self:
-        """Have the functions that the program gives from now on called with each element, never run on columns.
+        """Call functions that the program gives from now on with each element, never on columns.
 
         Results are the same; it is a way to find out whether a difference in speed comes from there. Not in PyFlink.
         """
@@ -178,7 +178,7 @@ class ExecutionConfig:
         return self
 
     def disable_auto_generated_uids(self) -> Self:
-        """Have every operator that keeps state need a uid."""
+        """Require a uid of every operator that keeps state."""
         self._auto_generated_uids = False
         return self
 
@@ -284,8 +284,8 @@ def check_parallelisms(parallelism: int | None, max_parallelism: int | None) -> 
     given = [checked_parallelism(one) for one in (parallelism, max_parallelism) if one is not None]
     if given != sorted(given):
         raise ProgramError(
-            f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, the number of key groups "
-            "to deal out; give a smaller one, or a max parallelism of that number or more"
+            f"the parallelism {parallelism} is above the max parallelism {max_parallelism}, which is the number of key "
+            f"groups; set a parallelism of {max_parallelism} or less, or a max parallelism of {parallelism} or more"
         )
 
 

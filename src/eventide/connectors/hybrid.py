@@ -271,7 +271,7 @@ class HybridSourceBuilder(Generic[T_co]):
         self.add_source(first_source)
 
     def add_source(self, source: Source[T_co]) -> Self:
-        """Have a source read when those before it have been read to their ends.
+        """Add a source, which is read when all sources before it have ended.
 
         Raises:
             ProgramError: It is no source, the one before it has no end, or its elements are of another type.

@@ -240,11 +240,11 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
         Args:
             port: its port; 0 for any that is free, which :meth:`get_dashboard_url` tells.
-            host: the address to listen at. Everyone who reaches it can see the page, which asks for no password: with
-                another than this machine's own, let something stand before it that does.
-            hosts: further names under which a browser may ask for it, such as that of a proxy. Addresses by their
-                numbers, ``localhost``, ``host`` and this machine's name are known; requests for others are refused,
-                so that a foreign page cannot read it through a host name that leads here.
+            host: the address to listen at. The page asks for no password, and everyone who can reach the address sees
+                it. To show it to other machines, put a proxy with a login before it.
+            hosts: more names by which a browser may ask for it, such as the name of a proxy. Addresses in numbers,
+                ``localhost``, ``host`` and this machine's name are known. Requests for other names are refused, so that
+                a foreign page cannot read it through a host name that leads here.
 
         >>> from eventide.testing import local_environment
         >>> env = local_environment().set_dashboard(port=0)
@@ -368,7 +368,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self._default_savepoint_directory
 
     def from_savepoint(self, location: str, allow_non_restored_state: bool = False) -> Self:
-        """Have the job begin with a savepoint: its state, and the positions of its sources.
+        """Start the job from a savepoint: its state, and the positions of its sources.
 
         It counts where the job has no checkpoint yet. Once it has one, that counts, so the call may stay in the
         program; the savepoint must stay where it is as long as the checkpoint does. Parallelism and the depth of the
@@ -702,7 +702,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return recorded
 
     def _show(self, name: str, client: JobClient, plan: JobPlan) -> None:
-        """Have a job that has started looked at."""
+        """Show a job that has started on the dashboard."""
         if not self._watchers:
             return
         try:

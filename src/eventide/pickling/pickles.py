@@ -62,7 +62,7 @@ _registered: set[ClassName] = set()
 
 
 def bring(classes: ProgramClasses) -> None:
-    """Have data refer to the classes of a program by their names in this process, from then on.
+    """From now on, write data that refers to the classes of a program by their names in this process.
 
     Of two classes of one name, the one that was brought last is meant.
     """
@@ -79,7 +79,7 @@ def bring(classes: ProgramClasses) -> None:
 
 
 def register(kinds: Iterable[type]) -> None:
-    """Have data refer to eventide's own classes that only one part of it sends to another."""
+    """Let data refer to classes that one part of eventide sends to another."""
     bring(ProgramClasses(registered=frozenset(map(class_name, kinds))))
 
 

@@ -72,7 +72,7 @@ class Program:
     modules: Modules
 
     def bring(self) -> None:
-        """Have this process know the classes and modules of the program, in place of those of others."""
+        """Make the classes and modules of the program known in this process, in place of those of another program."""
         bring_modules(self.modules)
         bring(self.classes)
 
@@ -209,7 +209,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 class _CopyPickler(_Pickler):
     """Refers to those classes instead: pickle would set all attributes of the class anew with every copy.
 
-    What they refer to is pickled for nothing but to find the classes in it.
+    Their contents are pickled only to find the classes in them.
     """
 
     def reducer_override(self, obj: object) -> Any:
@@ -270,7 +270,7 @@ class _Finder(MetaPathFinder, InspectLoader):
             raise ImportError(f"the program has brought no module {fullname!r}", name=fullname) from None
 
     def forget(self) -> None:
-        """Have Python import other modules of these names."""
+        """Make Python import other modules of these names."""
         for name in self._paths:
             module = sys.modules.get(name)
             if module is not None and getattr(module, "__loader__", None) is self:

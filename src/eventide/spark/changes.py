@@ -37,7 +37,7 @@ class Changes:
         self.are_due = False
 
     def ask(self, name: str, *values: object) -> Future[None]:
-        """Have a strategy change; the future is done when that is in force.
+        """Change a strategy; the future is done when the change is in force.
 
         Raises:
             ProgramError: if the job has ended, or the strategy cannot change so.

@@ -410,7 +410,7 @@ class ResultConsumer:
         return failure
 
     def settle(self) -> None:
-        """Have deleted what the program has, when it has come to the end of all."""
+        """Ask the server to delete results that the program has received, when it has received all of them."""
         with suppress(Exception):  # it comes once more, then
             if self._may_ask and self._all_done():
                 self._ask(committed=-1)
@@ -450,7 +450,7 @@ class ResultConsumer:
         return sum(given <= has for _, given in self._undeleted)
 
     def _ask(self, committed: int) -> list[dict[str, Any]]:
-        """Have deleted what may be, and take what there is, in the order of micro-batches."""
+        """Ask the server to delete results that may go, and take the new ones in the order of micro-batches."""
         for _ in range(self._all_done()):
             self._done, _ = self._undeleted.popleft()
         question = partial(self._results.take, self._run_id, self._done, self._taken, committed)

@@ -324,7 +324,7 @@ def _sought(spark: SparkSession, location: str) -> Search:
 
 
 def _note(spark: SparkSession, location: str, failure: BaseException) -> None:
-    """Have the next run search, if a process has ended; where that cannot be written, it does not."""
+    """Let the next run search, if a process has ended; where that cannot be written, it does not."""
     if is_of_an_ended_process(failure):
         with suppress(Exception):
             there(spark, partial(note_end, location, str(failure)))

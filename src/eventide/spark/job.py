@@ -64,7 +64,7 @@ class StreamingJob(JobClient):
         at_end: what to do when it has ended for good, told whether nothing more is wanted of its checkpoint.
         explain: says why watermarks stand where they do.
         savepoints: writes those that are asked for.
-        changes: those of watermark strategies that are asked for.
+        changes: the changes of watermark strategies that the program asks for.
     """
 
     def __init__(
@@ -528,7 +528,7 @@ class Savepoints:
         return written
 
     def take_at_end(self, directory: str | None) -> Future[str]:
-        """Have a savepoint written when the job has ended; each call returns the same one."""
+        """Write a savepoint when the job has ended; each call returns the same one."""
         if self._last is None or self._has_ended:
             self._last = self._new(directory)
         return self._last[1]

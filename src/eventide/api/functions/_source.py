@@ -39,7 +39,7 @@ class SourceContext(ABC, Generic[T_contra]):
     def emit_watermark(self, mark: Watermark) -> None:
         """Promise that no element with a timestamp at or before that of the watermark will follow.
 
-        One that is not above the last one changes nothing. The end of `run` is ``MAX_WATERMARK``.
+        A watermark that is not above the last one changes nothing. The end of `run` is ``MAX_WATERMARK``.
 
         Raises:
             ProgramError: `mark` is no `Watermark`.

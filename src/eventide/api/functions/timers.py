@@ -44,11 +44,11 @@ class TimerService(ABC):
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called for this key when the clock reaches a time, in milliseconds."""
+        """Call `on_timer` for this key when the clock reaches a time, in milliseconds."""
 
     @abstractmethod
     def register_event_time_timer(self, timestamp: int) -> None:
-        """Have `on_timer` called for this key when the watermark reaches a time, in milliseconds."""
+        """Call `on_timer` for this key when the watermark reaches a time, in milliseconds."""
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
@@ -76,11 +76,11 @@ class VectorizedTimerService(ABC):
 
     @abstractmethod
     def register_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
-        """Have `on_timers` called for keys when the watermark reaches a time."""
+        """Call `on_timers` for keys when the watermark reaches a time."""
 
     @abstractmethod
     def register_processing_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
-        """Have `on_timers` called for keys when the clock reaches a time."""
+        """Call `on_timers` for keys when the clock reaches a time."""
 
     @abstractmethod
     def delete_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:

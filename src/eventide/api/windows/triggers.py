@@ -57,11 +57,11 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
 
         @abstractmethod
         def register_processing_time_timer(self, time: int) -> None:
-            """Have `Trigger.on_processing_time` called once the processing time has reached `time`."""
+            """Call `Trigger.on_processing_time` once the processing time has reached `time`."""
 
         @abstractmethod
         def register_event_time_timer(self, time: int) -> None:
-            """Have `Trigger.on_event_time` called once the watermark has reached `time`; twice is once."""
+            """Call `Trigger.on_event_time` once the watermark has reached `time`, however often it is registered."""
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:

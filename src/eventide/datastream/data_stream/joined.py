@@ -323,7 +323,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
         return IntervalJoined(self._left, self._right, Bounds(lower, upper))
 
     def at_any_time(self) -> IntervalJoined[T1_co, T2_co]:
-        """Have any two elements with equal keys meet, whenever they come: none is late, and all are kept for ever.
+        """Join any two elements with equal keys, whenever they come: none is late, and all are kept for ever.
 
         Results have the later time of the two. Not in Flink's DataStream API; Flink SQL: a regular inner join.
         """

@@ -157,22 +157,22 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return self._rolling(f"sum of {field}", Accumulates(operator.add, field))
 
     def min(self, position_to_min: int | str = 0) -> DataStream[T_co]:
-        """Have the lowest value of one field so far; the other fields stay those of the key's first element."""
+        """Keep the lowest value of one field so far; the other fields stay those of the key's first element."""
         field = self._field("min", position_to_min)
         return self._rolling(f"min of {field}", Accumulates(lower, field))
 
     def max(self, position_to_max: int | str = 0) -> DataStream[T_co]:
-        """Have the highest value of one field so far; the other fields stay those of the key's first element."""
+        """Keep the highest value of one field so far; the other fields stay those of the key's first element."""
         field = self._field("max", position_to_max)
         return self._rolling(f"max of {field}", Accumulates(higher, field))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
-        """Have the whole element with the lowest value of one field; of equal ones the first, or the last."""
+        """Keep the whole element with the lowest value of one field; of equal ones the first, or the last."""
         field = self._field("min_by", position_to_min_by)
         return self._rolling(f"min_by of {field}", Chooses(field, highest=False, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
-        """Have the whole element with the highest value of one field; of equal ones the first, or the last."""
+        """Keep the whole element with the highest value of one field; of equal ones the first, or the last."""
         field = self._field("max_by", position_to_max_by)
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 

@@ -347,7 +347,7 @@ class DataStream(StreamHints, Generic[T_co]):
         broadcast_state_descriptor: MapStateDescriptor | None = None,
         *other_broadcast_state_descriptors: MapStateDescriptor,
     ) -> DataStream[T_co] | BroadcastStream[T_co]:
-        """Have every subtask see all elements of this stream.
+        """Send all elements of this stream to every subtask.
 
         With descriptors, they fill broadcast states: connect another stream with the result. Without
         descriptors, the next operator handles each element once in every subtask.
@@ -378,7 +378,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._redistributed("shuffle", partial(DealtOut, dealing=RebalancePartitioner()))
 
     def global_(self) -> DataStream[T_co]:
-        """Have the first subtask handle all elements."""
+        """Send all elements to the first subtask."""
         return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
 
     def forward(self) -> DataStream[T_co]:
@@ -390,7 +390,7 @@ class DataStream(StreamHints, Generic[T_co]):
         partitioner: Callable[[K, int], int] | Partitioner[K],
         key_selector: Callable[[T_co], K] | KeySelector[T_co, K],
     ) -> DataStream[T_co]:
-        """Have a function of an element's key, and of how many subtasks there are, say which one handles it.
+        """Choose the subtask of an element by a function of its key and of the number of subtasks.
 
         These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
         of this call; PyFlink asks with the parallelism of the operator after it.

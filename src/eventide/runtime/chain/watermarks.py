@@ -116,9 +116,9 @@ class AssignerAndGenerator:
         """
         if len(state) != len(self._learnt):
             raise StateError(
-                f"the checkpoint has what {len(state)} object(s) of a watermark strategy have learnt, its assigner and "
-                f"its generator, and of the program's strategy {len(self._learnt)} can learn; undo that, or start with "
-                "a new checkpoint location"
+                f"in the checkpoint, {len(state)} object(s) of a watermark strategy (assigners and generators) have "
+                f"learnt something; in the program, {len(self._learnt)} can learn. Undo the change of the strategy, or "
+                "start with a new checkpoint location"
             )
         for learnt, snapshot in zip(self._learnt, state, strict=True):
             learnt.restore(snapshot)

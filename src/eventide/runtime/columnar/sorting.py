@@ -53,7 +53,7 @@ class SortsByTime(KeyedProcessFunction[Any, Any, Any]):
         self._waiting = WaitingElements(runtime_context)
 
     def process_element(self, value: object, ctx: KeyedProcessFunction.Context[Any]) -> Iterator[Any]:
-        """Have an element wait, if it is not late."""
+        """Keep an element until its time, if it is not late."""
         at = ctx.timestamp()
         if at is None or at == MIN_MS:
             raise no_timestamp()

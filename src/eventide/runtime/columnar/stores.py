@@ -370,7 +370,7 @@ class KeyedTable:
             self.table = pa.concat_tables([self.table, more.drop_columns([HASH])]).combine_chunks()
 
     def _read_former(self) -> None:
-        """Have the rows at hand that lie in the buckets of an earlier version, and leave none there."""
+        """Load the rows that lie in the buckets of an earlier version, and delete them there."""
         self.table = pa.concat_tables([*map(decode_table, self._former.contents())])
         self._former.delete_all()
 

@@ -135,7 +135,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
         self._function.close()
 
     def process_element1(self, value: object, ctx: KeyedCoProcessFunction.Context[Any]) -> Iterator[Any]:
-        """Have an element wait, or join it at once where it is late and within the lateness."""
+        """Keep an element until its time, or join it at once if it is late and within the lateness."""
         at, timers = _time_of(ctx.timestamp()), ctx.timer_service()
         watermark = timers.current_watermark()
         if at > watermark:
@@ -226,7 +226,7 @@ class AsOfColumnsOperator(ColumnJoinOperator):
         return True
 
     def take(self, number: int, rows: pa.Table) -> None:
-        """Have elements wait, or keep rows; join those at once that are late, and within the lateness."""
+        """Keep elements and rows until their time; join at once the elements that are late and within the lateness."""
         if number == 0:
             rows = self.report_late(0, rows, numbers_in(rows, TIMESTAMP) <= self.late_until)
             passed = numbers_in(rows, TIMESTAMP) <= self.watermark

@@ -68,9 +68,9 @@ class JoinContext(ProcessJoinFunction.Context):
 class IntervalJoinOperator(WithoutClock, KeyedOperator):
     """Joins by key and time; elements below the watermark are late.
 
-    An element waits until no element of the other side that is not late can meet it. A key has a timer for the first of
-    each side that goes. With dead letters, both elements of a pair that the function cannot handle stay, and meet
-    others. Flink: ``IntervalJoinOperator``.
+    An element waits as long as an element of the other side can still meet it in time. A key has a timer for the
+    earliest element of each side that goes. With dead letters, both elements of a pair that the function cannot handle
+    stay, and meet others. Flink: ``IntervalJoinOperator``.
     """
 
     inputs: Sequence[Receive] = ()

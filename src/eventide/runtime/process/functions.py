@@ -74,7 +74,7 @@ class WaitingElements:
         self._by_time = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
 
     def add(self, value: object, at: int, timers: TimerService) -> None:
-        """Have an element wait until a time."""
+        """Keep an element until a time."""
         of_time = self._by_time.get(at)
         if of_time is None:
             self._by_time.put(at, [value])

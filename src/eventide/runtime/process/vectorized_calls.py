@@ -336,12 +336,12 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
         self._before = None if spec.dead_letters is None else state.remembered(self.places)
 
     def commit(self) -> None:
-        """Have timers set and deleted, as the function has said."""
+        """Set and delete timers as the function asked."""
         for change, places, times in self.timers:
             change(places, times)
 
     def rollback(self) -> None:
-        """Have its keys have what they had before the call; for an operator with dead letters."""
+        """Restore the values that its keys had before the call, for an operator with dead letters."""
         if self._before is not None:
             self.state.restore(self.places, self._before)
 
@@ -443,7 +443,7 @@ class _Timers(Clock, VectorizedTimerService):
         self._change(self._call.state.timers[1].delete, "delete_processing_time_timers", keys, timestamps)
 
     def _change(self, change: _TimerChange, what: str, keys: object, timestamps: object) -> None:
-        """Have timers set or deleted at the end of the call: no timer fires before."""
+        """Set or delete timers at the end of the call: no timer fires before."""
         self._call.check()
         places = self._call.places_of(keys, what)
         if isinstance(timestamps, pa.Array | pa.ChunkedArray):

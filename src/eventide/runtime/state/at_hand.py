@@ -111,7 +111,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         self._timers: Sequence[TimersAtHand] = ()
 
     def _forget(self) -> None:
-        """Have nothing at hand."""
+        """Forget all keys that were loaded."""
         self._hashes, self._has_changed = map(GrowingArray, (np.uint64, np.bool_))
         self._stored_timers = GrowingArray(np.int64)  # of each key how many are stored; -1 for a key that is not
         self._index = HashIndex()
@@ -147,11 +147,11 @@ class RowsAtHand(ABC, Generic[_Column]):
 
     @abstractmethod
     def _add_keys(self, columns: Sequence[Any]) -> None:
-        """Have keys at hand, given their columns."""
+        """Load keys, given their columns."""
 
     @abstractmethod
     def _take_in(self, stored: KeysInRows) -> Numbers:
-        """Have keys and values at hand as they were stored; return the places of the keys."""
+        """Load keys and values as they were stored; return the places of the keys."""
 
     @abstractmethod
     def _columns_at(self, places: Numbers) -> tuple[RowTypes, pa.RecordBatch]:
@@ -166,18 +166,18 @@ class RowsAtHand(ABC, Generic[_Column]):
         return groups_of_hashes(self._hashes.array[places], self._max_parallelism)
 
     def open_everything(self) -> None:
-        """Have every key at hand."""
+        """Load every key."""
         if not self._are_all_at_hand:
             self._have(self._store.others())
             self._are_all_at_hand = True
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        """Load every key with a timer of a kind at or before a time, because these timers fire now."""
         self.is_quiesced = self._in_batch
         self._have(self._store.due(kind, min(until_ms, LAST)))
 
     def next_of_others(self, kind: int) -> int | None:
-        """A time, in milliseconds, before which no timer of a kind fires of the keys that are not at hand; or None."""
+        """A lower bound, in milliseconds, of the timers of a kind of the keys that are not loaded; else None."""
         return self._store.next_of_others(kind)
 
     def held(self) -> dict[str, int]:
@@ -193,7 +193,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         self._forget()
 
     def _have(self, hashes: Hashes) -> None:
-        """Have the keys of some hashes at hand, which are in order."""
+        """Load the keys of some hashes, which are sorted."""
         if not self._are_all_at_hand:
             self._read(self._store, hashes)
 
@@ -209,7 +209,7 @@ class RowsAtHand(ABC, Generic[_Column]):
                     timers.take_in(*(_columns_of(*part, places) for part in parts))
 
     def _have_expiring(self, clock_ms: int) -> None:
-        """Have every key at hand of which something may expire by now."""
+        """Load every key with a value that may have expired by now."""
         self._have(self._store.due(EXPIRY, clock_ms))
 
     def _twins(self, key_hash: np.uint64) -> list[int]:
@@ -218,7 +218,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         return places
 
     def _new_places(self, hashes: Hashes, keys: Sequence[Any], timers: int = -1) -> Numbers:
-        """Have keys at hand that were not, given their columns; -1 timers are stored of a key that is not stored."""
+        """Load more keys, given their columns; the number of stored timers is -1 for a key that is not stored."""
         first, count = len(self), len(hashes)
         self._index.add(hashes, first)
         self._hashes.extend(hashes, count)
@@ -238,7 +238,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         return [(name, values) for (name, _), values in self._values.items() if name.endswith(SUFFIX)]
 
     def _put_changed(self, store: RowStore) -> None:
-        """Have the keys written that have changed."""
+        """Write the keys that have changed."""
         changed = distinct(self._hashes.array[self._has_changed.array])
         if len(changed):
             timers = [[_settled(*part) for part in of_kind.rows()] for of_kind in self._timers]
@@ -259,7 +259,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         store.user[NUMBERS_OF_TIMERS] = [of_kind.number for of_kind in self._timers]
 
     def _put(self, store: RowStore, places: Numbers, timers: Sequence[Parts]) -> int:
-        """Have the keys at some places written, which are in the order of their hashes; return how many timers."""
+        """Write the keys at some places, which are sorted by hash; return the number of timers."""
         at = np.full(len(self), NO_PLACE)
         at[places] = np.arange(len(places))
         mine = [[_at(*part, at) for part in parts] for parts in timers]

@@ -133,7 +133,7 @@ class RowStore:
         self._begin()
 
     def _begin(self) -> None:
-        """Have nothing at hand."""
+        """Forget all rows that were loaded."""
         self._pages: dict[tuple[int, int], pa.RecordBatch] = {}
         self._asked = HashIndex()
         self._known: list[Records] = [(_NO_HASHES, _NO_HASHES, *[np.zeros(0, np.int64)] * self._kinds)]
@@ -175,21 +175,21 @@ class RowStore:
         return others
 
     def next_of_others(self, kind: int) -> int | None:
-        """A time, in milliseconds, before which nothing of a kind is due of what was not read; None if nothing is."""
+        """A lower bound, in milliseconds, of the due times of a kind among the rows that were not read; else None."""
         return self._times[kind].first(lambda records: self._asked.has(records[1]))
 
     def write(self, rows: pa.Table, due: Sequence[Numbers]) -> None:
-        """Have rows in place of all rows that their hashes have, with the due times of each."""
+        """Replace all rows of some hashes, with the due times of each row."""
         if len(rows):
             self._written.append((rows, due))
 
     def schedule(self, hashes: Hashes, due: Sequence[Numbers]) -> None:
-        """Have the rows of some hashes, which stay, due at these times."""
+        """Set the due times of the rows of some hashes; the rows stay."""
         if len(hashes):
             self._scheduled.append((hashes, *due))
 
     def delete(self, hashes: Hashes) -> None:
-        """Have no rows of some hashes any more."""
+        """Delete the rows of some hashes."""
         if len(hashes):
             self._deleted.append(hashes)
 
@@ -371,7 +371,7 @@ class RowStore:
             self._put_times(kind, times[is_new], hashes[is_new])
 
     def _put_due_again(self) -> None:
-        """Have what was taken out as due come up again, if it is due at the same time as before."""
+        """Put back due rows that were taken out, if they are due at the same time as before."""
         for kind, hashes in enumerate(self._due):
             _, (found, at, *due) = self._index.find(hashes)
             is_due = (at != _GONE) & (due[kind] != NEVER)

@@ -95,7 +95,7 @@ class KeyContext:
             keyed.declare(name, type_info, kind)
 
     def leave(self) -> None:
-        """Have no key at hand: a function that uses state now makes a mistake."""
+        """Forget the current key: a function that uses state from now on makes a mistake."""
         self.key, self.values = None, _NO_VALUES
 
     def _declare(self, name: str, type_info: TypeInformation, kind: str) -> None:

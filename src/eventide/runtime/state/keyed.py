@@ -67,8 +67,8 @@ class KeyedState(RowsAtHand[GrowingObjects]):
     Flink: keyed state back end and ``InternalTimerService`` in one, because they share their rows.
 
     Attributes:
-        keys: those at hand, by their places.
-        index: the places of those that were touched.
+        keys: the loaded keys, by their places.
+        index: the places of the touched keys.
         values: the state without a namespace, by name and touched key; :meth:`read` unpickles a value at its first use.
     """
 
@@ -331,7 +331,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         return places
 
     def _take_in_typed(self, name: str, kind: TypeInformation, owners: Numbers, held: pa.Array) -> None:
-        """Have values at hand that an operator on columns has stored with the type that their state had then."""
+        """Load values that an operator on columns has stored, with the type that their state had then."""
         objects = kind.from_arrow(held)
         convert = self._declared.conversion_from(name, kind)
         if convert is not None:
@@ -347,7 +347,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         self._is_touched.extend(False, len(keys))
 
     def _note_changes(self) -> None:
-        """Have what has become of the keys that were touched as it is to be stored, and take note of which changed."""
+        """Take over the changed values of the touched keys, and note which keys have such values."""
         has_changed = self._has_changed.array
         for timers in self._timers:
             has_changed[list(map(self.index.__getitem__, timers.changed))] = True
@@ -372,7 +372,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
         return found
 
     def _set(self, name: str, kinds: Sequence[Form], places: Numbers, values: list[Any]) -> None:
-        """Have the keys at some places have values under a name; None for nothing."""
+        """Give the keys at some places values under a name; None deletes a value."""
         for kind in kinds:
             if (name, kind) in self._values:
                 self._values[name, kind].where.array[places] = NO_PLACE

@@ -80,7 +80,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
             self._conversions |= {name: convert, name + SUFFIX: partial(widened, convert=convert, expires=True)}
 
     def places_of(self, hashes: Hashes, keys: Sequence[pa.Array]) -> Numbers:
-        """Have keys at hand, each of which is given once, as the hash and the parts of each; and give their places.
+        """Load keys, each given once by its hash and its parts; return their places.
 
         Raises:
             NoColumns: if what is stored is not as columns hold it.
@@ -149,7 +149,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
         return {name: values.where.array[places] for name, values in self._values.items()}
 
     def restore(self, places: Numbers, before: Mapping[Name, Numbers]) -> None:
-        """Have the keys at some places have the values that they had before."""
+        """Give the keys at some places back the values that they had before."""
         for name, values in self._values.items():
             values.where.array[places] = before.get(name, NO_PLACE)
 
@@ -211,7 +211,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
             raise NoColumns(f"keys are stored that are not of their type {kind}: {error}") from error
 
     def _set_objects(self, name: str, places: Numbers, objects: list[Any]) -> None:
-        """Have the keys at some places have objects under a name, in a column of its type if that gives them back."""
+        """Give the keys at some places objects under a name, in a column of its type if that gives them back."""
         kind = self._kinds.get(name, ANYTHING)
         if not kind.is_pickled and not kind.keeps(objects):
             kind = ANYTHING
@@ -244,7 +244,7 @@ class KeyedColumns(RowsAtHand[GrowingColumn]):
             of_all.extend(column)
 
     def _forget_times(self, first: int) -> None:
-        """Have the values that an earlier program gave a time to live, and this one does not, as those without one."""
+        """Take the time to live from values that have one from an earlier program, and none from this one."""
         for name, values in self._expiring():
             plain = name.removesuffix(SUFFIX)
             owners = values.owners() if plain in self._kinds else _NO_ROWS

@@ -191,7 +191,7 @@ def buckets_of(backend: Backend, load: Callable[[bytes], Any] = loads) -> Iterat
 
 
 def move_buckets(backend: Backend, store: RowStore) -> None:
-    """Have in rows all keys that version 0.1.0 has stored in buckets, of which none are left."""
+    """Move all keys that version 0.1.0 has stored in buckets into rows."""
     former = BucketStore(backend)
     if not former.entries:
         return

@@ -106,11 +106,11 @@ class TimerArrays:
         return [(together(self._waiting.rows(())), None)]
 
     def clear(self) -> None:
-        """Have no key at hand."""
+        """Forget all keys that were loaded."""
         self._waiting.clear()
 
     def _settle(self, until_ms: int) -> Numbers:
-        """Have all that is due in the order in which it fires: those of a key one after the other, in rounds.
+        """Sort all due timers in the order in which they fire: the timers of a key one after the other, in rounds.
 
         Returns:
             the round of each of them.

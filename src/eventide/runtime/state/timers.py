@@ -51,10 +51,10 @@ class KeysAtHand(Protocol):
     """Whether timers have begun to fire in batch execution: from then on, none is set."""
 
     def open_everything(self) -> None:
-        """Have every key at hand."""
+        """Load every key."""
 
     def open_due(self, kind: int, until_ms: int) -> None:
-        """Have every key at hand that has a timer of a kind at or before a time, because these fire now."""
+        """Load every key with a timer of a kind at or before a time, because these timers fire now."""
 
     def next_of_others(self, kind: int) -> int | None:
         """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
@@ -269,7 +269,7 @@ class Timers:
         return list(zip(*columns, keys, map(of_all.__getitem__, order.tolist()), strict=True))
 
     def _settle(self) -> None:
-        """Have the times that are new in the heap."""
+        """Put the new times into the heap."""
         if len(self._new) > len(self._heap):
             self._heap += self._new
             heapq.heapify(self._heap)
@@ -312,7 +312,7 @@ class WaitingTimers:
         return bool(self._new or self._runs)
 
     def add(self, columns: TimerColumns) -> None:
-        """Have some more timers wait, whose keys have places among those at hand."""
+        """Add timers whose keys are loaded, given the places of these keys."""
         self._new.append(columns)
 
     def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> Rows:

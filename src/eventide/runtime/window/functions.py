@@ -154,7 +154,7 @@ class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
         return self._at.store
 
     def enter(self) -> None:
-        """Have the key of the window at hand, and all that fire with it."""
+        """Make the key of the window the current one; load it with the keys of all windows that fire now."""
         self._at.key, self._at.values = self._moment.key, self._keyed.values
         if self._at.key not in self._keyed.index:
             self._keyed.open_all(self.keys or (self._at.key,))

@@ -450,7 +450,7 @@ class WindowOperator(KeyedOperator):
                 self._keyed.take(moment.key, state_window, CONTENTS)
 
     def _enter(self) -> None:
-        """Have the key at hand for the window function, where that may use state of its own."""
+        """Load the key for a window function that may use its own state."""
         if self._is_rich:
             self._firing.enter()
 

@@ -234,7 +234,7 @@ _Write: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch
 
 
 def _collected(frame: DataFrame, write: _Write) -> list[Small]:
-    """Have the tasks of a DataFrame write state, and return what is small of it."""
+    """Let the tasks of a DataFrame write state, and return the small parts of it."""
     rows = frame.mapInArrow(write, _sql(TASKS)).collect()
     return [(row.operator, row.subtask, row.name, bytes(row.content)) for row in rows]
 

@@ -86,7 +86,7 @@ def values_in_force(location: str, declared: Strategies, *, takes: bool, keeps: 
 
 
 def ask_for(location: str, name: str, max_out_of_orderness: object, idle_timeout: object, max_drift: object) -> str:
-    """Have values of a strategy change, and return the name under which the change waits.
+    """Ask for other values of a strategy; return the name under which the change waits.
 
     Args: those of `eventide.plan.strategies.checked_values`.
 

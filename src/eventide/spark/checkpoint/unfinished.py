@@ -41,7 +41,7 @@ class Deferred:
 
 
 def defer(location: str) -> Deferred:
-    """Have the unfinished micro-batch of a checkpoint read nothing. Its job must have ended.
+    """Let the unfinished micro-batch of a checkpoint read nothing. Its job must have ended.
 
     Where sources stood, and all that was found out when it was planned, stays known, so nothing is lost and nothing
     comes twice. State that its tasks have stored is deleted, since the tasks will store something else under its name.
@@ -214,7 +214,7 @@ def searched(location: str) -> Searched | None:
 
 
 def set_aside(location: str) -> LethalElements:
-    """Have the job go on without the elements at which the unfinished micro-batch has ended processes.
+    """Let the job go on without the elements at which the unfinished micro-batch has ended processes.
 
     Raises:
         ProgramError: if Arrow cannot open the location.

@@ -320,7 +320,7 @@ _PATIENCE_S = 5
 
 
 def call_before_the_end(stop: Callable[[], None]) -> None:
-    """Have something called when Spark ends this process, which it announces by SIGTERM and by nothing else.
+    """Call a function when Spark ends this process, which it announces only by SIGTERM.
 
     It has some seconds; then the process ends, whatever threads it has. Does nothing outside of the main thread, where
     Python takes no signals.

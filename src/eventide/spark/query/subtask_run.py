@@ -75,7 +75,7 @@ class SubtaskRun:
             self._set_timer(run.next_clock_before_ms, run.next_clock_ms)
 
     def _set_timer(self, before_ms: int | None, time_ms: int | None) -> None:
-        """Have one timer, or none: a subtask that ran has put off the one before, which then does not expire.
+        """Set one timer, or none: a subtask that ran has put off the one before, which then does not expire.
 
         State that comes from a savepoint says when to run, and has no timer yet: there Spark is asked.
         """

@@ -47,7 +47,7 @@ def archives_are_here() -> None:
 
 
 def work_where_archives_are() -> None:
-    """Have this worker work in the folder that has the archives of programs, if there are any.
+    """Move this worker to the folder that has the archives of programs, if there are any.
 
     A worker of an executor does so anyway. Where Spark runs tasks in the driver's process, it unpacks them elsewhere.
     """

@@ -172,7 +172,7 @@ def _remote_session(wanted: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _our_modules_for_workers(folder: str, *, with_packages: bool) -> Iterator[None]:
-    """Have the JVM, and with it its Python processes, start with this process's own module path, and a folder after it.
+    """Start the JVM, and with it its Python processes, with this process's own module path and a folder after it.
 
     Before all, they have a ``sitecustomize`` of ours, which Python runs at its start. A script's folder is on the path.
     The packages of this interpreter are too where another one may be started.
@@ -330,7 +330,7 @@ _TRACEBACK = "Traceback (most recent call last):\n"
 
 @contextmanager
 def quiet_jvm() -> Iterator[None]:
-    """Have the JVM that starts inside this block write its standard error through a filter.
+    """Filter the standard error of a JVM that starts inside this block.
 
     Spark's Python workers tell of every stateful query that they start, on the JVM's standard error, and no setting
     turns that off. Everything else, what user functions print among it, comes through as it is.

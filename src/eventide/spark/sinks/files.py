@@ -180,7 +180,7 @@ class FileDirectory(ABC):
         return self._parts or _parts_at(self._path, resolved(spark, self._path))
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
-        """Have the files that count appear; return their number.
+        """Make the files of successful attempts visible; return their number.
 
         Raises:
             StateError: if the directory is another job's, or another run has taken over.
@@ -215,7 +215,7 @@ class DirectoryOfTasks(FileDirectory):
         return frames if _FILE in frames.columns else self._files.of_frames(frames)
 
     def write(self, rows: DataFrame, batch_id: int) -> None:
-        """Have a micro-batch written, whose rows are reports of tasks."""
+        """Write a micro-batch, whose rows are reports of tasks."""
         parts = self._there(rows.sparkSession)
         names = [row[_FILE] for row in rows.select(_FILE).collect() if row[_FILE] is not None]
         if names or self.leftovers:

@@ -240,7 +240,7 @@ class SinkRun:
         self._begun.add(group)
 
     def at_end(self, close: Callable[[], object]) -> None:
-        """Have something called when the run is over."""
+        """Call a function when the run is over."""
         self._closing.callback(close)
 
     def close(self) -> None:

@@ -114,7 +114,7 @@ class Collected:
                 self._changed.notify_all()
 
     def hold_the_rest(self) -> None:
-        """Have room for all that follows, because that is the rest of the last micro-batch of the job."""
+        """Make room for all that follows, because it is the rest of the last micro-batch of the job."""
         with self._changed:
             self._most_waiting = math.inf
             self._changed.notify_all()

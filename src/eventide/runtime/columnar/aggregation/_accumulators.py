@@ -143,7 +143,7 @@ class DoubleSum:
 
 
 def ask_count(grouping: Grouping, name: str) -> tuple[str, str]:
-    """Have the values of a column counted that are not null; where none is null, these are the rows."""
+    """Ask for the number of values of a column that are not null; without nulls, that is the number of rows."""
     column = grouping.column(name)
     return grouping.ask(name, column, "count") if column.null_count else grouping.ask_size()
 
@@ -398,7 +398,7 @@ class ValueSet:
 
 
 def ask_different(grouping: Grouping, name: str) -> tuple[str, str]:
-    """Have the different values of each group listed that are not null."""
+    """Ask for the distinct values of each group, without nulls."""
     values = with_one_nan_and_zero(grouping.column(name))
     return grouping.ask(f"{name} with one NaN and zero", values, "distinct", pc.CountOptions(mode="only_valid"))
 

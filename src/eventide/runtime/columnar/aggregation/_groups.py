@@ -37,7 +37,7 @@ class Grouping:
         return self._typed[name] if name in self._typed else self._table.column(name)
 
     def ask(self, name: str, column: pa.ChunkedArray, function: str, options: object = None) -> tuple[str, str]:
-        """Have Arrow's `function` computed for each group; return what `Groups.answer` is asked with.
+        """Ask for Arrow's `function` of each group; return the argument for `Groups.answer`.
 
         Args:
             name: The name of the column: one of the table's, or one for what was made of it.
@@ -50,12 +50,12 @@ class Grouping:
         return question
 
     def ask_size(self) -> tuple[str, str]:
-        """Have the rows of each group counted."""
+        """Ask for the number of rows of each group."""
         self._questions.setdefault(("", "count_all"), (None, None))
         return "", "count_all"
 
     def ask_rows(self) -> None:
-        """Have it found out which rows make up each group: for `Groups.order`, `offsets` and `ids`."""
+        """Ask for the rows of each group: for `Groups.order`, `offsets` and `ids`."""
         self.ask("", pa.chunked_array([np.arange(self._table.num_rows, dtype=np.int32)]), "list")
 
     def run(self) -> Groups:
@@ -147,7 +147,7 @@ def answers(*questions: tuple[str, str]) -> Later:
 
 
 def sums(grouping: Grouping, names: Sequence[str]) -> Later:
-    """Have columns of the table added up for each group."""
+    """Add up columns of the table for each group."""
     return answers(*(grouping.ask(name, grouping.column(name), "sum") for name in names))
 
 
