@@ -108,7 +108,7 @@ def test_a_java_that_is_only_a_stub_is_said(tmp_path: Path) -> None:
 
 
 @posix_only
-def test_a_night_goes_on_behind_a_failure_and_fails_with_the_list_of_those(tmp_path: Path) -> None:
+def test_a_night_goes_on_after_a_failure_and_fails_with_the_list_of_those(tmp_path: Path) -> None:
     (tmp_path / ".ci").mkdir()
     (tmp_path / ".ci" / "nightly").write_text(NIGHTLY.read_text())
     program(tmp_path, "run", 'case $1 in kills) exit 3 ;; cluster) exit 1 ;; esac; echo "did $*"')

@@ -190,7 +190,7 @@ def test_event_time_is_the_same_in_every_run_and_other_times_are_those_of_the_cl
 
 
 @pytest.mark.spark
-def test_a_silent_sensor_holds_nobody_back(on_spark: Run) -> None:
+def test_a_silent_sensor_holds_nothing_back(on_spark: Run) -> None:
     assert on_spark("idleness.py") == [
         "from second 0: 10 readings of the roof, 3 of the cellar",
         "from second 10: 10 readings of the roof, 0 of the cellar",

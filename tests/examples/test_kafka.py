@@ -74,7 +74,7 @@ def test_with_a_watermark_for_each_partition_nothing_is_late(on_the_twin: Run) -
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("spark")
-def test_a_partition_without_records_holds_nobody_back(run: Run) -> None:
+def test_a_partition_without_records_holds_nothing_back(run: Run) -> None:
     assert run("idle_partition.py") == ["ten minutes: 10 reports of the press, 10 of the drill"] * 2
 
 

@@ -111,7 +111,7 @@ def test_some_persons_and_auctions_are_hot_and_the_others_are_of_late() -> None:
     assert 100 <= prices.min() < 1_000 < 10_000_000 < prices.max() <= 100_000_000
 
 
-def test_a_bid_is_not_more_than_so_much_before_or_behind_its_auction() -> None:
+def test_a_bid_is_not_more_than_so_much_before_or_after_its_auction() -> None:
     auctions, bids = columns(RECIPE, AUCTIONS), columns(RECIPE, BIDS)
     times = dict(zip(auctions["id"].to_pylist(), auctions["dateTime"].cast(pa.int64()).to_pylist(), strict=True))
     pairs = zip(bids["auction"].to_pylist(), bids["dateTime"].cast(pa.int64()).to_pylist(), strict=True)

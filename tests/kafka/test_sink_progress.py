@@ -60,12 +60,12 @@ def test_a_job_that_begins_with_a_savepoint_takes_the_place_of_the_one_before(ma
         first([Mark(marked, OTHER), Mark(1, "third")], run, 0)
 
 
-def test_a_job_that_has_gone_on_behind_its_savepoint_stops_the_one_that_begins_with_it() -> None:
+def test_a_job_that_has_gone_on_after_its_savepoint_stops_the_one_that_begins_with_it() -> None:
     with pytest.raises(StateError, match="before 9, the savepoint is of those before 8: that job has gone on"):
         first([Mark(9, OTHER)], Run(MINE, savepoint=Mark(8, OTHER)), 0)
 
 
-def test_a_temporary_checkpoint_stands_in_nobodys_way_and_nobody_in_its() -> None:
+def test_a_temporary_checkpoint_is_in_no_ones_way() -> None:
     assert first([Mark(3, temporary("a"))], Run(MINE), 0) == 0
     assert first([Mark(3, OTHER)], Run(temporary("b")), 0) == 0
     assert first([Mark(3, temporary("a"))], Run(temporary("b")), 0) == 0

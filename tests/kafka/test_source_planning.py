@@ -292,7 +292,7 @@ def test_offsets_are_committed_to_the_group_without_waiting(
     assert committed(admin, group, topic) == 19
 
 
-def test_offsets_are_not_committed_where_nobody_wants_them(
+def test_offsets_are_not_committed_where_they_are_not_wanted(
     broker: KafkaBroker, build: Build, admin: AdminClient
 ) -> None:
     topic = new_topic(broker)

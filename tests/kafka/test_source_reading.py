@@ -171,7 +171,7 @@ def test_a_topic_that_is_deleted_while_it_is_read_is_an_error_that_says_so(broke
         elements(source, f"{topic}-0", 0, 10)
 
 
-def test_a_range_behind_the_end_of_its_partition_is_an_error(broker: KafkaBroker) -> None:
+def test_a_range_after_the_end_of_its_partition_is_an_error(broker: KafkaBroker) -> None:
     topic = new_topic(broker)
     produce(broker, topic, numbered(10))
     with pytest.raises(DataError, match=f"offsets 10 to 19 of {topic}-0 are gone .* the partition ends at 10"):

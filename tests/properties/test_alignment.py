@@ -126,7 +126,7 @@ def check_the_end(model, found):
 
 
 @given(SOURCES, DRIFTS, st.booleans(), st.integers(1, 9), st.sampled_from([1, 3, 1000]))
-def test_who_is_ahead_by_flinks_rule_waits_and_nobody_else_does(sources, drifts, bounded, max_rows, every):
+def test_who_is_ahead_by_flinks_rule_waits_and_no_other_does(sources, drifts, bounded, max_rows, every):
     plan, model, found = job(sources, drifts, bounded), Model(sources, drifts, bounded), []
     for checkpoint, batch in restarted(plan, max_rows, every):
         before, held = dict(model.at), model.held()

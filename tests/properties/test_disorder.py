@@ -79,7 +79,7 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
         assert record.behind.snapshot() == lengths_of(exact).snapshot()
 
 
-def test_times_at_the_ends_of_the_range_harm_nobody():
+def test_times_at_the_ends_of_the_range_do_no_harm():
     record = SplitRecord(since=0)
     for times in ([MAX_MS], [MIN_MS + 1] * (FIRST + 1), [MAX_MS, MIN_MS + 1]):
         arrivals = TimestampSummary()

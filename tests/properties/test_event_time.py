@@ -192,7 +192,7 @@ def test_the_combined_watermark_is_the_lowest_of_the_active_splits(script, strat
 
 
 @given(scripts(), GENERATED, PARALLELISM, st.integers(1, 150))
-def test_a_split_that_is_silent_for_too_long_holds_nobody(script, strategy, parallelism, timeout):
+def test_a_split_that_is_silent_for_too_long_holds_nothing_back(script, strategy, parallelism, timeout):
     found = played(program(script, strategy.with_idleness(timeout), parallelism), script)
     assert watermarks(found) == list(combined(script, timeout))
 
@@ -213,7 +213,7 @@ class PeriodicOnColumns(BoundedOnColumns):
 
 
 @given(scripts(), st.sampled_from([Bounded, BoundedOnColumns, PeriodicOnColumns]), PARALLELISM)
-def test_behind_a_generator_aggregates_of_columns_are_those_behind_the_built_in_one(script, generator, parallelism):
+def test_after_a_generator_aggregates_of_columns_are_those_after_the_built_in_one(script, generator, parallelism):
     by_hand, built_in = (
         [(sorted(map(repr, results)), passed) for (results,), passed in aggregated(script, each, parallelism)]
         for each in (generator, None)
@@ -403,7 +403,7 @@ def subtasks(results, parallelism):
 
 
 @given(scripts(), st.sampled_from([BUILT_IN, BY_HAND]), PARALLELISM)
-def test_behind_an_operator_the_watermark_is_the_lowest_of_its_subtasks(script, strategy, parallelism):
+def test_after_an_operator_the_watermark_is_the_lowest_of_its_subtasks(script, strategy, parallelism):
     found = played(program(script, BUILT_IN, parallelism, size=5, behind=strategy), script)
     marks, said = [MIN_MS] * parallelism, MIN_MS
     for (results, _), passed in found:
@@ -417,7 +417,7 @@ def test_behind_an_operator_the_watermark_is_the_lowest_of_its_subtasks(script, 
 
 
 @given(scripts(MARKS), st.sampled_from([BUILT_IN, WatermarkStrategy.for_generator(Punctuated)]), PARALLELISM)
-def test_behind_an_operator_punctuated_watermarks_count_at_the_place_of_a_result(script, strategy, parallelism):
+def test_after_an_operator_punctuated_watermarks_count_at_the_place_of_a_result(script, strategy, parallelism):
     found = played(program(script, strategy, parallelism, size=5, behind=EACH), script)
     marks, said = [MIN_MS] * parallelism, MIN_MS
     for (results, _), passed in found:
@@ -430,7 +430,7 @@ def test_behind_an_operator_punctuated_watermarks_count_at_the_place_of_a_result
 
 
 @given(scripts(), st.integers(1, 150), PARALLELISM)
-def test_behind_an_operator_too_a_generator_by_hand_gives_what_the_built_in_one_gives(script, timeout, parallelism):
+def test_after_an_operator_too_a_generator_by_hand_gives_what_the_built_in_one_gives(script, timeout, parallelism):
     built_in, by_hand = (
         played(program(script, BUILT_IN, parallelism, size=5, behind=strategy.with_idleness(timeout)), script)
         for strategy in (BUILT_IN, BY_HAND)

@@ -156,7 +156,7 @@ def test_a_job_whose_source_ends_unforeseen_ends_with_nothing_begun(
     take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
 
 
-def test_what_is_due_by_the_clock_happens_behind_a_restart_without_data(tmp_path: Path) -> None:
+def test_what_is_due_by_the_clock_happens_after_a_restart_without_data(tmp_path: Path) -> None:
     window_s = 6
 
     def results() -> list[Any]:

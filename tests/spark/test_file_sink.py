@@ -402,7 +402,7 @@ def test_a_run_whose_files_another_run_has_taken_away_stops(
     assert texts(spark, out) == ["0", "1", "2"]
 
 
-def test_a_job_that_died_behind_its_first_files_goes_on_and_only_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_job_that_died_after_its_first_files_goes_on_and_only_there(spark: SparkSession, tmp_path: Path) -> None:
     out, others = tmp_path / "out", tmp_path / "others"
 
     def job(least: int, directory: Path, *, fails: bool) -> StreamExecutionEnvironment:

@@ -122,7 +122,7 @@ def test_a_job_ends_when_its_function_returns_and_goes_on_where_it_was_when_it_i
 
 
 @in_steps
-def test_a_job_goes_on_from_a_savepoint_with_what_its_function_had_emitted_and_nobody_had_read(
+def test_a_job_goes_on_from_a_savepoint_with_what_its_function_had_emitted_and_was_not_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """The first job fails at an element, when its function has long emitted more; the next has other subtasks."""

@@ -217,7 +217,7 @@ def test_a_job_of_another_max_parallelism_is_refused(tmp_path):
         job(tmp_path / "saved", [])
 
 
-def test_what_a_function_gives_has_nobody_to_take_it(tmp_path):
+def test_what_a_function_gives_is_taken_by_no_sink(tmp_path):
     class Gives(Bootstraps):
         def process_element(self, value, ctx):
             yield value

@@ -73,7 +73,7 @@ def test_each_split_has_an_assigner_of_its_own():
     assert found == [[[], []], [[(0, 10, [1])], []]]
 
 
-def test_a_punctuated_assigner_is_asked_behind_each_element():
+def test_a_punctuated_assigner_is_asked_after_each_element():
     found = windows_of(Punctuated(), [1, 9, 2], [19], replaces="Punctuated is of Flink's older API.*for_generator")
     assert found == [[[(0, 10, [1, 9])], [2]], [[(10, 20, [19])], []]]
 

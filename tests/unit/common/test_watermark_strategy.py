@@ -34,7 +34,7 @@ def test_a_bounded_watermark_trails_the_maximum_by_the_bound_and_one():
     assert [BoundedOutOfOrderness(5).watermark_for(t) for t in (5, 6, 7)] == [-1, 0, 1]
 
 
-def test_a_monotonous_watermark_is_one_behind_the_maximum():
+def test_a_monotonous_watermark_is_one_below_the_maximum():
     assert WatermarkStrategy.for_monotonous_timestamps().generator.watermark_for(10) == 9
 
 

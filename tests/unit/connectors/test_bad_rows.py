@@ -113,7 +113,7 @@ def test_a_column_that_is_missing_is_no_matter_of_single_rows(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "content"), [("f.csv", "user,ms,at\na,1,\nb,x,\n"), ("f.json", '{"ms": 1}\n{"ms": "x"}\n')]
 )
-def test_where_nobody_asks_for_them_the_error_says_how_the_job_would_go_on(
+def test_where_they_are_not_asked_for_the_error_says_how_the_job_would_go_on(
     tmp_path: Path, name: str, content: str
 ) -> None:
     (tmp_path / name).write_text(content)

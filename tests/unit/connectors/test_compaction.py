@@ -182,7 +182,7 @@ def test_a_location_without_a_directory_is_refused(written, name):
         compaction(written / name).run()
 
 
-def test_a_plan_that_has_changed_is_carried_out_by_nobody(written, monkeypatch, pytestconfig):
+def test_a_plan_that_has_changed_is_not_carried_out(written, monkeypatch, pytestconfig):
     """Before the merged file is moved it counts for nothing; after that, files may be there twice, which is said."""
     before = content(written)
     for stops_at in ("move", "delete"):

@@ -420,7 +420,7 @@ def test_text_is_decoded_and_decompressed(tmp_path):
     assert source.next_positions(dict.fromkeys(source.parts({}), 0), 1) == {str(tmp_path / "f.gz"): 24}
 
 
-def test_text_is_decompressed_as_flink_does_and_refused_where_nobody_can(tmp_path):
+def test_text_is_decompressed_as_flink_does_and_refused_where_that_is_not_possible(tmp_path):
     (tmp_path / "a.gzip").write_bytes(gzip.compress(b"a\n"))
     (tmp_path / "b.deflate").write_bytes(zlib.compress(b"b\n"))
     assert rows(FileSource.text(tmp_path).build()) == [("a",), ("b",)]

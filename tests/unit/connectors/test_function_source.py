@@ -187,7 +187,7 @@ def test_a_later_writer_goes_on_where_the_earlier_one_was_and_the_earlier_one_st
     assert [log.end, log.state(), list(log.read(0, 4))] == [4, b"behind 3", [b"0", b"1", b"2", b"3"]]
 
 
-def test_what_was_written_by_one_who_was_taken_over_counts_for_nobody(tmp_path):
+def test_what_was_written_by_one_who_was_taken_over_does_not_count(tmp_path):
     first = LogWriter(str(tmp_path))
     first.append([b"0"], b"behind 0")
     second = LogWriter(str(tmp_path))

@@ -136,7 +136,7 @@ class TestJson:
         with pytest.raises(ProgramError, match="exclude each other"):
             json_of(USER).fail_on_missing_field().ignore_parse_errors().build()
 
-    def test_null_is_no_row_and_what_comes_behind_an_object_is_not_looked_at(self):
+    def test_null_is_no_row_and_what_comes_after_an_object_is_not_looked_at(self):
         schema = json_of(USER).build()
         assert schema.deserialize(b"null") is None
         assert schema.deserialize(b' {"user": "a"} and more') == Row(user="a", amount=None)

@@ -170,7 +170,7 @@ def test_what_comes_late_of_a_job_is_not_shown_with_another(opened):
         expect(tile(page, "micro-batch")).to_have_text(re.compile("^3, "))
 
 
-def test_it_says_when_nobody_answers_any_more(browser):
+def test_it_says_when_there_is_no_answer_any_more(browser):
     with served(job_of_the_twin()) as url:
         page = browser.new_page()
         page.goto(url)

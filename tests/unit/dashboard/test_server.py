@@ -149,7 +149,7 @@ def test_only_the_page_asks_why_and_only_of_what_the_job_has():
         assert client.asked == ["sums"]
 
 
-def test_many_questions_keep_nobody_else_from_the_page():
+def test_many_questions_keep_no_other_reader_from_the_page():
     clients = [AskedJob() for _ in range(5)]
     for client in clients:
         client.go_on.clear()

@@ -103,7 +103,7 @@ def test_why_is_what_the_client_says():
     assert client(why=fails).why("w") == "That could not be found out: 'w'"
 
 
-def test_why_is_found_out_once_behind_a_micro_batch_while_the_answer_is_fresh(monkeypatch):
+def test_why_is_found_out_once_after_a_micro_batch_while_the_answer_is_fresh(monkeypatch):
     asked, known = [], [BatchProgress(0, {}, {}, {})]
     client = SimpleNamespace(get_progress=lambda: known, why=lambda operator: asked.append(operator) or len(asked))
     job = WatchedJob(1, "trips", client, {})

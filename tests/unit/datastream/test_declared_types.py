@@ -55,7 +55,7 @@ def test_timestamp_assigners_find_the_fields_of_a_declared_row(assigner):
     assert collected(windows.map(lambda data: data.ts)) == [1, 12]
 
 
-def test_behind_a_map_or_flat_map_with_a_declared_type_the_next_function_finds_its_fields():
+def test_after_a_map_or_flat_map_with_a_declared_type_the_next_function_finds_its_fields():
     one = numbers([1]).map(lambda n: (n, "a"), INFO).map(lambda data: data.info)
     many = numbers([1]).flat_map(lambda n: [(n, "a"), [n, "b"]], INFO).map(lambda data: data.info)
     assert (collected(one), collected(many)) == (["a"], ["a", "b"])
@@ -106,7 +106,7 @@ class Sees(MapFunction):
 
 
 @given(st.data())
-def test_every_element_looks_the_same_before_and_behind_a_shuffle(data):
+def test_every_element_looks_the_same_before_and_after_a_shuffle(data):
     kind, values = data.draw(any_type.filter(lambda pair: not pair[0].is_pickled))
     elements = data.draw(st.lists(values, min_size=1, max_size=4))
     stream = numbers(elements, kind).map(Sees("before"), kind).key_by(lambda _: "k", Types.STRING())

@@ -101,7 +101,7 @@ def test_the_directory_of_a_checkpoint_storage_is_that_of_the_checkpoint():
         ("/", "/"),
     ],
 )
-def test_a_checkpoint_path_has_no_slash_behind_its_name(named, path):
+def test_a_checkpoint_path_has_no_slash_after_its_name(named, path):
     assert FileSystemCheckpointStorage(named).get_checkpoint_path() == path
 
 

@@ -27,7 +27,7 @@ def test_a_function_runs_though_no_sink_takes_what_it_puts_out():
     assert sorted(PUSHED) == [1, 2, 3]
 
 
-def test_so_does_one_behind_a_shuffle_and_beside_others():
+def test_so_does_one_after_a_shuffle_and_beside_others():
     env = local_environment()
     numbers = env.from_collection([1, 2, 3], Types.LONG())
     numbers.key_by(lambda v: v % 2).reduce(lambda a, b: push(a + b))

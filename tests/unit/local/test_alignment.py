@@ -235,7 +235,7 @@ class Latest(WatermarkGenerator):
         output.emit_watermark(Watermark(self.latest))
 
 
-def test_generators_of_the_users_count_too_of_several_sources_behind_a_union():
+def test_generators_of_the_users_count_too_of_several_sources_after_a_union():
     env, strategy = local_environment(), WatermarkStrategy.for_generator(Latest)
     one = env.from_source(Log({"slow": [*range(30)]}), WatermarkStrategy.no_watermarks(), "one")
     two = env.from_source(Log({"fast": [*range(100, 130)]}), WatermarkStrategy.no_watermarks(), "two")

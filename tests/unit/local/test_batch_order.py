@@ -202,7 +202,7 @@ class Again(KeyedProcessFunction):
 
 
 @pytest.mark.parametrize("is_guarded", [False, True])
-def test_timers_fire_once_behind_all_elements_those_of_event_time_first(is_guarded):
+def test_timers_fire_once_after_all_elements_those_of_event_time_first(is_guarded):
     again = keyed(batch(), [9, 1]).process(Again())
     if is_guarded:
         again = again.side_output_dead_letters(LETTERS)

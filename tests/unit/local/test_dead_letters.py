@@ -81,7 +81,7 @@ def test_without_it_the_job_stops_and_says_what_would_let_it_go_on():
     assert "side_output_dead_letters(OutputTag(...)), called on the stream that this operator gives" in str(e.value)
 
 
-def test_they_are_counted_though_nobody_takes_them():
+def test_they_are_counted_though_they_are_not_taken():
     plan = plan_of(collection("1", "two").map(int).side_output_dead_letters(BAD))
     one = runner(plan)
     assert [batch.elements[plan.sinks[0].number] for batch in one.batches() if batch.elements] == [[(1, None)]]
@@ -163,7 +163,7 @@ class Waits(AsyncFunction):
         return [value]
 
 
-def test_an_element_that_nobody_answers_for():
+def test_an_element_without_an_answer():
     stream = AsyncDataStream.unordered_wait(collection(1, 2, 3), Waits(), Time.seconds(5))
     good, [letter], _ = both(stream.side_output_dead_letters(BAD))
     assert (good, letter.element, letter.error_type) == ([1, 3], 2, "ConnectionError")

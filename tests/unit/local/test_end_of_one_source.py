@@ -8,7 +8,7 @@ from support.twin import BY_SECOND_FIELD, AllContents, plan_of, run
 TENS = TumblingEventTimeWindows.of(10)
 
 
-def test_a_strategy_behind_an_operator_sees_what_comes_out_when_one_of_its_sources_ends():
+def test_a_strategy_after_an_operator_sees_what_comes_out_when_one_of_its_sources_ends():
     env = local_environment()
     ends = ScriptedSource(["a"], [[("a", ("a", 1)), End("a")]])
     goes_on = ScriptedSource(["b"], [[("b", ("b", 15)), ("b", ("b", 25))], [], []])

@@ -115,7 +115,7 @@ def test_a_watermark_stands_between_the_files_of_a_monitored_directory(tmp_path)
     assert not any(b".parquet" in value for value in state), "a valve forgets files that have ended"
 
 
-def test_a_bounded_source_without_files_holds_nobody(tmp_path):
+def test_a_bounded_source_without_files_holds_nothing_back(tmp_path):
     (tmp_path / "none").mkdir()
     events(tmp_path / "some" / "1", ("a", 1), ("a", 15))
     env = local_environment()

@@ -87,7 +87,7 @@ def test_the_timestamps_and_watermarks_of_the_function_count():
     ]
 
 
-def test_a_strategy_behind_the_function_takes_the_place_of_its_timestamps_and_watermarks():
+def test_a_strategy_after_the_function_takes_the_place_of_its_timestamps_and_watermarks():
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1] + 100)
     source = local_environment().add_source(Events(("a", 1), ("a", 2), lag=-50))
     assert list(windows(source.assign_timestamps_and_watermarks(strategy)).execute_and_collect()) == [
@@ -171,7 +171,7 @@ class HighestSoFar(WatermarkGenerator):
 
 
 @pytest.mark.parametrize("strategy", [None, MONOTONOUS, WatermarkStrategy.for_generator(HighestSoFar)])
-def test_a_function_that_says_it_is_idle_holds_the_watermark_behind_a_strategy(tmp_path, strategy):
+def test_a_function_that_says_it_is_idle_holds_the_watermark_after_a_strategy(tmp_path, strategy):
     env = local_environment()
     stream = env.add_source(Says(("a", 1), None, None, None, ("a", 2)))
     if strategy is not None:

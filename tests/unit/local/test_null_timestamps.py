@@ -88,7 +88,7 @@ def test_nan_is_missing_too():
     assert [e["at"] for e in values(run(plan_of(timed)))] == [2.0]
 
 
-def test_another_answer_is_refused_and_so_is_an_output_that_nobody_asked_for():
+def test_another_answer_is_refused_and_so_is_an_output_that_was_not_asked_for():
     with pytest.raises(ProgramError, match=r"null timestamps: expected NullTimestamps.FAIL, .* got 'drop'"):
         STRATEGIES["column"].with_null_timestamps("drop")
     with pytest.raises(ProgramError, match=r"has no side outputs"):

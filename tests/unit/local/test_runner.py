@@ -154,7 +154,7 @@ def test_a_failure_in_the_last_stage_leaves_the_state_of_the_first_untouched():
     assert values(rest) == [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 12)])]
 
 
-def test_a_stage_says_behind_it_that_it_is_idle_and_active_again():
+def test_a_stage_says_after_it_that_it_is_idle_and_active_again():
     silent = [[("s", ("a", 1))], [Idle("s")], [], [("s", ("a", 21))], [("s", ("a", 51))], []]
     other = [
         [("t", ("b", 5))],

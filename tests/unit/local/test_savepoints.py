@@ -704,7 +704,7 @@ def test_of_two_that_write_savepoints_to_one_place_the_second_one_is_whole(saved
     assert Savepoint.is_at(str(place))
 
 
-def test_a_file_that_was_written_where_nobody_finds_it_makes_no_savepoint(saved, tmp_path):
+def test_a_file_that_was_written_where_it_is_not_found_makes_no_savepoint(saved, tmp_path):
     writer = StateWriter(str(tmp_path / "shared"), 128)
     with pytest.raises(StateError, match=r"keyed/0-0.parquet was written, and is not in .*shared: all workers"):
         writer.finish(replace(saved.header, files=None), [("", 0, "keyed/0-0.parquet", b"")])

@@ -174,7 +174,7 @@ def test_a_partition_that_is_found_while_the_job_runs_holds_the_watermark_from_t
     assert found == [[], [], [], [("a", 0, 10, [("a", 1)]), ("a", 10, 20, [("a", 15)])]]
 
 
-def test_a_partition_that_is_found_and_then_gone_holds_nobody():
+def test_a_partition_that_is_found_and_then_gone_holds_nothing_back():
     topic = Discovered({"p": [("a", 1)]}, {"q": []}, {"p": [("a", 35)]})
     job = Job(lambda: windows_of(topic))
     assert job.step() == []
@@ -207,7 +207,7 @@ def test_a_source_hears_at_the_start_of_a_run_which_parts_the_checkpoint_means()
     assert topic.resumed == {"p": "first p", "q": "first q"}
 
 
-def test_a_split_behind_a_generator_of_its_own_is_forgotten_with_its_generator():
+def test_a_split_after_a_generator_of_its_own_is_forgotten_with_its_generator():
     topic = Topic(p=[], quiet=[])
 
     def plan():

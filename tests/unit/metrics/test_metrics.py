@@ -184,7 +184,7 @@ class TestWhatIsTaken:
 
 
 class TestGroups:
-    def test_a_name_stands_behind_those_of_its_groups(self, group):
+    def test_a_name_stands_after_those_of_its_groups(self, group):
         group.counter("a")
         group.add_group("g").counter("b")
         group.add_group("key", "value").add_group("h").meter("c")

@@ -49,7 +49,7 @@ def test_functions_are_chained_to_their_source():
     assert values(run(plan)) == [3, 3, 4, 4]
 
 
-def test_a_stage_begins_at_a_window_and_functions_behind_it_are_chained_to_it():
+def test_a_stage_begins_at_a_window_and_functions_after_it_are_chained_to_it():
     plan = plan_of(counts(timed(local_environment(), DATA)), parallelism=3)
     (stage,) = plan.operators
     assert (stage.number, stage.name, stage.parallelism) == (1, "TumblingEventTimeWindows.process", 3)
@@ -102,7 +102,7 @@ def test_a_union_forgets_the_keys_of_its_inputs(first_is_keyed):
     assert (start, end, sorted(elements)) == (0, 10, [("a", 1), ("b", 2)])
 
 
-def test_a_function_behind_key_by_forgets_the_key_and_a_second_key_replaces_the_first():
+def test_a_function_after_key_by_forgets_the_key_and_a_second_key_replaces_the_first():
     env = local_environment()
     mapped = timed(env, DATA).key_by(lambda e: e[0]).map(lambda e: e)
     assert len(values(run(plan_of(mapped.window_all(TENS).process(AllContents()))))) == 2
@@ -160,7 +160,7 @@ def test_late_elements_go_their_own_way():
     assert len(values(found)) == 3
 
 
-def test_new_timestamps_behind_a_window_replace_its_watermarks():
+def test_new_timestamps_after_a_window_replace_its_watermarks():
     first = windows(timed(local_environment(), DATA)).reduce(lambda x, y: x)
     again = first.assign_timestamps_and_watermarks(
         WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1] + 100)

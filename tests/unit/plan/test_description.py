@@ -46,7 +46,7 @@ def ways(described):
     return [(edge["from"], edge["to"], edge["input"], edge["through"]) for edge in described["edges"]]
 
 
-def test_a_window_behind_a_source_says_where_its_watermarks_come_from():
+def test_a_window_after_a_source_says_where_its_watermarks_come_from():
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(5).with_idleness(100)
     env = local_environment()
     stream = source(env, "trips", strategy.with_timestamp_assigner(lambda e, _: e[1])).map(str, Types.STRING())

@@ -343,7 +343,7 @@ def test_the_generators_of_splits_have_tasks_of_their_own_and_the_plan_says_so()
     ]
 
 
-def test_a_generator_behind_a_window_works_in_the_tasks_of_the_window():
+def test_a_generator_after_a_window_works_in_the_tasks_of_the_window():
     assert [stage.name for stage in generated(Mine, Yours).operators] == [
         "timestamps and watermarks",
         "TumblingEventTimeWindows.process",

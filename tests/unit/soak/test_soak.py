@@ -34,7 +34,7 @@ def test_what_stays_stage_has_not_grown_and_what_rises_has() -> None:
     assert (rising.settled, rising.end, round(rising.slope, 6), rising.grown) == (10, 57, 60, True)
 
 
-def test_what_happens_before_the_tenth_minute_does_not_count_nor_does_one_minute_behind_it() -> None:
+def test_what_happens_before_the_tenth_minute_does_not_count_nor_does_one_minute_after_it() -> None:
     beginning = finding(table(60, splits=np.concatenate([np.zeros(8), np.full(52, 9.0)])), "splits")
     assert not beginning.grown
     assert abs(beginning.slope) < 1e-6

@@ -165,7 +165,7 @@ def passed_on(said: str) -> str:
         return terminal.read()
 
 
-def test_workers_that_find_nobody_to_write_to_say_nothing_of_it() -> None:
+def test_workers_that_find_no_reader_say_nothing_of_it() -> None:
     assert passed_on(STOPPED) == ""
 
 

@@ -21,7 +21,7 @@ def test_the_run_that_began_last_owns_a_checkpoint(tmp_path):
     pickle.loads(pickle.dumps(second)).check()
 
 
-def test_a_checkpoint_that_was_deleted_is_nobodys(tmp_path):
+def test_a_checkpoint_that_was_deleted_has_no_owner(tmp_path):
     with pytest.raises(StateError, match=r"the checkpoint \S*/gone does not say any more which run it belongs to"):
         Ownership(str(tmp_path / "gone"), "run").check()
 

@@ -85,7 +85,7 @@ def test_a_program_that_forgets_the_elements_lets_go_who_waits(pool):
     putting.result(timeout=10)
 
 
-def test_what_made_the_job_fail_comes_behind_the_last_element():
+def test_what_made_the_job_fail_comes_after_the_last_element():
     def fail():
         raise OSError("failed")
 

@@ -44,6 +44,6 @@ def test_directories_of_files_show_what_they_have(found, tmp_path):
     assert not may_be_in_sinks(replace(found, unfinished=None))
 
 
-def test_of_other_sinks_and_of_those_of_a_later_program_nobody_knows(found):
+def test_of_other_sinks_and_of_those_of_a_later_program_nothing_is_known(found):
     assert may_be_in_sinks(replace(found, sinks=("one", "other", "kafka")))
     assert may_be_in_sinks(replace(found, has_newer_program=True))

@@ -47,7 +47,7 @@ def test_functions_are_opened_once_for_each_subtask_and_start(opened):
     assert CALLS == ["open"] * 3
 
 
-def test_what_nobody_has_used_for_long_is_closed(opened, monkeypatch):
+def test_what_was_not_used_for_long_is_closed(opened, monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     opened.part(payload("first"), 0)

@@ -65,7 +65,7 @@ def test_hdfs_without_its_library_says_what_to_install(monkeypatch: pytest.Monke
         opened("hdfs://namenode:8020/without-library")
 
 
-def test_a_name_of_a_cluster_that_nobody_configured_is_an_error() -> None:
+def test_a_name_of_a_cluster_that_is_not_configured_is_an_error() -> None:
     with pytest.raises(ProgramError, match=r"'hdfs://nowhere/jobs': .*; name a name node with its port"):
         opened("hdfs://nowhere/jobs")
 
@@ -86,6 +86,6 @@ def test_a_process_that_has_opened_hdfs_can_be_forked_as_spark_does_when_it_star
     subprocess.run([sys.executable, "-c", _OPENS_AND_FORKS], check=True, timeout=60)
 
 
-def test_a_scheme_that_nobody_knows_is_an_error() -> None:
+def test_a_scheme_that_is_not_known_is_an_error() -> None:
     with pytest.raises(ProgramError, match="Arrow cannot open 'moon://a/b'"):
         opened("moon://a/b")

@@ -70,7 +70,7 @@ def test_there_is_something_to_remember(undisturbed):
 
 
 @pytest.mark.parametrize("killed_in", range(7))
-def test_behind_a_restart_it_says_the_same(killed_in, undisturbed):
+def test_after_a_restart_it_says_the_same(killed_in, undisturbed):
     assert run(killed_in) == undisturbed
 
 

@@ -172,7 +172,7 @@ def test_fewer_splits_than_subtasks_are_no_fault():
     assert str(answer).endswith(answer.notes[0])
 
 
-def test_an_idle_split_holds_nobody():
+def test_an_idle_split_holds_nothing_back():
     batches = [*on_time(["p0", "p1", "p2"], 1), *on_time(["p0", "p1"], 4, NOON + 60_000)]
     answer = Story(windows(batches, bounded().with_idleness(Duration.of_minutes(2)))).why()
     assert kinds(answer) == []

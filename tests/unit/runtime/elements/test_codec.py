@@ -31,7 +31,7 @@ VALUES = st.builds(
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5), st.sampled_from([UNDECLARED, Types.STRING()]))
-def test_columns_of_a_type_that_nobody_declared_arrive_as_the_values_that_they_were(values, key_type):
+def test_columns_of_a_type_that_is_not_declared_arrive_as_the_values_that_they_were(values, key_type):
     keys = [str(number) for number in range(len(values))]
     (found,) = travelled([as_columns(DICT, values)], keys, ElementCodec(UNDECLARED, key_type))
     assert found.is_unread

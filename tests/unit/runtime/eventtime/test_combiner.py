@@ -127,7 +127,7 @@ def test_an_input_is_active_as_soon_as_it_says_so_a_source_with_its_next_waterma
 
 
 @both
-def test_a_removed_channel_holds_nobody(kind):
+def test_a_removed_channel_holds_nothing_back(kind):
     combiner = WatermarkCombiner(kind, ["a", "b"])
     combiner.update("a", 10)
     combiner.update("b", 5)

@@ -88,7 +88,7 @@ def test_a_subtask_that_falls_idle_gives_its_watermark_first():
     assert valve.end_batch() == Progress(20, idle=True)
 
 
-def test_a_split_that_ends_gives_its_watermark_and_then_holds_nobody():
+def test_a_split_that_ends_gives_its_watermark_and_then_holds_nothing_back():
     valve = Told([SOURCE])
     valve.report(1, "s", 10)
     valve.report(1, "t", 5, ended=True)
@@ -214,7 +214,7 @@ def test_the_state_does_not_grow_with_every_file():
         before = stored
 
 
-def test_sources_combine_by_minimum_and_an_ended_one_holds_nobody():
+def test_sources_combine_by_minimum_and_an_ended_one_holds_nothing_back():
     valve = Told([SOURCE, OTHER_SOURCE])
     valve.report(1, "s", 10)
     valve.report(1, "t", 12)
@@ -292,7 +292,7 @@ def test_what_is_said_in_the_middle_of_a_micro_batch_counts_there():
 TIMED = ValveEdge(1, "1", ("s", "t"), is_source=True, idle_after_ms=99)
 
 
-def test_a_silent_split_holds_nobody_after_the_timeout_and_counts_again_from_its_next_watermark():
+def test_a_silent_split_holds_nothing_back_after_the_timeout_and_counts_again_from_its_next_watermark():
     valve = Told([TIMED])
     valve.report(1, "s", 10)
     assert valve.end_batch(clock=1_000) == NOTHING
@@ -396,7 +396,7 @@ def test_a_watermark_in_the_middle_counts_at_once_and_what_comes_at_the_end_coun
     assert valve.end_batch(ends, 0) == Progress(30)
 
 
-def test_the_watermark_stands_when_a_split_comes_back_behind_it_and_goes_on_from_there():
+def test_the_watermark_stands_when_a_split_comes_back_below_it_and_goes_on_from_there():
     valve = WatermarkValve([SOURCE])
     assert at_place(valve, 0, ("s", 10), ("t", True)) == Progress(10)
     assert at_place(valve, 1, ("t", 4)) == NOTHING
@@ -528,7 +528,7 @@ def test_the_clock_stands_still_for_a_channel_that_is_held_from_then_until_it_is
         assert held.silent == {"a", "b"}
 
 
-def test_what_an_older_version_stored_holds_nobody():
+def test_what_an_older_version_stored_holds_nothing_back():
     idleness = Idleness(timeout_ms=100)
     idleness.restore([{"a": 50}, []])
     idleness.end_batch(["a"], 150)

@@ -142,7 +142,7 @@ def sequences(entries):
 
 
 @pytest.mark.parametrize(("make", "codec"), [(numbered, CODEC), (table, TABLES)])
-def test_elements_are_cut_behind_the_point_that_is_asked_for_and_come_once(make, codec):
+def test_elements_are_cut_after_the_point_that_is_asked_for_and_come_once(make, codec):
     box = inbox(elements(make(0, 1, 3, 3, 4)), elements(make(0, 2), "t"), codec=codec)
     assert sequences(box.elements_until(START_OF_BATCH)) == []
     assert sequences(box.elements_until(1)) == [[0, 1], [0]]

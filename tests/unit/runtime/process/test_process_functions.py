@@ -103,7 +103,7 @@ class TestWithoutKeys:
         with pytest.raises(ProgramError, match="the state 'count' belongs to a key, and 'process' has none"):
             collected(local_environment().from_collection([1]).process(Keeps()))
 
-    def test_behind_an_operator_it_sees_the_watermark_before_the_results(self):
+    def test_after_an_operator_it_sees_the_watermark_before_the_results(self):
         class Watermark(ProcessFunction):
             def process_element(self, value, ctx):
                 yield value, ctx.timer_service().current_watermark()

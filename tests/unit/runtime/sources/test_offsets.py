@@ -209,7 +209,7 @@ def test_what_was_read_before_counts_more_than_a_start_that_is_asked_for_again()
     assert ranges_between(source, first, second) == [SplitRange("a", (PartRange("a", 7, 9),), ended=False)]
 
 
-def test_a_start_behind_the_target_of_a_run_is_no_way_back():
+def test_a_start_after_the_target_of_a_run_is_no_way_back():
     source = Latest({"a": 9}, bounded=False)
     assert next_offsets(source, {}, None, {"a": 5}) == {"a": at(9, start=9)}
 

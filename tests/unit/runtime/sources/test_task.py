@@ -205,7 +205,7 @@ def test_the_end_of_the_source_comes_a_round_later_than_the_end_of_its_splits():
         ([IDLE, Watermark(1)], False),
     ],
 )
-def test_a_split_is_idle_if_it_says_so_behind_its_last_element_and_watermark(items, idle):
+def test_a_split_is_idle_if_it_says_so_after_its_last_element_and_watermark(items, idle):
     frames = sent(Yields(items), [part("s", 0, 2, ended=False)])
     reports = [report for signal, _, _, content in frames if signal is Signal.REPORTS for report in content]
     assert any(report.idle for report in reports) == idle

@@ -191,7 +191,7 @@ def test_keys_share_no_object_that_can_be_changed():
     assert keyed.all_entries() == {("a", None): {"n": [1]}, ("b", None): {"n": [1, 2]}, ("b", "w"): {"n": [1]}}
 
 
-def test_what_nobody_looks_at_stays_pickled():
+def test_what_is_not_looked_at_stays_pickled():
     backend = MemoryBackend()
     keyed = KeyedState(backend, 8)
     for key in "ab":

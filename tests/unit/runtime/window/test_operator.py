@@ -382,7 +382,7 @@ def test_merged_sessions_merge_accumulators():
         assert harness.outputs() == [100]
 
 
-def test_an_element_behind_the_watermark_is_not_late_if_it_joins_an_open_session():
+def test_an_element_below_the_watermark_is_not_late_if_it_joins_an_open_session():
     with OperatorHarness(keyed(EventTimeSessionWindows.with_gap(10)).process(Contents())) as harness:
         harness.process(("a", 10), timestamp=10)
         harness.advance_watermark(15)

@@ -129,5 +129,5 @@ def steps_of(count):
     return steps
 
 
-def test_a_watermark_behind_each_element_costs_the_same_however_many_sessions_are_open():
+def test_a_watermark_after_each_element_costs_the_same_however_many_sessions_are_open():
     assert steps_of(800) / steps_of(200) < 4.5
