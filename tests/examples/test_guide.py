@@ -49,6 +49,7 @@ def test_a_page_without_spark(
     run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_a_page_that_needs_spark(

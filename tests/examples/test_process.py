@@ -85,6 +85,7 @@ def test_the_example_prints_exactly_this(
     assert capsys.readouterr().out == PRINTED[name]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_they_print_the_same_on_spark_as_one_job(
     env: StreamExecutionEnvironment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

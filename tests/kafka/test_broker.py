@@ -102,6 +102,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("broker")  # its jars
 def test_nothing_is_left_of_the_broker_of_a_process_that_was_killed(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

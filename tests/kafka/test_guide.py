@@ -25,6 +25,7 @@ def test_a_page_with_a_broker(
     run_page(GUIDE / name, tmp_path, monkeypatch, capsys)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.usefixtures("broker", "spark")
 @pytest.mark.parametrize("name", ["kafka-sink.md", "kafka.md"])

@@ -132,6 +132,7 @@ class _OfWord(SimpleStringSchema):
         return f"<{element.word}>".encode()
 
 
+@pytest.mark.long
 def test_an_element_says_into_which_topic_it_goes(broker: KafkaBroker, spark: SparkSession, tmp_path: Path) -> None:
     topics = {guarantee: [new_topic(broker), new_topic(broker)] for guarantee in (EXACTLY, AT_LEAST)}
     for batches in ([["1"]], [["1"], ["2", "3"]]):
@@ -239,6 +240,7 @@ def test_two_sinks_with_one_prefix_are_refused(broker: KafkaBroker, env: StreamE
         env.execute()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("guarantee", [EXACTLY, AT_LEAST])
 def test_a_topic_that_is_not_there_is_said(
     broker: KafkaBroker, spark: SparkSession, tmp_path: Path, guarantee: DeliveryGuarantee

@@ -86,6 +86,7 @@ def test_what_was_written_is_known_while_one_of_its_topics_is_there(
     assert (values(broker, even), values(broker, odd)) == ([b"2", b"4", b"6"], [b"3"])
 
 
+@pytest.mark.long
 def test_where_all_topics_have_gone_a_repeated_micro_batch_stops_and_a_new_prefix_goes_on(
     broker: KafkaBroker, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

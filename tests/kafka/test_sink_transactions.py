@@ -101,6 +101,7 @@ def test_who_comes_later_ends_what_was_begun_and_keeps_the_other_from_writing(br
     assert (values(broker, topic), marks(sink)) == ([b"whole"], [Mark(1, "id")])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("strategy", "patience_ms"), [("none", "60000"), pytest.param("rebootstrap", "25000", marks=pytest.mark.long)]
 )

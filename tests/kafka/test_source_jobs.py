@@ -256,6 +256,7 @@ def test_a_deserializer_of_one_s_own_sees_the_whole_record(broker: KafkaBroker) 
     assert job.run() == [(("k", 1, 0), 1), (("", 1, 1), 2)]
 
 
+@pytest.mark.long
 def test_a_broker_that_is_away_for_a_while_is_waited_for(broker: KafkaBroker) -> None:
     """A kill at any moment: while planning waits, and while a range is read."""
     topic = new_topic(broker, 3)

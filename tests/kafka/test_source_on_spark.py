@@ -112,6 +112,7 @@ def test_windows_over_json_and_a_restart(broker: KafkaBroker, spark: object, tmp
     assert all(500 <= at.offset <= 801 for at in committed), "Spark commits a micro-batch with the next one"
 
 
+@pytest.mark.long
 def test_a_run_that_takes_what_is_there_ends_with_nothing_begun(
     broker: KafkaBroker, spark: object, tmp_path: Path
 ) -> None:

@@ -304,6 +304,7 @@ def test_offsets_are_not_committed_where_they_are_not_wanted(
     assert committed(admin, group, topic) is None
 
 
+@pytest.mark.long
 def test_a_topic_that_is_deleted_is_an_error_that_names_it(broker: KafkaBroker, build: Build) -> None:
     topic = new_topic(broker)
     fill(broker, topic, 3)

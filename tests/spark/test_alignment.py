@@ -87,6 +87,7 @@ def offsets(checkpoint: Path) -> list[list[dict[str, Any]]]:
     ]
 
 
+@pytest.mark.long
 @in_steps
 def test_who_is_ahead_waits_over_a_restart_too(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint, repaired = tmp_path / "checkpoint", tmp_path / "repaired"
@@ -127,6 +128,7 @@ def test_who_is_ahead_waits_over_a_restart_too(spark: SparkSession, tmp_path: Pa
     assert len(list((checkpoint / "eventide-alignment").iterdir())) <= 3
 
 
+@pytest.mark.long
 @in_steps
 def test_a_split_that_becomes_idle_by_the_clock_alone_lets_the_others_go_on(
     env: StreamExecutionEnvironment, tmp_path: Path

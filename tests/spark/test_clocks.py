@@ -145,6 +145,7 @@ class Returns(SourceFunction):
         pass
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not CAN_LIMIT, reason="with PySpark 4.1 each run begins a micro-batch of its own (decision 12)")
 def test_a_job_whose_source_ends_unforeseen_ends_with_nothing_begun(
     spark: SparkSession, env: StreamExecutionEnvironment, tmp_path: Path
@@ -156,6 +157,7 @@ def test_a_job_whose_source_ends_unforeseen_ends_with_nothing_begun(
     take_savepoint(spark, str(tmp_path / "checkpoint"), str(tmp_path / "saved"))
 
 
+@pytest.mark.long
 def test_what_is_due_by_the_clock_happens_after_a_restart_without_data(tmp_path: Path) -> None:
     window_s = 6
 
@@ -226,6 +228,7 @@ def windows_of_two_splits(checkpoint: Path, script: list[list[Any]], timeout_s: 
     return windows.reduce(lambda a, b: (a[0], a[1] + b[1]))
 
 
+@pytest.mark.long
 def test_the_time_between_two_runs_is_no_silence(spark: SparkSession, tmp_path: Path) -> None:
     timeout_s = 4
     checkpoint = tmp_path / "checkpoint"
@@ -252,6 +255,7 @@ def test_the_time_between_two_runs_is_no_silence(spark: SparkSession, tmp_path: 
     assert [tuple(row) for row in fired] == [("x", 3)]
 
 
+@pytest.mark.long
 def test_the_time_between_two_runs_that_take_what_is_there_is_silence(spark: SparkSession, tmp_path: Path) -> None:
     timeout_s = 4
 

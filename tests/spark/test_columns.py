@@ -104,6 +104,7 @@ def test_files_give_the_rows_of_sparks_own_windows(
     assert ours.count() == expected.count()
 
 
+@pytest.mark.long
 def test_joins_give_the_rows_of_sparks_own_joins(
     env: StreamExecutionEnvironment, spark: SparkSession, orders: str, tmp_path: Path
 ) -> None:

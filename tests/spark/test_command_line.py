@@ -135,6 +135,7 @@ def test_the_doctor_runs_a_job(spark: SparkSession) -> None:
     assert found.state is Health.FINE, found.found
 
 
+@pytest.mark.long
 def test_the_demo_loses_nothing_and_leaves_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     said = CliRunner().invoke(app, ["demo", "--folder", str(tmp_path / "demo"), "--json"])
     assert said.exit_code == 0, said.stderr

@@ -47,6 +47,7 @@ def lines(number: int) -> str:
     return "\n".join([*good[:5], "what?", *good[5:], '{"user": "nobody"}', ""])
 
 
+@pytest.mark.long
 @in_steps
 def test_what_is_bad_comes_out_once_over_a_failure_and_the_rest_is_as_without_it(
     env: StreamExecutionEnvironment, tmp_path: Path

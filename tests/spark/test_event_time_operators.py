@@ -93,6 +93,7 @@ def by_twin(mode: RuntimeExecutionMode, *, bounded: bool) -> Counter[str]:
     return Counter(values(run(plan_of(program(local_environment(), LIVE, bounded=bounded), mode=mode))))
 
 
+@pytest.mark.long
 @in_steps
 def test_they_go_on_after_a_restart_in_twenty_subtasks(spark: SparkSession, tmp_path: Path) -> None:
     """The first run ends when the second of two sources has begun."""

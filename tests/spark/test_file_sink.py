@@ -58,6 +58,7 @@ def again(checkpoint: Path) -> StreamExecutionEnvironment:
     return env
 
 
+@pytest.mark.long
 def test_a_restarted_job_adds_what_is_new_with_more_sinks_or_fewer(spark: SparkSession, tmp_path: Path) -> None:
     checkpoint, out, more = tmp_path / "checkpoint", tmp_path / "out", tmp_path / "more"
     env = again(checkpoint)

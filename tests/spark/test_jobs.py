@@ -154,6 +154,7 @@ def slowly(pair: Any) -> Any:
     return pair
 
 
+@pytest.mark.long
 def test_what_is_there_is_read_though_the_run_before_left_a_micro_batch_for_the_clock_undone(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def run(place: Path, *script: list[tuple[str, tuple[str, int]]]) -> None:
     env.execute("orders")
 
 
+@pytest.mark.long
 @in_steps
 def test_many_splits_go_on_after_a_restart_and_take_little_place(spark: SparkSession, tmp_path: Path) -> None:
     run(tmp_path, ALL, FEW)

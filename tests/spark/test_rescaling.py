@@ -80,6 +80,7 @@ def by_command(checkpoint: str, target: str, parallelism: int) -> dict[str, obje
     return found
 
 
+@pytest.mark.long
 @in_steps
 def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -49,6 +49,7 @@ class Sums(KeyedProcessFunction):
         yield (value % 2, self._sum.value())
 
 
+@pytest.mark.long
 @in_steps
 @pytest.mark.filterwarnings("ignore:.*temporary directory")
 def test_a_job_starts_again_and_gives_each_element_once(
@@ -104,6 +105,7 @@ def test_a_job_gives_up_when_its_strategy_says_so(env: StreamExecutionEnvironmen
     assert "which was started again once" in caught.value.__notes__[0]
 
 
+@pytest.mark.long
 def test_a_process_that_starts_too_slowly_for_spark_is_tried_again_whatever_the_strategy(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:

@@ -116,6 +116,7 @@ def goes_on_from(saved: str, tmp_path: Path, name: str) -> Counter[str]:
     return lines(tmp_path / name)
 
 
+@pytest.mark.long
 @in_steps
 def test_a_savepoint_of_a_job_that_goes_on_is_of_one_micro_batch(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path / "in")
@@ -143,6 +144,7 @@ def test_a_savepoint_of_a_job_that_goes_on_is_of_one_micro_batch(spark: SparkSes
     assert goes_on_from(str(tmp_path / "other"), tmp_path, "last") == Counter()
 
 
+@pytest.mark.long
 @in_steps
 def test_a_job_that_is_stopped_with_a_savepoint_goes_on_elsewhere(spark: SparkSession, tmp_path: Path) -> None:
     write_input(tmp_path / "in")
@@ -163,6 +165,7 @@ def test_a_job_that_is_stopped_with_a_savepoint_goes_on_elsewhere(spark: SparkSe
     assert before + goes_on_from(saved, tmp_path, "again") == expected()
 
 
+@pytest.mark.long
 @in_steps
 def test_a_new_version_is_tried_beside_the_old_one(spark: SparkSession, tmp_path: Path) -> None:
     """The new version gives the results of the old one after the savepoint, with its change, and then replaces it."""

@@ -118,6 +118,7 @@ class Counting(DataSource):
         return Reader()
 
 
+@pytest.mark.long
 def test_a_data_frame_begins_where_the_one_before_stood(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(Counting)
     saved, position = str(tmp_path / "saved"), None
@@ -170,6 +171,7 @@ def test_state_is_made_of_a_data_frame_in_parallel(spark: SparkSession, tmp_path
     assert dict(found) == {str(user): 10 * user + 4_500 for user in range(100)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["user", lambda row: {}[row["user"]]], ids=["of the state", "of the key"])
 def test_what_a_function_raises_on_rows_of_a_data_frame_is_its_error(
     spark: SparkSession, tmp_path: Path, key: Any

@@ -49,6 +49,7 @@ def partitions_of(path: Path) -> int:
     return sum(place.name.isdigit() for place in (path / "state" / "0").iterdir())
 
 
+@pytest.mark.long
 @in_steps
 @pytest.mark.parametrize(("before", "after"), [(SUBTASKS, PARTITIONS), (PARTITIONS, SUBTASKS)])
 def test_a_job_goes_on_whatever_number_of_partitions_its_checkpoint_began_with(
@@ -65,6 +66,7 @@ def test_a_job_goes_on_whatever_number_of_partitions_its_checkpoint_began_with(
     assert sorted(first + rest) == whole
 
 
+@pytest.mark.long
 @in_steps
 def test_a_savepoint_has_the_state_of_each_subtask(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -121,6 +121,7 @@ def test_a_job_ends_when_its_function_returns_and_goes_on_where_it_was_when_it_i
     assert rows_of(batches) == expected
 
 
+@pytest.mark.long
 @in_steps
 def test_a_job_goes_on_from_a_savepoint_with_what_its_function_had_emitted_and_was_not_read(
     spark: SparkSession, tmp_path: Path

@@ -95,6 +95,7 @@ def windows_before(end_ms: int) -> Counter[str]:
     )
 
 
+@pytest.mark.long
 def test_each_result_of_a_whole_job_comes_once(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     add(tmp_path, "1", *EVENTS[:10])
