@@ -19,6 +19,7 @@ FOUND = [
     ("first-word", "Such a window."),
     ("first-word", "Its rows."),
     ("first-word", "So few are stored at once."),
+    ("have", "Have every key at hand."),
     ("item", "A window.\n\nArgs:\nspec: what is known of it."),
     ("item", "A window.\n\nReturns:\nWhat is stored."),
     ("what-what", "What comes out is what comes out without them."),
