@@ -91,16 +91,16 @@ class _ReadableMap(State, Generic[K, V]):
         """Say whether `key` is there."""
 
     @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """Return all keys with their values, in no particular order."""
+    def items(self) -> Iterator[tuple[K, V]]:
+        """Iterate over all keys with their values, in no particular order; the map may be changed meanwhile."""
 
     @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """Return all keys."""
+    def keys(self) -> Iterator[K]:
+        """Iterate over all keys; the map may be changed meanwhile."""
 
     @abstractmethod
-    def values(self) -> Iterable[V]:
-        """Return all values."""
+    def values(self) -> Iterator[V]:
+        """Iterate over all values; the map may be changed meanwhile."""
 
     @abstractmethod
     def is_empty(self) -> bool:
@@ -113,7 +113,7 @@ class _ReadableMap(State, Generic[K, V]):
         return self.contains(key)
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
+        return self.keys()
 
 
 class _WritableMap(_ReadableMap[K, V]):

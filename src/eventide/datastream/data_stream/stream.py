@@ -566,8 +566,10 @@ class DataStream(StreamHints, Generic[T_co]):
         With a ``limit``, wait for at most ``limit`` elements, cancel the job, and return them as a list.
 
         Raises:
-            ProgramError: if the program collects another stream too.
+            ProgramError: if the program collects another stream too, or the limit is not positive.
         """
+        if limit is not None and (not isinstance(limit, int) or limit < 1):
+            raise ProgramError(f"execute_and_collect needs a limit of 1 element or more, or none, not {limit!r}")
         if self._env.next_job.collects:
             raise ProgramError(
                 "execute_and_collect() would give the elements of another CollectSink among those of its stream; call "

@@ -5,7 +5,7 @@ Its broadcast state are maps of which each subtask has a copy, read where they a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -248,20 +248,20 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
     def contains(self, key: object) -> bool:
         return self._keyed.read(key, None, _VALUE) is not None
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
+    def items(self) -> Iterator[tuple[Any, Any]]:
         if not self._all_at_hand:
             self._keyed.open_everything()
             self._all_at_hand = True
-        return [(key, value) for key, (value,) in self._keyed.items(_VALUE)]
+        return iter([(key, value) for key, (value,) in self._keyed.items(_VALUE)])
 
-    def keys(self) -> Iterable[Any]:
-        return [key for key, _ in self.items()]
+    def keys(self) -> Iterator[Any]:
+        return iter([key for key, _ in self.items()])
 
-    def values(self) -> Iterable[Any]:
-        return [value for _, value in self.items()]
+    def values(self) -> Iterator[Any]:
+        return iter([value for _, value in self.items()])
 
     def is_empty(self) -> bool:
-        return not self.items()
+        return next(self.items(), None) is None
 
     def clear(self) -> None:
         raise ProgramError("broadcast state is changed by elements of the broadcast stream only")

@@ -192,20 +192,20 @@ class ExpiringMap(MapState[Any, Any]):
         """Whether the map has an entry for a key that has not expired; this reads the entry's value."""
         return self._read(key) is not None
 
-    def items(self) -> list[tuple[Any, Any]]:
+    def items(self) -> Iterator[tuple[Any, Any]]:
         parts, ttl = self._parts(), self._ttl
         living = {key: part for key, part in parts.items() if not ttl.is_over(part[0])}
         if ttl.renews_on_read:
             living = {key: (ttl.clock(), value) for key, (_, value) in living.items()}
         if living != parts:
             self._keep(living)
-        return [(key, value) for key, (_, value) in (parts if ttl.shows_expired else living).items()]
+        return iter([(key, value) for key, (_, value) in (parts if ttl.shows_expired else living).items()])
 
-    def keys(self) -> list[Any]:
-        return [key for key, _ in self.items()]
+    def keys(self) -> Iterator[Any]:
+        return iter([key for key, _ in self.items()])
 
-    def values(self) -> list[Any]:
-        return [value for _, value in self.items()]
+    def values(self) -> Iterator[Any]:
+        return iter([value for _, value in self.items()])
 
     def is_empty(self) -> bool:
         """Whether nothing is left; an entry that has expired counts until it is gone, and to ask does not renew any."""

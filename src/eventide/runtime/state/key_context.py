@@ -377,14 +377,14 @@ class _Map(_Handle, MapState[Any, Any]):
     def contains(self, key: object) -> bool:
         return key in self._entries()
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        return list(self._entries().items())
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return iter([*self._entries().items()])
 
-    def keys(self) -> Iterable[Any]:
-        return list(self._entries())
+    def keys(self) -> Iterator[Any]:
+        return iter([*self._entries()])
 
-    def values(self) -> Iterable[Any]:
-        return list(self._entries().values())
+    def values(self) -> Iterator[Any]:
+        return iter([*self._entries().values()])
 
     def is_empty(self) -> bool:
         return not self._entries()
@@ -416,6 +416,9 @@ class _Aggregating(_Merging, AggregatingState[Any, Any]):
         return None if accumulator is None else self._function.get_result(accumulator)
 
     def add(self, value: object) -> None:
+        if value is None:  # as in Flink
+            self._cell.clear()
+            return
         accumulator = self._cell.read()
         if accumulator is None:
             accumulator = own(self._function.create_accumulator())

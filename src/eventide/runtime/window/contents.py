@@ -166,6 +166,7 @@ class Accumulated(NamedTuple):
 
     ``how`` says of each of its fields how it is put together with that of other elements: "sum", "max", "min", or
     "first" where they are the same. So it can be stored, and be put together by a program that no longer makes such.
+    Without any, the accumulator takes the place of that of the elements before: one of its own was None.
     """
 
     accumulator: Any
@@ -177,6 +178,8 @@ class Accumulated(NamedTuple):
         >>> Accumulated({"n": 2, "highest": 5}, ("sum", "max")).after({"n": 1, "highest": 7})
         {'n': 3, 'highest': 7}
         """
+        if not self.how:
+            return self.accumulator
         if type(before) is dict:
             parts = zip(self.how, before.values(), self.accumulator.values(), strict=True)
             return dict(zip(before, (_PUT_TOGETHER[how](*both) for how, *both in parts), strict=True))
@@ -224,6 +227,8 @@ class Aggregated(Contents):
         """Add the element, or what stands for several, to the accumulator."""
         if type(value) is Accumulated:
             return [value.accumulator if kept is None or kept[0] is None else value.after(kept[0])]
+        if value is None:  # Flink drops the accumulator
+            return [None]
         before = own(self.function.create_accumulator()) if kept is None or kept[0] is None else kept[0]
         result = self.function.add(value, before)
         return [own_unless(result, before)]
@@ -238,7 +243,9 @@ class Aggregated(Contents):
         try:
             for key, value in zip(keys, values, strict=True):
                 cell = get(key)
-                if cell is None or cell[0] is None:
+                if value is None:
+                    kept[key] = [None]
+                elif cell is None or cell[0] is None:
                     before = own(create_accumulator())
                     result = add(value, before)
                     kept[key] = [own_unless(result, before) if keeps else result]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -133,7 +134,7 @@ class _RecordWriter:
         if aggregate is None:
             return values
         how = how_to_put_together(aggregate)
-        return [Accumulated(value, how) for value in values]
+        return [value if type(value) is Accumulated else Accumulated(value, how) for value in values]
 
     def _reduce_each(self, batch: Elements) -> None:
         # The function may change what it reduces, and these elements may be on other ways, too.
@@ -237,6 +238,7 @@ class ByPane:
     def __init__(self, reduced: Reduced | Aggregated) -> None:
         self._reduced = reduced
         self._kept: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
+        self._begun_anew: set[tuple[int, Any]] = set()
 
     @property
     def size(self) -> int:
@@ -250,23 +252,32 @@ class ByPane:
             AtElement: if the reduce function raised.
         """
         for pane, indices in groups:
-            if indices is None:
-                self._reduced.add_each(self._kept[pane], keys, values, _NO_TIMES)
-            else:
+            some_keys, some_values = keys, values
+            if indices is not None:
                 at = indices.tolist()
                 some_keys, some_values = [keys[i] for i in at], [values[i] for i in at]
-                self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
+            self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
+            if isinstance(self._reduced, Aggregated) and NoneType in map(type, some_values):
+                nones = (key for key, value in zip(some_keys, some_values, strict=True) if value is None)
+                self._begun_anew.update((pane, key) for key in nones)
 
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
-        """Keys, values and panes, which are forgotten here."""
+        """Keys, values and panes, which are forgotten here.
+
+        Where an aggregate function was given None, which drops its accumulator, the value says that it is to take the
+        place of the one before.
+        """
         keys: list[Any] = []
         values: list[Any] = []
         panes: list[int] = []
         for pane, kept in self._kept.items():
             keys += kept
-            values += [value for (value,) in kept.values()]
+            values += [
+                Accumulated(value, ()) if (pane, key) in self._begun_anew else value for key, (value,) in kept.items()
+            ]
             panes += [pane] * len(kept)
         self._kept.clear()
+        self._begun_anew.clear()
         return keys, values, panes
 
 
