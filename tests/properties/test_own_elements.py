@@ -143,7 +143,9 @@ class Remembers(Spoils, KeyedProcessFunction):
         self.by_time = runtime_context.get_map_state(MapStateDescriptor("by time", ANY, ANY))
 
     def process_element(self, value, ctx):
-        before = [copy.deepcopy(state) for state in (self.last.value(), list(self.all.get()), self.by_time.items())]
+        before = [
+            copy.deepcopy(state) for state in (self.last.value(), list(self.all.get()), list(self.by_time.items()))
+        ]
         row = self.given(list(value))
         self.last.update(row)
         self.all.add(row)

@@ -113,7 +113,7 @@ class _ReadableMap(State, Generic[K, V]):
         return self.contains(key)
 
     def __iter__(self) -> Iterator[K]:
-        return self.keys()
+        return iter(self.keys())
 
 
 class _WritableMap(_ReadableMap[K, V]):
