@@ -22,7 +22,7 @@ from eventide.api.functions import KeyedProcessFunction, KeySelector
 from eventide.common.execution_config import MAX_PARALLELISM, check_parallelisms
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
-from eventide.errors import ProgramError
+from eventide.errors import DataError, ProgramError
 from eventide.pickling.stand_ins import loads_anyway
 from eventide.plan.identity import program_identity
 from eventide.runtime.state.declared import declared_together, types_of
@@ -167,7 +167,7 @@ def _table(columns: Mapping[str, tuple[list[Any], TypeInformation | None]]) -> p
 def _column(values: list[Any], kind: TypeInformation | None) -> pa.Array:
     """Values as a column: of their declared type, else of the one that they have, else as text."""
     if kind is not None:
-        with suppress(ValueError, TypeError):
+        with suppress(ValueError, TypeError, DataError):
             return kind.to_arrow(values)
     try:
         return pa.array(values)

@@ -251,3 +251,27 @@ def test_a_plan_whose_files_another_compaction_has_put_together_does_not_stop_th
     compaction(written).run()
     assert content(written) == expected
     assert not (written / "_compacting").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "said"),
+    [
+        ("n\r1\r2\r", "n\r3\r4\r", "has no line feed at its end"),
+        ("n;1;2;", "n;3;4;", "has no line feed at its end"),
+        ("n\n1\n", "3\n4\n", "is not that of"),
+    ],
+)
+def test_csv_files_whose_headers_are_not_found_stay_as_they_are(tmp_path, first, second, said):
+    for batch, text in enumerate((first, second, "n\n5\n")):
+        lines(tmp_path, batch, 0, ending="csv").write_text(text, newline="")
+    before = {path: path.read_bytes() for path in tmp_path.glob("part-*")}
+    with pytest.raises(DataError, match=said):
+        compaction(tmp_path, header=True).run()
+    assert {path: path.read_bytes() for path in tmp_path.glob("part-*")} == before
+
+
+def test_a_name_in_a_header_may_have_a_line_end(tmp_path):
+    for batch in range(3):
+        lines(tmp_path, batch, 0, '"a\nb",c', f"{batch},x", ending="csv")
+    compaction(tmp_path, header=True).run()
+    assert (tmp_path / "part-00000000-00000.csv").read_text() == '"a\nb",c\n0,x\n1,x\n'

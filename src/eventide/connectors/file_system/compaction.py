@@ -28,6 +28,7 @@ _PART = re.compile(r"(?P<bucket>(?:.*/)?)part-(?P<batch>\d+)-\d+\.(?P<ending>.+)
 _PIECE = 8 * 2**20
 _ROW_GROUP_BYTES = 64 * 2**20
 _LINES = {"json", "txt", "csv"}
+_FIRST_LINE = re.compile(rb'(?:[^"\n]|"[^"]*")*\n')
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,19 +204,35 @@ class Compaction:
             return None
 
     def _merge_lines(self, group: Sequence[str], stream: pa.NativeFile) -> None:
-        is_csv = group[0].endswith(".csv")
+        """Write all lines of some files, with one header.
+
+        Raises:
+            DataError: if the headers of CSV files differ, or have no end.
+        """
+        header = self._header_of(group[0]) if self.header and group[0].endswith(".csv") else b""
         for number, name in enumerate(group):
             last = b"\n"
             with self.parts.file_system.open_input_stream(f"{self.parts.path}/{name}", compression=None) as source:
-                skips = is_csv and self.header and number > 0
+                if number and source.read(len(header)) not in (header, b""):
+                    raise DataError(
+                        f"the header of {name} is not that of {group[0]}, so both stay as they are; if the files have "
+                        "none, say --no-header"
+                    )
                 while piece := source.read(_PIECE):
-                    if skips:
-                        _, found, piece = piece.partition(b"\n")
-                        skips = not found
                     stream.write(piece)
-                    last = piece[-1:] or last
+                    last = piece[-1:]
             if last != b"\n" and not name.endswith(".gz"):
                 stream.write(b"\n")
+
+    def _header_of(self, name: str) -> bytes:
+        """The first line of a CSV file, with its end; a name in quotes may have line ends."""
+        header = b""
+        with self.parts.file_system.open_input_stream(f"{self.parts.path}/{name}", compression=None) as source:
+            while piece := source.read(_PIECE):
+                header += piece
+                if found := _FIRST_LINE.match(header):
+                    return found[0]
+        raise DataError(f"the header of {name} has no line feed at its end, so the file stays as it is")
 
     def _merge_tables(self, group: Sequence[str], stream: pa.NativeFile) -> None:
         import pyarrow as pa
