@@ -81,3 +81,42 @@ def test_state_is_cleared_by_none():
     stream = local_environment().from_collection([1, 2, None, 3])
     results = stream.key_by(lambda value: "k", Types.STRING()).process(Counts()).execute_and_collect()
     assert list(results) == [(1, 1), (2, 2), (None, None), (3, 1)]
+
+
+@pytest.mark.parametrize("in_python", [False, True], ids=["columns", "python"])
+@pytest.mark.parametrize(
+    ("reduce", "values", "gives"),
+    [
+        (lambda a, b: None if b < 0 else b, [1, -1, -2, 3], [1, None, -2, 3]),
+        (lambda a, b: b if b > 0 else None, [1, -1, -2, 3, -4, -5], [1, None, -2, 3, None, -5]),
+        (lambda a, b: a and b, [None, 0], [None, 0]),
+    ],
+)
+def test_a_rolling_reduce_begins_anew_after_none(in_python, reduce, values, gives):
+    env = local_environment()
+    env.get_config().set_functions_in_python(in_python)
+    keyed = env.from_collection(values, type_info=Types.LONG()).key_by(lambda element: 1, Types.LONG())
+    assert list(keyed.reduce(reduce).execute_and_collect()) == gives
+
+
+class Capped(AggregateFunction):
+    """A sum with two conditions, of which the second is asked in some cases only."""
+
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value if value > 0 and accumulator < 10 else accumulator
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, a, b):
+        return a + b
+
+
+@pytest.mark.parametrize("windows", [TUMBLING, SESSIONS], ids=["tumbling", "sessions"])
+def test_a_condition_on_the_accumulator_keeps_a_function_in_python(windows):
+    stream = local_environment().from_collection([7, 8, 9], type_info=Types.LONG())
+    keyed = stream.assign_timestamps_and_watermarks(AT_ONE).key_by(lambda element: "k", Types.STRING())
+    assert list(keyed.window(windows).aggregate(Capped()).execute_and_collect()) == [15]

@@ -306,11 +306,12 @@ def interleave(parts: Sequence[Elements]) -> Elements:
 
 
 def _joined(parts: Sequence[Elements]) -> Elements:
-    """All elements of several parts, one part after the other: on columns as long as none is a Python object."""
+    """All elements of several parts, one part after the other: on columns as long as all are columns of one type."""
     if len(parts) == 1:
         return parts[0]
     columns = [part.columns for part in parts if part.columns is not None and part.is_unread]
-    if parts and len(columns) == len(parts) and is_small(sum(part.values.nbytes for part in columns)):
+    is_one_type = len(columns) == len(parts) and all(part.type_info == columns[0].type_info for part in columns)
+    if parts and is_one_type and is_small(sum(part.values.nbytes for part in columns)):
         return Elements(keys=list(chain.from_iterable(part.keys for part in parts)), columns=Columns.joined(columns))
     together = Elements()
     for part in parts:

@@ -483,6 +483,8 @@ class RollingGroups:
         return sums
 
     def _step_by_step(self, function: ReduceFunction, values: pa.Array, kind: TypeInformation) -> pa.Array:
+        if values.null_count:
+            raise Guard("an element that is None")
         most = int(self._sizes.max())
         if most > _FEW_STEPS and most * _WORTH_A_STEP > len(values):
             raise Guard("few keys with many elements each")
@@ -491,6 +493,8 @@ class RollingGroups:
         made = [values.take(pa.array(elements[0]))]
         for at in elements[1:]:
             made.append(combined(function.reduce, kind, made[-1].slice(0, len(at)), values.take(pa.array(at))))
+            if made[-1].null_count:
+                raise Guard("a result that is None, after which the next element begins anew")
         place_of = np.empty(len(values), np.int64)
         place_of[np.concatenate(elements)] = np.arange(len(values))
         return pa.concat_arrays(made).take(pa.array(place_of[self.wanted]))

@@ -338,6 +338,8 @@ def _grows_by(
                 return None
         case _:
             return None
+    if not all(condition in answers for answers, _ in ways):
+        return None
     takes_new = {answers[condition]: _is_same(parts[place], new) for answers, parts in ways}
     if len(takes_new) < 2 or takes_new[True] == takes_new[False]:
         return None
