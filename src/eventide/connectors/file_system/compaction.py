@@ -233,8 +233,8 @@ class Compaction:
                 if found := _FIRST_LINE.match(header):
                     return found[0]
         raise DataError(
-            f"the header of {name} has no line feed at its end, so the file stays as it is; if the files have none, say "
-            "--no-header"
+            f"the header of {name} has no line feed at its end, so the file stays as it is; if the files "
+            "have none, say --no-header"
         )
 
     def _merge_tables(self, group: Sequence[str], stream: pa.NativeFile) -> None:
