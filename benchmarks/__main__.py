@@ -140,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=0.0,
         metavar="RATIO",
-        help="with --against, fail where today's code is less than so many times as quick, next to the other side",
+        help="with --against: fail if the speed of today's code, relative to that of the commit, is below this ratio",
     )
     parser.add_argument("--page", action="store_true", help=f"measure nothing; put the last figures into {page.PAGE}")
     return parser

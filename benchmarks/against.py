@@ -60,7 +60,7 @@ class Compared:
         return Compared(self.unit, self.beside_now, self.beside_then).speeds()
 
     def relative_speed(self) -> float:
-        """How many times as quick the commit today's code is: the median, without what changed beside it as well.
+        """The median of the ratios of all pairs, divided by that of the side that did not change.
 
         >>> Compared("ms", now=[80.0], then=[100.0], beside_now=[90.0], beside_then=[90.0]).relative_speed()
         1.25

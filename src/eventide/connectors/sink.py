@@ -67,9 +67,11 @@ class FormatSink(Sink):
     partition_by: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        options = {name: value if name == "path" else ... for name, value in self.options.items()}
-        shown = without_secrets(repr(options)).replace("Ellipsis", "...")
-        return f"FormatSink(format={self.format!r}, options={shown}, partition_by={self.partition_by!r})"
+        options = ", ".join(
+            f"{name!r}: {without_secrets(repr(value)) if name == 'path' else '...'}"
+            for name, value in self.options.items()
+        )
+        return f"FormatSink(format={self.format!r}, options={{{options}}}, partition_by={self.partition_by!r})"
 
 
 class DeliveryGuarantee(Enum):

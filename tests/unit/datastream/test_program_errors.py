@@ -475,3 +475,9 @@ def test_a_parallelism_above_the_number_of_key_groups_is_refused():
     env = local_environment().set_parallelism(9).set_max_parallelism(8)
     with pytest.raises(ProgramError, match="parallelism 9 is above the max parallelism 8"):
         env.from_collection([1]).execute_and_collect()
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5])
+def test_a_limit_of_collected_elements_is_positive(limit):
+    with pytest.raises(ProgramError, match=f"needs a limit of 1 element or more, or none, not {limit}"):
+        local_environment().from_collection([1]).execute_and_collect(limit=limit)

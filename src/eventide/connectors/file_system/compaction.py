@@ -26,6 +26,7 @@ _HIDDEN = "_compacting"
 _PLAN = f"{_HIDDEN}/plan.json"
 _PART = re.compile(r"(?P<bucket>(?:.*/)?)part-(?P<batch>\d+)-\d+\.(?P<ending>.+)")
 _PIECE = 8 * 2**20
+_LONGEST_HEADER = 2**20
 _ROW_GROUP_BYTES = 64 * 2**20
 _LINES = {"json", "txt", "csv"}
 _FIRST_LINE = re.compile(rb'(?:[^"\n]|"[^"]*")*\n')
@@ -226,12 +227,10 @@ class Compaction:
 
     def _header_of(self, name: str) -> bytes:
         """The first line of a CSV file, with its end; a name in quotes may have line ends."""
-        header = b""
         with self.parts.file_system.open_input_stream(f"{self.parts.path}/{name}", compression=None) as source:
-            while piece := source.read(_PIECE):
-                header += piece
-                if found := _FIRST_LINE.match(header):
-                    return found[0]
+            found = _FIRST_LINE.match(source.read(_LONGEST_HEADER))
+        if found is not None:
+            return found[0]
         raise DataError(
             f"the header of {name} has no line feed at its end, so the file stays as it is; if the files "
             "have none, say --no-header"

@@ -5,7 +5,6 @@ import pytest
 from eventide.common import Time, Types
 from eventide.datastream import BroadcastProcessFunction, KeyedProcessFunction
 from eventide.datastream.state import MapStateDescriptor, StateTtlConfig
-from eventide.errors import ProgramError
 from eventide.testing import local_environment
 
 
@@ -59,9 +58,3 @@ def test_so_are_maps_that_are_broadcast(rules, seen):
     broadcast = env.from_collection(rules, Types.STRING()).broadcast(descriptor(False))
     found = list(env.from_collection([1, 2]).connect(broadcast).process(Looks()).execute_and_collect())
     assert found[-1] == seen
-
-
-@pytest.mark.parametrize("limit", [0, -1, 1.5])
-def test_a_limit_of_collected_elements_is_positive(limit):
-    with pytest.raises(ProgramError, match=f"needs a limit of 1 element or more, or none, not {limit}"):
-        local_environment().from_collection([1]).execute_and_collect(limit=limit)
