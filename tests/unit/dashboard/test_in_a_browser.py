@@ -38,7 +38,7 @@ def opened(browser):
         ):  # a page may ask once more than there is a server
             wrong.append(said.text)
 
-    def open_page(url, **kind):
+    def open_page(url, before=lambda page: None, **kind):
         contexts.append(browser.new_context(**kind))
         page = contexts[-1].new_page()
         page.set_default_timeout(20_000)
@@ -46,6 +46,7 @@ def opened(browser):
         page.on("console", heard)
         page.on("request", lambda asked: None if asked.url.startswith(url) else wrong.append(asked.url))
         page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        before(page)
         page.goto(url)
         return page
 
@@ -148,9 +149,10 @@ class SlowJob(FinishedJob):
 
     def __init__(self, progress):
         super().__init__(JobExecutionResult(JobID("slow"), 5), [], progress)
-        self.go_on = threading.Event()
+        self.asked, self.go_on = threading.Event(), threading.Event()
 
     def get_progress(self):
+        self.asked.set()
         self.go_on.wait(20)
         return super().get_progress()
 
@@ -160,14 +162,28 @@ def test_what_comes_late_of_a_job_is_not_shown_with_another(opened):
     slow = SlowJob(first.client.get_progress()[:1])
     with served(first, WatchedJob(2, "second", slow, first.description)) as url:
         page = opened(url)
+        assert slow.asked.wait(20)
         page.locator("#jobs").select_option("1")
         expect(page.locator("h1")).to_have_text("first")
-        with page.expect_response(re.compile("jobs/2/batches")):
-            slow.go_on.set()
+        slow.go_on.set()
         with page.expect_response(re.compile("jobs/1/batches")):
             pass
         expect(page.locator("#graph .operator", has_text=NASTY)).to_contain_text(re.compile(r"\b6 in\b"))
         expect(tile(page, "micro-batch")).to_have_text(re.compile("^3, "))
+
+
+def test_a_job_whose_description_comes_late_is_not_shown_in_place_of_the_chosen_one(opened):
+    held = []
+    with served(job_of_the_twin("first"), job_of_the_twin("second")) as url:
+        page = opened(url, before=lambda page: page.route(re.compile("jobs/2$"), lambda route: held.append(route)))
+        page.locator("#jobs").select_option("1")
+        expect(page.locator("h1")).to_have_text("first")
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        held[0].continue_()
+        with page.expect_response(re.compile("jobs/1/batches")):
+            pass
+        assert not [url for url in asked if "jobs/2" in url]
 
 
 def test_it_says_when_there_is_no_answer_any_more(browser):

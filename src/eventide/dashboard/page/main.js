@@ -9,7 +9,7 @@ const HELD = { numOpenWindows: "open windows", numOpenSessions: "open sessions",
 const SPENT = ["running", "planning", "committing", "other"];
 
 const at = (id) => document.getElementById(id);
-let job = null, batches = [], slowest = [], totals = new Map(), choice = null;
+let job = null, batches = [], slowest = [], totals = new Map(), choice = null, looking = new AbortController();
 
 async function ask(path, options = {}) {
   const answer = await fetch(path, options);
@@ -30,15 +30,21 @@ async function follow() {
     await look();
     if (job) at("message").hidden = !troubleOf(job);
   } catch (error) {
+    if (error.name === "AbortError") return; // another job was chosen meanwhile
     const nobody = error instanceof TypeError ? "Nobody answers here any more; w" : "W"; // it is one if nobody is there
     at("message").textContent = `${nobody}hat is shown is the last that was known. (${error.message})`;
     at("message").hidden = false;
+  } finally {
+    setTimeout(follow, EVERY_MS);
   }
-  setTimeout(follow, EVERY_MS);
 }
 
+// One look at a time: a new one ends the one before, whose answers may be of a job that is no longer wanted.
 async function look() {
-  const jobs = await ask("/api/jobs");
+  looking.abort();
+  looking = new AbortController();
+  const { signal } = looking;
+  const jobs = await ask("/api/jobs", { signal });
   showJobs(jobs);
   if (!jobs.length) {
     at("status").textContent = "no job yet";
@@ -46,7 +52,7 @@ async function look() {
   }
   const wanted = Number(location.hash.slice(1)) || jobs.at(-1).number;
   if (job?.number !== wanted) {
-    job = await ask(`/api/jobs/${wanted}`);
+    job = await ask(`/api/jobs/${wanted}`, { signal });
     batches = [];
     slowest = [];
     totals = new Map();
@@ -55,10 +61,7 @@ async function look() {
     forgetChoice();
     forgetCharts();
   }
-  const shown = job;
-  const news = await ask(`/api/jobs/${job.number}/batches?after=${lastBatch()}`);
-  if (job !== shown) return; // another one was chosen meanwhile
-  news.batches = news.batches.filter((one) => one.batch > lastBatch()); // they may have been asked for twice
+  const news = await ask(`/api/jobs/${job.number}/batches?after=${lastBatch()}`, { signal });
   for (const what of ["status", "failure", "restarts", "last_restart"]) job[what] = news[what];
   showHeading();
   if (news.batches.length || !batches.length) {
