@@ -108,6 +108,12 @@ def compare(commit: str, arguments: Sequence[str], pairs: int, console: Console,
     finally:
         _git("worktree", "remove", "--force", str(tree))
     _show(compared, then, console)
+    if _git("diff", "--quiet", then, "--", "benchmarks").returncode != 0:
+        console.print(
+            f"benchmarks/ has changed since {then}, and each side was measured with its own: see that both measure the "
+            "same before you believe a ratio.",
+            highlight=False,
+        )
     lost = [
         f"{what}: {of.relative_speed():.2f} times as quick as {then}"
         for what, of in compared.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,10 @@ from benchmarks.queries import PARALLELISM
 from benchmarks.sizes import Sizes
 from eventide.common import Configuration
 from eventide.datastream import StreamExecutionEnvironment
+
+_ROUNDS = 3
+Start = Callable[[Path], StreamingQuery]
+"""Starts a query, which may write below the folder that it gets."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,25 @@ class Bench:
             data.write(folder)
         return folder
 
-    def run(self, what: str, start: Callable[[Path], StreamingQuery]) -> Run:
+    def in_turn(self, starts: Mapping[str, Start]) -> dict[str, list[Run]]:
+        """Run several queries in turn, three times, and return the runs of each; the output of the last is kept.
+
+        The JVM compiles what it runs often, so the first rounds are slower, and what else the machine does only makes a
+        run worse: the best run of each counts.
+        """
+        runs: dict[str, list[Run]] = {what: [] for what in starts}
+        for _ in range(_ROUNDS):
+            for what, start in starts.items():
+                self.clear(*runs[what])
+                runs[what].append(self.run(what, start))
+        return runs
+
+    def run(self, what: str, start: Start) -> Run:
         """Run a query to its end.
 
         Args:
             what: its name, for the viewer.
-            start: starts it; it may write below the folder that it gets.
+            start: starts it.
         """
         self._runs += 1
         place = self.place / f"run-{self._runs:03d}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks.bench import Bench
+from benchmarks.bench import Bench, Start
 from benchmarks.data import in_small_files
 from benchmarks.figures import Figure
 from benchmarks.queries import OURS, SIDES, TUMBLING, Job, environment, submitted
@@ -17,37 +16,23 @@ from eventide.common import Time
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.window import TumblingEventTimeWindows
 
-_ROUNDS = 3
 _OPERATORS = (1, 5, 20)
 
 
 def almost_empty(bench: Bench) -> list[Figure]:
     """Micro-batches of one row, through one window operator."""
     job = Job(_small_files(bench), TUMBLING, files_per_batch=1)
-    # The sides take turns, and of each the best round counts: what else runs on the machine only makes it worse.
-    best = dict.fromkeys(SIDES, float("inf"))
-    for _ in range(_ROUNDS):
-        for side, start in SIDES.items():
-            best[side] = min(
-                best[side], _median_ms(bench, side, lambda place, start=start: start(bench.spark, job, place))
-            )
+    starts = {side: lambda place, start=start: start(bench.spark, job, place) for side, start in SIDES.items()}
+    best = _best_ms(bench, starts)
     return [Figure(side, "ms", best[side], best["Spark"], most=1.15) for side in OURS]
 
 
 def side_by_side(bench: Bench) -> list[Figure]:
     """Micro-batches of one row, through 1, 5 and 20 window operators on one source."""
     job = Job(_small_files(bench), TUMBLING, files_per_batch=1)
-    best = dict.fromkeys(_OPERATORS, float("inf"))
-    for _ in range(_ROUNDS):
-        for operators in _OPERATORS:
-            took = _median_ms(
-                bench, f"{operators} operators", lambda place, n=operators: _windows(bench, job, n, place)
-            )
-            best[operators] = min(best[operators], took)
-    return [
-        Figure(f"{operators} operator(s)", "ms", best[operators], best[1], "one operator", most=1.25)
-        for operators in _OPERATORS
-    ]
+    names = {n: f"{n} operator(s)" for n in _OPERATORS}
+    best = _best_ms(bench, {name: lambda place, n=n: _windows(bench, job, n, place) for n, name in names.items()})
+    return [Figure(name, "ms", best[name], best[names[1]], "one operator", most=1.25) for name in names.values()]
 
 
 def _windows(bench: Bench, job: Job, operators: int, place: Path) -> StreamingQuery:
@@ -71,8 +56,10 @@ def _small_files(bench: Bench) -> Path:
     return files
 
 
-def _median_ms(bench: Bench, what: str, start: Callable[[Path], StreamingQuery]) -> float:
-    run = bench.run(f"almost empty, {what}", start)
-    bench.clear(run)
-    counted = run.seconds[bench.sizes.small_batches // 3 : bench.sizes.small_batches - 1]
-    return statistics.median(counted) * 1_000
+def _best_ms(bench: Bench, starts: Mapping[str, Start]) -> dict[str, float]:
+    batches = bench.sizes.small_batches
+    best = {}
+    for what, runs in bench.in_turn(starts).items():
+        best[what] = min(run.steady(batches // 3, batches) for run in runs) * 1_000
+        bench.clear(*runs)
+    return best

@@ -56,16 +56,16 @@ def measured(bench: Bench, data: DataSet, windows: Windows, sides: Iterable[str]
     known = bench.throughputs if windows is TUMBLING else {}
     if not all((data, side) in known for side in sides):
         job = Job(bench.files(data), windows)
-        runs = {
-            side: bench.run(f"{data.name}, {side}", lambda place, side=side: SIDES[side](bench.spark, job, place))
-            for side in sides
-        }
-        rates = {side: bench.throughput(run, data) for side, run in runs.items()}
+        bench.say(data.name)
+        starts = {side: lambda place, side=side: SIDES[side](bench.spark, job, place) for side in sides}
+        runs = bench.in_turn(starts)
+        rates = {side: max(bench.throughput(run, data) for run in some) for side, some in runs.items()}
         known |= {(data, side): rate for side, rate in rates.items()}
         bench.say("  " + ", ".join(f"{side} {shown(rate, 'rows/s')}" for side, rate in rates.items()))
-        same = check_same({side: flat(bench.spark.read.parquet(str(run.output))) for side, run in runs.items()})
+        last = {side: some[-1] for side, some in runs.items()}
+        same = check_same({side: flat(bench.spark.read.parquet(str(run.output))) for side, run in last.items()})
         bench.say(f"  all gave the same {same:,} rows")
-        bench.clear(*runs.values())
+        bench.clear(*last.values())
     return {side: known[data, side] for side in sides}
 
 

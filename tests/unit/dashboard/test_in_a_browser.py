@@ -174,8 +174,12 @@ def test_what_comes_late_of_a_job_is_not_shown_with_another(opened):
 
 def test_a_job_whose_description_comes_late_is_not_shown_in_place_of_the_chosen_one(opened):
     held = []
+
+    def hold(route):
+        held.append(route)
+
     with served(job_of_the_twin("first"), job_of_the_twin("second")) as url:
-        page = opened(url, before=lambda page: page.route(re.compile("jobs/2$"), lambda route: held.append(route)))
+        page = opened(url, before=lambda page: page.route(re.compile("jobs/2$"), hold))
         page.locator("#jobs").select_option("1")
         expect(page.locator("h1")).to_have_text("first")
         asked = []

@@ -6,7 +6,8 @@ They are stored in columns of 64-bit numbers; a key is named there by its place 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Collection, Hashable, Iterator, Sequence
+import math
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import chain, compress, repeat
 from typing import Any, Protocol, TypeAlias
 
@@ -37,8 +38,10 @@ _NO_ROWS: Rows = (np.zeros(0, np.int64),) * 3
 _Set: TypeAlias = tuple[int, Any, Hashable]
 """A timer that is set: time, key and namespace."""
 
-_Entry: TypeAlias = tuple[int, int, int, Any, Hashable]
-"""Time, key group, number, key and namespace: numbers differ, so that keys and namespaces are never compared."""
+_Entry: TypeAlias = tuple[int, int, int, _Set]
+"""Time, key group, number, and the timer: numbers differ, so that keys and namespaces are never compared."""
+
+_BEFORE_ALL, _AFTER_ALL = -math.inf, math.inf
 
 _Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
@@ -107,7 +110,7 @@ class Timers:
         self._heap: list[int] = []
         self._new: list[int] = []
         self._earliest_new = MAX_MS
-        self._firing_until: int | None = None
+        self._firing_until: float = _BEFORE_ALL
         self._firing: dict[_Set, int] = {}
         """The timers that are still to fire in this advance, and the number of each."""
         self._meanwhile: list[_Entry] = []
@@ -118,10 +121,12 @@ class Timers:
         """Set a timer; setting it again changes nothing."""
         if key not in self._index:
             self._keys.open(key)
-        if self._firing_until is not None and time_ms <= self._firing_until:
+        if time_ms <= self._firing_until:
             self._register_meanwhile((time_ms, key, namespace))
             return
-        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
+        by_time, owner = self._at, key
+        if namespace is not None:
+            by_time, owner = self._spaced_at, (key, namespace)
         timers = by_time.get(time_ms)
         if timers is None:
             timers = by_time[time_ms] = {}
@@ -151,21 +156,20 @@ class Timers:
         does not fire.
         """
         self._keys.open_due(self._kind, until_ms)
-        entries, meanwhile, firing = self._in_order(self._take(until_ms)), self._meanwhile, self._firing
-        for time_ms, _, number, key, namespace in entries:
-            firing.setdefault((time_ms, key, namespace), number)  # of one that was set again, what was set first counts
+        timers, groups, numbers = self._in_order(self._take(until_ms))
+        meanwhile, firing = self._meanwhile, self._firing
+        firing.update(zip(reversed(timers), reversed(numbers), strict=True))  # of one set again, the first counts
         self._firing_until = until_ms
-        entries.reverse()  # so that the next one is the last
         try:
-            while entries or meanwhile:
-                is_new = meanwhile and not (entries and entries[-1] < meanwhile[0])
-                time_ms, _, number, key, namespace = heapq.heappop(meanwhile) if is_new else entries.pop()
-                timer = time_ms, key, namespace
+            for timer, group, number in zip(timers, groups, numbers, strict=True):
+                if meanwhile:
+                    yield from self._due_meanwhile((timer[0], group, number))
                 if firing.get(timer) == number:
                     del firing[timer]
                     yield timer
+            yield from self._due_meanwhile((_AFTER_ALL,))
         finally:
-            self._firing_until = None
+            self._firing_until = _BEFORE_ALL
             firing.clear()
             meanwhile.clear()
 
@@ -183,9 +187,7 @@ class Timers:
     def all(self) -> list[_Set]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
-        return [
-            *dict.fromkeys((time_ms, key, namespace) for time_ms, _, _, key, namespace in self._in_order(self.rows()))
-        ]
+        return [*dict.fromkeys(self._in_order(self.rows())[0])]
 
     def take_in(self, *columns: TimerColumns | None) -> None:
         """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
@@ -214,11 +216,20 @@ class Timers:
         """Set a timer that is to fire in this advance."""
         if timer in self._firing:
             return
-        time_ms, key, namespace = timer
+        time_ms, key, _ = timer
         self.number = self._firing[timer] = self.number + 1
         [group] = self._keys.groups(np.array([self._index[key]])).tolist()
-        heapq.heappush(self._meanwhile, (time_ms, group, self.number, key, namespace))
+        heapq.heappush(self._meanwhile, (time_ms, group, self.number, timer))
         self.changed.append(key)
+
+    def _due_meanwhile(self, before: tuple[float, ...]) -> Iterator[_Set]:
+        """Fire those that were set in this advance and come before a time, or a time, a key group and a number."""
+        meanwhile, firing = self._meanwhile, self._firing
+        while meanwhile and meanwhile[0] < before:
+            _, _, number, timer = heapq.heappop(meanwhile)
+            if firing.get(timer) == number:
+                del firing[timer]
+                yield timer
 
     def _expect(self, time_ms: int) -> None:
         """Take note of a time of which there is no timer at hand."""
@@ -253,20 +264,21 @@ class Timers:
     def _places_of(self, keys: list[Any]) -> Numbers:
         return np.fromiter(map(self._index.__getitem__, keys), np.int64, len(keys))
 
-    def _in_order(self, parts: _Parts) -> list[_Entry]:
-        """Timers in the order in which they fire."""
+    def _in_order(self, parts: _Parts) -> tuple[list[_Set], list[int], list[int]]:
+        """Timers in the order in which they fire, the key group of each, and its number."""
         places, times, numbers = together([rows for rows, _ in parts])
         if not len(places):
-            return []
+            return [], [], []
         of_keys = self._keys.groups(places)
         order = order_by(times, of_keys, numbers)
-        columns = (column[order].tolist() for column in (times, of_keys, numbers))
         keys = map(self._keys.keys.__getitem__, places[order].tolist())
         [(plain, _), (_, namespaces)] = parts
-        if not namespaces:
-            return list(zip(*columns, keys, repeat(None), strict=False))
-        of_all = [*repeat(None, len(plain[0])), *namespaces]
-        return list(zip(*columns, keys, map(of_all.__getitem__, order.tolist()), strict=True))
+        of_timers: Iterable[Hashable] = repeat(None)
+        if namespaces:
+            of_all = [*repeat(None, len(plain[0])), *namespaces]
+            of_timers = map(of_all.__getitem__, order.tolist())
+        timers = list(zip(times[order].tolist(), keys, of_timers, strict=False))
+        return timers, of_keys[order].tolist(), numbers[order].tolist()
 
     def _settle(self) -> None:
         """Put the new times into the heap."""
