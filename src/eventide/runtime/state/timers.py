@@ -225,7 +225,7 @@ class Timers:
     def _due_meanwhile(self, before: tuple[float, ...]) -> Iterator[_Set]:
         """Fire those that were set in this advance and come before a time, or a time, a key group and a number."""
         meanwhile, firing = self._meanwhile, self._firing
-        while meanwhile and meanwhile[0] < before:
+        while meanwhile and meanwhile[0][:3] < before:
             _, _, number, timer = heapq.heappop(meanwhile)
             if firing.get(timer) == number:
                 del firing[timer]
