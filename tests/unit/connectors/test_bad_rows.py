@@ -82,6 +82,44 @@ def test_rows_of_csv_by_the_names_in_its_header(tmp_path: Path) -> None:
     assert bad == IS_BAD
 
 
+@pytest.mark.parametrize(
+    ("content", "rows", "bad"),
+    [
+        (b'a,1,x\nb,2,"y\nc,3,z\n', [("a", 1, "x")], [(1, 'b,2,"y\nc,3,z\n"')]),
+        (b'a,1,"x', [], [(0, "a,1,x")]),
+        (b'a,1,x\n"b,2,y\nc,3,z', [("a", 1, "x")], [(1, '"b,2,y\nc,3,z')]),
+        (b'a,1,x\nb\nc,3,"z\n\n', [("a", 1, "x")], [(1, "b"), (2, 'c,3,"z\n\n"')]),
+    ],
+)
+def test_a_row_of_csv_whose_quote_is_not_closed(
+    tmp_path: Path, content: bytes, rows: list[tuple[Any, ...]], bad: list[tuple[int, str]]
+) -> None:
+    (tmp_path / "f.csv").write_bytes(content)
+    schema = CsvSchema.builder().add_string_column("user").add_number_column("ms").add_string_column("text").build()
+    builder = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path))
+    assert read(builder) == (rows, bad)
+    source = builder.build()
+    [part] = source.parts({})
+    with pytest.raises(DataError, match="quote|columns"):
+        list(source.read(part, 0, source.latest_position(part)))
+
+
+def test_a_column_of_csv_whose_last_quote_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(b'text\n"a\n\n"\n"\n"')
+    schema = CsvSchema.builder().add_string_column("text").set_use_header().set_strict_headers().build()
+    builder = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path))
+    assert read(builder) == ([("a\n\n",), ("\n",)], [])
+
+
+def test_a_header_of_csv_that_does_not_end(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_bytes(b'"text\na\n')
+    schema = CsvSchema.builder().add_string_column("text").set_use_header().set_strict_headers().build()
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path)).build()
+    [part] = source.parts({})
+    with pytest.raises(DataError, match=r"the first line of the file .*f\.csv cannot be read: cell 1 has a quote"):
+        list(source.read(part, 0, source.latest_position(part)))
+
+
 def test_rows_of_csv_as_a_schema_says(tmp_path: Path) -> None:
     (tmp_path / "f.csv").write_bytes(b"a|1;2|'x|y'\nb|3|NULL\n'c|4'\n'it''s'|5;six|\nNULL||z\n")
     schema = (

@@ -56,7 +56,8 @@ __all__ = [
 ]
 
 _ROW = re.compile(r"\bRow #\d+: ")
-_END = b"\n\n"
+_END = "\x03"
+"""A cell of the row that is put after the last one; see :class:`_Lines`."""
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 
@@ -265,7 +266,7 @@ class CsvReaderFormat(StreamFormat):
 
     def with_type_of(self, file: File) -> Self:
         with file.reading(), file.stream() as stream:
-            found = type_of_columns(self._reader(_Lines(stream), None, self._converted(None)).schema, file)
+            found = type_of_columns(self._reader(self._lines(file, stream), None, self._converted(None)).schema, file)
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
@@ -277,6 +278,8 @@ class CsvReaderFormat(StreamFormat):
             for batch in self._batches(file, stream, declared.field_names, converted):
                 if len(batch):
                     yield self._declared(batch, file, type_info)
+        except _OpenQuoteError as error:
+            raise advised(error) from error
         except pa.ArrowInvalid as error:
             raise advised(self._what_is_wrong(file, declared, error)) from error
 
@@ -307,11 +310,14 @@ class CsvReaderFormat(StreamFormat):
         as_text = pc.ConvertOptions(
             column_types=dict.fromkeys(names, pa.binary()), null_values=[], strings_can_be_null=False
         )
-        for batch in self._batches(file, stream, names, as_text, skip):
-            at = [*islice(places, len(batch))]
-            yield from good_and_bad(batch.select(names), read, partial(self._unreadable, file, at))
-            yield from skipped
-            skipped.clear()
+        try:
+            for batch in self._batches(file, stream, names, as_text, skip):
+                at = [*islice(places, len(batch))]
+                yield from good_and_bad(batch.select(names), read, partial(self._unreadable, file, at))
+                yield from skipped
+                skipped.clear()
+        except _OpenQuoteError as error:
+            yield self._unreadable(file, [next(places)], error.row, 0, DataError(str(error)))
         yield from skipped
 
     def _batches(
@@ -325,22 +331,31 @@ class CsvReaderFormat(StreamFormat):
         """Some columns of a file, as Arrow reads them.
 
         Raises:
-            DataError: if the file does not have the columns.
+            DataError: if the file does not have the columns, or ends in a value whose quote is not closed.
         """
         import pyarrow as pa
 
-        lines = _Lines(stream)
+        lines = self._lines(file, stream)
         if not lines.first:
             return
         schema = self.schema
         if schema.strict_headers and schema.needs_names and schema.row_type is not None:
-            header, expected = self._header(lines), schema.row_type.field_names
+            header, expected = self._header(file, lines), schema.row_type.field_names
             if header != expected:
                 raise DataError(f"the file {file.path} has the columns {header} in its header, not {expected}")
+        last: pa.RecordBatch | None = None
         try:
-            yield from self._reader(lines, names, converted, invalid)
+            for batch in self._reader(lines, names, converted, invalid):
+                if last is not None:
+                    yield last
+                last = batch if len(batch) else last
         except pa.ArrowKeyError as error:
             raise DataError(f"the file {file.path} does not have all columns that are asked for: {error}") from error
+        if last is not None and lines.has_open_quote:
+            yield last.slice(0, len(last) - 1)
+            raise _OpenQuoteError(file, lines.without_end(last.slice(len(last) - 1)))
+        if last is not None:
+            yield last
 
     def _typed(self, file: File, type_info: TypeInformation, cells: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Cells that are text, as rows of a type.
@@ -410,7 +425,7 @@ class CsvReaderFormat(StreamFormat):
         converted: pyarrow.csv.ConvertOptions,
         invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
     ) -> pyarrow.csv.CSVStreamingReader:
-        """Arrow's reader of some columns; None reads all. ``invalid`` is told of rows with another number of cells."""
+        """Arrow's reader of some columns; None reads all. ``invalid`` gets the rows with another number of cells."""
         from pyarrow import csv as pc
 
         schema = self.schema
@@ -431,7 +446,7 @@ class CsvReaderFormat(StreamFormat):
                 quote_char=schema.quote_char or False,
                 escape_char=schema.escape_char or False,
                 newlines_in_values=schema.quote_char is not None,
-                invalid_row_handler=invalid,
+                invalid_row_handler=partial(lines.met, invalid),
             ),
             converted,
         )
@@ -454,19 +469,53 @@ class CsvReaderFormat(StreamFormat):
         if schema.row_type is not None and not schema.needs_names:
             return schema.row_type.field_names[column]
         with file.stream() as stream:
-            return self._header(_Lines(stream))[column]
+            return self._header(file, _Lines(stream))[column]
 
-    def _header(self, lines: _Lines) -> list[str]:
-        """The names in the first line of a file."""
+    def _lines(self, file: File, stream: pa.NativeFile) -> _Lines:
+        """The lines of a file, and the end that shows whether all of them were read."""
+        lines, schema = _Lines(stream), self.schema
+        names = schema.row_type.field_names if schema.row_type is not None and not schema.needs_names else None
+        if lines.first:
+            lines.end_beside(len(self._header(file, lines) if names is None else names), schema.column_separator)
+        return lines
+
+    def _header(self, file: File, lines: _Lines) -> list[str]:
+        """The names in the first line of a file.
+
+        Raises:
+            DataError: if it cannot be read.
+        """
         schema = self.schema
         dialect = Dialect(schema.column_separator, quote=schema.quote_char, escape=schema.escape_char)
-        return dialect.cells(lines.first.decode("utf-8", "replace"))
+        try:
+            return dialect.cells(lines.first.decode("utf-8", "replace"))
+        except ValueError as error:
+            raise DataError(f"the first line of the file {file.path} cannot be read: {error}") from error
+
+
+class _OpenQuoteError(DataError):
+    """A quote is not closed, and all that came after it is part of one value.
+
+    Args:
+        file: where it is.
+        row: the row with that value.
+    """
+
+    def __init__(self, file: File, row: pa.RecordBatch) -> None:
+        super().__init__(
+            f"the file {file.path} cannot be read: the quote before {str(row.column(row.num_columns - 1)[0])[:60]!r} is "
+            "not closed, so that all after it is one value; close it, or call disable_quote_char() if quotes are part of "
+            "values"
+        )
+        self.row = row
 
 
 class _Lines(io.RawIOBase):
-    """The bytes of a file of CSV from its first line that is not blank on, with a blank one at their end.
+    """The bytes of a file of CSV from its first line that is not blank on, and an end of their own.
 
-    Arrow reads neither a header whose line does not end, nor one after which there is no row that could be skipped.
+    The end is a blank line, because Arrow reads neither a header whose line does not end, nor one after which there is
+    no row that could be skipped; and then a row with another number of cells than the others. If Arrow does not meet
+    that row, a value has swallowed it: its quote was not closed.
 
     Args:
         stream: the bytes of the file.
@@ -475,14 +524,42 @@ class _Lines(io.RawIOBase):
     first: bytes
     """The bytes that the file begins with; none, where it has only blank lines."""
 
+    has_open_quote: bool
+    """Whether the last value, if all was read, has a quote that is not closed."""
+
     def __init__(self, stream: pa.NativeFile) -> None:
-        self._more = partial(stream.read, BLOCK - len(_END))
+        self._end = b""
+        self._more = partial(stream.read, BLOCK - len(_end_beside(1, ",")))
         block = self._more()
         self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
         while block and not self.first:
             block = self._more()
             self.first = block.lstrip(b"\r\n")
         self._next = self.first
+        self.has_open_quote = True
+
+    def end_beside(self, cells: int, separator: str) -> None:
+        """End with a row that differs from those with a number of cells."""
+        self._end = _end_beside(cells, separator)
+
+    def without_end(self, row: pa.RecordBatch) -> pa.RecordBatch:
+        """The row with the value that is not closed, without the end in it."""
+        import pyarrow as pa
+
+        at = row.num_columns - 1
+        value = row.column(at)[0].as_py()
+        if isinstance(value, (bytes, str)):
+            value = value.removesuffix(self._end if isinstance(value, bytes) else self._end.decode())
+        return row.set_column(at, row.schema.field(at), pa.array([value], row.schema.types[at]))
+
+    def met(self, invalid: Callable[[pyarrow.csv.InvalidRow], str] | None, row: pyarrow.csv.InvalidRow) -> str:
+        """Say what Arrow does with a row that has another number of cells."""
+        text, end = row.text.rstrip("\n"), self._end.decode().strip("\n")
+        if text.endswith(end):  # alone, or in a value whose quote is not closed, which is invalid for its cells already
+            self.has_open_quote = False
+            if text == end:
+                return "skip"
+        return "error" if invalid is None else invalid(row._replace(text=text.removesuffix(end)))
 
     def readable(self) -> bool:
         return True
@@ -490,7 +567,12 @@ class _Lines(io.RawIOBase):
     def read(self, size: int = -1) -> bytes:
         """The next bytes, which are no more than a block; the last ones are whole lines."""
         block, self._next = self._next, self._more()
-        return block + _END if block and not self._next else block
+        return block + self._end if block and not self._next else block
+
+
+def _end_beside(cells: int, separator: str) -> bytes:
+    """A blank line, and a row that has another number of cells."""
+    return ("\n\n" + (_END + separator if cells == 1 else "") + _END + "\n").encode()
 
 
 class CsvBulkWriters:
