@@ -100,7 +100,7 @@ def test_a_row_of_csv_whose_quote_is_not_closed(
     assert read(builder) == (rows, bad)
     source = builder.build()
     [part] = source.parts({})
-    with pytest.raises(DataError, match="quote|columns"):
+    with pytest.raises(DataError, match=r"quote|columns"):
         list(source.read(part, 0, source.latest_position(part)))
 
 

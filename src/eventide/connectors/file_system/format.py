@@ -224,6 +224,8 @@ def _cast(file: File, column: pa.Array, field: pa.Field, *, is_text: bool) -> pa
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from eventide.common.typeinfo.casting import brought_to
+
     if column.type == field.type:
         return column
     try:
@@ -233,7 +235,7 @@ def _cast(file: File, column: pa.Array, field: pa.Field, *, is_text: bool) -> pa
             return points_in_time(pc.binary_join_element_wise("1970-01-01T", column, ""), field.type)
         if is_text and pa.types.is_binary(field.type):
             return pa.array([text and base64.b64decode(text, validate=True) for text in column.to_pylist()], field.type)
-        return column.cast(field.type)
+        return brought_to(column, field.type)
     except (ValueError, pa.ArrowNotImplementedError) as error:
         raise bad_column(file, field.name, field.type, error) from error
 

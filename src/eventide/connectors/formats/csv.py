@@ -503,9 +503,9 @@ class _OpenQuoteError(DataError):
 
     def __init__(self, file: File, row: pa.RecordBatch) -> None:
         super().__init__(
-            f"the file {file.path} cannot be read: the quote before {str(row.column(row.num_columns - 1)[0])[:60]!r} is "
-            "not closed, so that all after it is one value; close it, or call disable_quote_char() if quotes are part of "
-            "values"
+            f"the file {file.path} cannot be read: the quote before {str(row.column(row.num_columns - 1)[0])[:60]!r} "
+            "is not closed, so that all after it is one value; close it, or call disable_quote_char() if quotes are "
+            "part of values"
         )
         self.row = row
 
@@ -548,8 +548,10 @@ class _Lines(io.RawIOBase):
 
         at = row.num_columns - 1
         value = row.column(at)[0].as_py()
-        if isinstance(value, (bytes, str)):
-            value = value.removesuffix(self._end if isinstance(value, bytes) else self._end.decode())
+        if isinstance(value, bytes):
+            value = value.removesuffix(self._end)
+        elif isinstance(value, str):
+            value = value.removesuffix(self._end.decode())
         return row.set_column(at, row.schema.field(at), pa.array([value], row.schema.types[at]))
 
     def met(self, invalid: Callable[[pyarrow.csv.InvalidRow], str] | None, row: pyarrow.csv.InvalidRow) -> str:

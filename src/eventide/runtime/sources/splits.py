@@ -13,6 +13,7 @@ from eventide.api.source import IDLE, Counted, SideOutput, TimestampedBatch, Unr
 from eventide.api.windows import TimestampedValue
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo.casting import brought_to
 from eventide.common.watermark import Watermark
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import (
@@ -336,10 +337,10 @@ def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) 
     try:
         if pa.types.is_struct(wanted) and (columns := _columns_of_fields(rows, list(wanted))) is not None:
             fields = list(wanted)
-            arrays = [c.cast(f.type) for c, f in zip(columns, fields, strict=True)]
+            arrays = [brought_to(c, f.type) for c, f in zip(columns, fields, strict=True)]
             return Columns(type_info, pa.StructArray.from_arrays(arrays, fields=fields), None, places)
         if rows.num_columns == 1 and not type_info.is_pickled:
-            return Columns(type_info, rows.column(0).cast(wanted), None, places)
+            return Columns(type_info, brought_to(rows.column(0), wanted), None, places)
     except pa.ArrowInvalid as error:
         raise DataError(f"a column cannot be brought to its declared type in {type_info}: {error}") from error
     raise DataError(
