@@ -54,7 +54,18 @@ class SerializationSchema(ABC, Generic[T_contra]):
         """
         import pyarrow as pa
 
-        return pa.array([self.serialize(element) for element in type_info.from_arrow(elements)], pa.binary())
+        values = type_info.from_arrow(elements)
+        messages = [self.serialize(value) for value in values]
+        try:
+            return pa.array(messages, pa.binary())
+        except pa.ArrowTypeError as error:
+            kinds = (bytes, bytearray, memoryview, str, type(None))
+            places = (place for place, message in enumerate(messages) if not isinstance(message, kinds))
+            place = next(places, 0)
+            raise DataError(
+                f"{type(self).__name__}.serialize gave {messages[place]!r} for {values[place]!r}, and has to give "
+                "bytes; convert it, as with str(value).encode()"
+            ) from error
 
 
 class DeserializationSchema(ABC, Generic[T_co]):
@@ -123,6 +134,8 @@ def bytes_of(message: object) -> bytes:
 class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
     """Elements that are text, such as ``stream.map(SimpleStringSchema().serialize)``. PyFlink: ``SimpleStringSchema``.
 
+    UTF-16 without a byte order mark is big-endian, and is written so, as in Java.
+
     Raises:
         ProgramError: Python does not know the encoding.
 
@@ -132,11 +145,14 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self.charset = _known_charset(charset)
+        self._is_utf_16 = codecs.lookup(self.charset).name == "utf-16"
 
     def serialize(self, element: str) -> bytes:
         if not isinstance(element, str):
             raise DataError(f"SimpleStringSchema: expected a str, got {element!r}")
         try:
+            if self._is_utf_16:
+                return codecs.BOM_UTF16_BE + element.encode("UTF-16BE")
             return element.encode(self.charset)
         except UnicodeEncodeError as error:
             raise DataError(f"SimpleStringSchema: {element!r} cannot be written in {self.charset}") from error
@@ -154,8 +170,11 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
         if message is None:
             return None
         content = bytes_of(message)
+        charset = self.charset
+        if self._is_utf_16 and not content.startswith((codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE)):
+            charset = "UTF-16BE"
         try:
-            return content.decode(self.charset)
+            return content.decode(charset)
         except UnicodeDecodeError as error:
             raise DataError(f"SimpleStringSchema: {content!r} is not {self.charset}") from error
 

@@ -3,7 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide.common import ByteArraySchema, DeserializationSchema, Encoder, Row, SimpleStringSchema, Types
+from eventide.common import (
+    ByteArraySchema,
+    DeserializationSchema,
+    Encoder,
+    Row,
+    SerializationSchema,
+    SimpleStringSchema,
+    Types,
+)
 from eventide.common.serialization import RowFieldExtractorSchema
 from eventide.datastream.formats.csv import CsvRowDeserializationSchema
 from eventide.datastream.formats.json import JsonRowDeserializationSchema
@@ -23,6 +31,24 @@ def test_bytes_in_another_encoding_are_bad_data():
     with pytest.raises(DataError, match="UTF-8"):
         SimpleStringSchema().deserialize("é".encode("latin-1"))
     assert SimpleStringSchema("latin-1").deserialize(b"\xe9") == "é"
+
+
+def test_utf_16_is_that_of_java():
+    schema = SimpleStringSchema("UTF-16")
+    assert schema.serialize("é") == b"\xfe\xff\x00\xe9"
+    for message in (b"\x00\xe9", b"\xfe\xff\x00\xe9", b"\xff\xfe\xe9\x00"):
+        assert schema.deserialize(message) == "é"
+    assert schema.deserialize_column(pa.array([b"\x00\xe9"], pa.binary())).to_pylist() == ["é"]
+
+
+class Numbers(SerializationSchema):
+    def serialize(self, element):
+        return element if element > 1 else str(element).encode()
+
+
+def test_a_schema_that_gives_no_bytes_is_named_with_the_element():
+    with pytest.raises(DataError, match=r"Numbers\.serialize gave 2 for 2, and has to give bytes; convert it"):
+        Numbers().serialize_column(pa.array([1, 2]), Types.LONG())
 
 
 def test_what_is_not_text_is_bad_data():

@@ -1,6 +1,7 @@
 """Rows as records of Avro: what is written is read as it was, and schemas have the types that Flink gives them."""
 
 import datetime as dt
+import json
 import pickle
 from decimal import Decimal
 
@@ -157,3 +158,28 @@ def test_points_in_time_are_in_utc():
         {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}"""
     later = dt.datetime(1970, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))
     assert AvroRowSerializationSchema(avro_schema_string=schema).serialize(Row(t=later)) == b"\x00"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("boolean", None),
+        ({"type": "array", "items": "boolean"}, [True, None]),
+        ({"type": "map", "values": "boolean"}, {"x": None}),
+        (["null", {"type": "record", "name": "Q", "fields": [{"name": "b", "type": "boolean"}]}], Row(b=None)),
+    ],
+)
+def test_a_truth_that_is_none_is_not_written_as_false(kind, value):
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
+    writer = AvroRowSerializationSchema(avro_schema_string=schema)
+    with pytest.raises(DataError, match="None where the schema has boolean alone"):
+        writer.serialize(Row(a=value))
+
+
+def test_none_is_written_where_the_schema_has_null():
+    kinds = [["null", "boolean"], {"type": "array", "items": ["boolean", "null"]}]
+    fields = [{"name": name, "type": kind} for name, kind in zip("ab", kinds, strict=True)]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    row = Row(a=None, b=[None, True])
+    message = AvroRowSerializationSchema(avro_schema_string=schema).serialize(row)
+    assert AvroRowDeserializationSchema(avro_schema_string=schema).deserialize(message) == row

@@ -190,6 +190,11 @@ class _AvroRows:
         return AvroSchema.parse_string(str(self.avro_schema_string))
 
     @cached_property
+    def _expanded(self) -> Any:
+        """The schema without references to named parts of it."""
+        return import_module("fastavro.schema").expand_schema(self._schema.parsed)
+
+    @cached_property
     def row_type(self) -> CompositeTypeInfo:
         """The type of the rows."""
         return row_type_of(type(self).__name__, self._schema.type_info())
@@ -244,23 +249,46 @@ class AvroRowSerializationSchema(_AvroRows, WritesRows):  # type: ignore[overrid
         declared = self._declared(element)
         data = io.BytesIO()
         try:
-            library().schemaless_writer(data, self._schema.parsed, _as_avro(self.row_type, declared))
+            library().schemaless_writer(data, self._schema.parsed, _as_avro(self._expanded, self.row_type, declared))
         except Exception as error:
-            raise DataError(f"{element!r} cannot be written as Avro of {self.row_type}: {error!r}") from error
+            why = error if isinstance(error, DataError) else repr(error)
+            raise DataError(f"{element!r} cannot be written as Avro of {self.row_type}: {why}") from error
         return data.getvalue()
 
 
-def _as_avro(type_info: TypeInformation, value: Any) -> Any:
-    """A value as fastavro takes it: records as dicts, and points in time with their zone."""
+def _as_avro(node: Any, type_info: TypeInformation, value: Any) -> Any:
+    """A value as fastavro takes it: records as dicts, and points in time with their zone.
+
+    Args:
+        node: the part of the schema that describes it.
+        type_info: its type.
+        value: the value.
+
+    Raises:
+        DataError: It is None, and the schema has no null there: of a boolean, fastavro would write False.
+    """
+    node, may_be_null = _described(node)
     if value is None:
+        if not may_be_null:
+            raise DataError(f"there is None where the schema has {node['type']} alone, without null")
         return None
     if isinstance(type_info, CompositeTypeInfo):
-        parts = zip(type_info.field_names, type_info.field_types, value, strict=True)
-        return {name: _as_avro(field, part) for name, field, part in parts}
+        parts = zip(node["fields"], type_info.field_types, value, strict=True)
+        return {field["name"]: _as_avro(field["type"], kind, part) for field, kind, part in parts}
     if isinstance(type_info, ListTypeInfo):
-        return [_as_avro(type_info.element_type, part) for part in value]
+        return [_as_avro(node["items"], type_info.element_type, part) for part in value] if "items" in node else value
     if isinstance(type_info, MapTypeInfo):
-        return {name: _as_avro(type_info.value_type, part) for name, part in value.items()}
+        return {name: _as_avro(node["values"], type_info.value_type, part) for name, part in value.items()}
     if type_info == Types.SQL_TIMESTAMP():
         return value.replace(tzinfo=dt.UTC)
     return value
+
+
+def _described(node: Any) -> tuple[dict[str, Any], bool]:
+    """The part of a schema that is not null, and whether it may be null."""
+    if isinstance(node, list):
+        [kind] = [one for one in node if one not in ("null", {"type": "null"})]
+        return _described(kind)[0], len(node) > 1
+    if isinstance(node, str):
+        return {"type": node}, False
+    return _described(node["type"]) if isinstance(node["type"], dict | list) else (node, False)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from eventide.api.dead_letters import ADVICE
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.time import Instant
 from eventide.common.timestamp_assigner import (
     ExpressionAssigner,
     FunctionAssigner,
@@ -283,11 +284,13 @@ def _joined(parts: list[Columns]) -> Elements | None:
 
 
 def to_epoch_ms(value: object) -> Any:
-    """A date and time as milliseconds since the epoch (one without a zone is UTC); anything else as it is.
+    """A point in time as milliseconds since the epoch (one without a zone is UTC); anything else as it is.
 
     >>> to_epoch_ms(datetime.datetime(1970, 1, 1, 0, 0, 1))
     1000
     """
+    if isinstance(value, Instant):
+        return value.to_epoch_milli()
     if not isinstance(value, datetime.datetime):
         return value
     aware = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)

@@ -7,6 +7,7 @@ import pytest
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.time import Instant
 from eventide.datastream import OutputTag
 from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput
@@ -116,6 +117,7 @@ def test_anything_else_is_refused_with_the_element(timestamp, said):
         (dt.datetime(1970, 1, 1, 0, 0, 1, 500_999), 1500),  # noqa: DTZ001 - without a zone it is UTC
         (dt.datetime(1970, 1, 1, 2, 0, 1, 500_000, dt.timezone(dt.timedelta(hours=2))), 1500),
         (dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC), -1),
+        (Instant.of_epoch_milli(1500), 1500),
     ],
 )
 def test_a_column_may_hold_milliseconds_or_a_date_and_time(value, expected):
