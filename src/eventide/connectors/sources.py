@@ -40,6 +40,9 @@ class NumberSequenceSource(Source[int]):
 
     Flink: ``NumberSequenceSource``; the number of splits is eventide's own argument.
 
+    Raises:
+        ProgramError: ``end`` is before ``start``, or there are no splits.
+
     >>> source = NumberSequenceSource(1, 5, splits=2)
     >>> [list(source.read(split, 0, source.latest_position(split))) for split in source.splits()]
     [[1, 2, 3], [4, 5]]
@@ -48,8 +51,9 @@ class NumberSequenceSource(Source[int]):
     def __init__(self, start: int, end: int, splits: int = 1) -> None:
         if splits < 1:
             raise ProgramError(f"NumberSequenceSource needs at least one split, not {splits!r}")
-        self._start = start
-        count = max(0, end - start + 1)
+        if end < start:
+            raise ProgramError(f"no numbers from {start} to {end}; give NumberSequenceSource the lower one first")
+        count = end - start + 1
         self._bounds = [start + -(-count * i // splits) for i in range(splits + 1)]
 
     def splits(self) -> list[str]:

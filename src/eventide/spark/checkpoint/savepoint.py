@@ -365,6 +365,12 @@ def rescale(
         raise StateError(f"there is a checkpoint at {target} already; give a new directory")
     if last.get(CONTINUED_IN) == target:  # and then the call was interrupted
         saved = there(spark, partial(outlined, place), OUTLINED)
+        groups = saved.header.program["max parallelism"]
+        if max_parallelism not in (None, groups):
+            raise StateError(
+                f"the call that was interrupted has made a savepoint with {groups} key groups at {place}, and this one "
+                f"asks for {max_parallelism}; repeat it with a max parallelism of {groups}, or with none"
+            )
     else:
         refuse_continued(location, [last])
         there(spark, Directory(place).delete)  # that of a call that was interrupted

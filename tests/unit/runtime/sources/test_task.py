@@ -374,8 +374,9 @@ def test_a_source_that_raises_is_named_with_the_range():
         sent(Breaks({"a": 5}), [part("a", 0, 5, ended=False)])
 
 
-@given(st.integers(-50, 50), st.integers(-50, 50), st.integers(1, 9))
-def test_the_splits_of_a_number_sequence_are_the_numbers_in_order_and_of_equal_length(start, end, splits):
+@given(st.integers(-50, 50), st.integers(0, 50), st.integers(1, 9))
+def test_the_splits_of_a_number_sequence_are_the_numbers_in_order_and_of_equal_length(start, more, splits):
+    end = start + more
     source = NumberSequenceSource(start, end, splits)
     parts = [list(source.read(split, 0, source.latest_position(split))) for split in source.splits()]
     assert [number for part in parts for number in part] == list(range(start, end + 1))
@@ -386,6 +387,11 @@ def test_the_splits_of_a_number_sequence_are_the_numbers_in_order_and_of_equal_l
 def test_a_number_sequence_needs_a_split():
     with pytest.raises(ProgramError, match=r"at least one split, not 0"):
         NumberSequenceSource(1, 5, splits=0)
+
+
+def test_a_number_sequence_does_not_go_down():
+    with pytest.raises(ProgramError, match=r"no numbers from 5 to 1; give NumberSequenceSource the lower one first"):
+        NumberSequenceSource(5, 1)
 
 
 def test_a_scripted_source_goes_a_micro_batch_further_each_time_and_then_ends():
