@@ -106,7 +106,7 @@ def test_a_job_goes_on_with_more_subtasks_and_then_with_fewer(
             rescale(spark, three, one, parallelism=1)
     with pytest.raises(StateError, match=f"was continued in {one} by eventide rescale"):
         run(folder, three, output)
-    with pytest.raises(StateError, match=r"key groups at .*, and this one asks for 7; repeat it with a max parallelism"):
+    with pytest.raises(StateError, match=r"key groups at .*, and this one asks for 7; call it with a max"):
         rescale(spark, three, one, parallelism=1, max_parallelism=7)
     rescale(spark, three, one, parallelism=1)
     with pytest.raises(StateError, match=f"was continued in {one} by eventide rescale"):

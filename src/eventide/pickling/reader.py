@@ -78,7 +78,7 @@ class _Gives(_Makes):
 
 
 class _Shared(threading.local):
-    """The objects of the process that the pickle at hand refers to, each with its class and its attributes before."""
+    """The objects of the process that the current pickle refers to, each with its class and its attributes before."""
 
     def __init__(self) -> None:
         self.given: list[tuple[Any, type, dict[str, Any]]] = []

@@ -26,7 +26,13 @@ from eventide.plan.graph import (
     advice_on_type,
 )
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.chain.chained_operators import DeadLetterStep, KeyCheck, SingleStep, Step, type_after
+from eventide.runtime.chain.chained_operators import (
+    DeadLetterOperator,
+    ElementOperator,
+    KeyCheck,
+    StatelessOperator,
+    type_after,
+)
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
@@ -210,9 +216,11 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                step = cast("SingleStep", consumer.kind(name, consumer.call, consumer.user_function))
+                step = cast("ElementOperator", consumer.kind(name, consumer.call, consumer.user_function))
                 tag = consumer.dead_letters
-                child = _Growing(step if tag is None else DeadLetterStep(step, tag), speed=_speed(step, path.type_info))
+                child = _Growing(
+                    step if tag is None else DeadLetterOperator(step, tag), speed=_speed(step, path.type_info)
+                )
                 grown.nodes.append(child)
                 advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
                 known = type_after(step, path.type_info, consumer.type_info)
@@ -226,7 +234,7 @@ class Chains:
             case KeyTransformation() if consumer.dead_letters is not None:
                 name = self._names[consumer.number]
                 check = KeyCheck(name, consumer.key.select, consumer.key.type_info, selector_of(consumer.key.select))
-                child = _Growing(DeadLetterStep(check, consumer.dead_letters), speed=_speed(check, path.type_info))
+                child = _Growing(DeadLetterOperator(check, consumer.dead_letters), speed=_speed(check, path.type_info))
                 grown.nodes.append(child)
                 self._follow(consumer, child, replace(path, producer=name))
             case KeyTransformation() | UnionTransformation():
@@ -269,7 +277,7 @@ class Chains:
         return self._ids.get(path.assigner) or self._declared[path.assigner].describe()
 
 
-def _speed(step: Step, type_info: TypeInformation) -> str:
+def _speed(step: StatelessOperator, type_info: TypeInformation) -> str:
     """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
     if isinstance(step, AssignTimestamps) and step.takes_columns:
         return ""

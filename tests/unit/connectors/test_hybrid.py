@@ -80,8 +80,13 @@ def test_a_split_of_the_next_source_that_says_nothing_holds_the_watermark():
     assert {start for _, start, *_ in fired} == {0}, "q has not spoken, so that 10 to 20 is not complete"
 
 
+class Empty(NumberSequenceSource):
+    def latest_position(self, split):
+        return 0
+
+
 def test_three_sources_follow_each_other_also_where_one_is_empty():
-    numbers = [NumberSequenceSource(1, 3, splits=2), NumberSequenceSource(1, 0), NumberSequenceSource(4, 5)]
+    numbers = [NumberSequenceSource(1, 3, splits=2), Empty(1, 3), NumberSequenceSource(4, 5)]
     builder = HybridSource.builder(numbers[0])
     for source in numbers[1:]:
         builder.add_source(source)

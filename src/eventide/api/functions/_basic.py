@@ -526,7 +526,7 @@ class RuntimeContext(KeyedStateStore):
         return self.metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """Return the state that holds one value; it is that of the key at hand whenever it is used."""
+        """Return the state that holds one value; it is that of the current key whenever it is used."""
         return self._states(state_descriptor).get_state(state_descriptor)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:

@@ -69,7 +69,7 @@ class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
 class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
     """Handles the elements of each key, with state and timers of its own for each.
 
-    State is found through the context that `open` is given, and belongs to the key at hand whenever it is used. Results
+    State is found through the context that `open` is given, and belongs to the current key whenever it is used. Results
     have the timestamp of the element, or of the timer of event time; none after a timer of processing time.
 
     >>> from eventide.common import Types

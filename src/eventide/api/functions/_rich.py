@@ -39,7 +39,7 @@ from eventide.errors import ProgramError
 
 
 class RichFunction(Function):
-    """A function that has its runtime context at hand from `open` on, whether a subclass overrides that or not.
+    """A function that has its current runtime context from `open` on, whether a subclass overrides that or not.
 
     Every `Function` of eventide has `open` and `close`, as in PyFlink; this class adds `get_runtime_context`. Flink:
     ``RichFunction``, which PyFlink does not have.

@@ -28,7 +28,7 @@ class TimeDomain(Enum):
 
 
 class TimerService(ABC):
-    """The times that an operator knows, and the timers of the key at hand.
+    """The times that an operator knows, and the timers of the current key.
 
     A key has at most one timer of a kind for a time: to set it again changes nothing. A timer that is set for a time
     that has come already fires with the next progress of that time. Timers are part of the checkpoint.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def brought_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -16,6 +17,8 @@ def brought_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
         pa.ArrowInvalid: A value does not fit, or a struct does not have the fields.
         pa.ArrowNotImplementedError: There is no cast between the two types.
     """
+    import pyarrow as pa
+
     if array.type == kind:
         return array
     if pa.types.is_struct(kind) and pa.types.is_struct(array.type):
@@ -37,6 +40,8 @@ def brought_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _parts_of(array: pa.StructArray, kind: pa.StructType) -> list[pa.Array]:
     """The fields of an array of structs that are those of a type."""
+    import pyarrow as pa
+
     names, found = [field.name for field in kind], [field.name for field in array.type]
     parts: list[pa.Array] = array.flatten()
     columns = dict(zip(found, parts, strict=True))
@@ -49,12 +54,19 @@ def _parts_of(array: pa.StructArray, kind: pa.StructType) -> list[pa.Array]:
 
 def _offsets_of(lists: pa.Array) -> pa.Array:
     """Where each list begins among the values of all; lists that are None are empty there."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
 
 
 def _lost(before: pa.Array, after: pa.Array) -> object:
     """A value of which a cast lost a part without a word; None if there is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     number = pa.types.is_integer(before.type) or pa.types.is_floating(before.type)
     if pa.types.is_float32(after.type) and pa.types.is_floating(before.type):
         kept = pc.equal(pc.is_inf(after), pc.is_inf(before))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from eventide.api.source import Unreadable
 from eventide.common.ms import clamp_ms
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types, type_info_from_arrow
+from eventide.common.typeinfo.casting import brought_to
 from eventide.connectors.file_system.files import File, check_size
 from eventide.errors import DataError, ProgramError
 
@@ -223,8 +224,6 @@ def tells_time(kind: pa.DataType) -> bool:
 def _cast(file: File, column: pa.Array, field: pa.Field, *, is_text: bool) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from eventide.common.typeinfo.casting import brought_to
 
     if column.type == field.type:
         return column

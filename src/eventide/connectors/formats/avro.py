@@ -270,7 +270,7 @@ def _as_avro(node: Any, type_info: TypeInformation, value: Any) -> Any:
     node, may_be_null = _described(node)
     if value is None:
         if not may_be_null:
-            raise DataError(f"there is None where the schema has {node['type']} alone, without null")
+            raise DataError(f"there is None where the schema has {node['type']} alone; add null to the schema's type")
         return None
     if isinstance(type_info, CompositeTypeInfo):
         parts = zip(node["fields"], type_info.field_types, value, strict=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,6 +33,7 @@ from eventide.connectors.file_system.format import (
 )
 from eventide.connectors.file_system.sink import BulkWriterFactory
 from eventide.connectors.formats.csv_rows import (
+    CsvLines,
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
     Dialect,
@@ -56,8 +55,6 @@ __all__ = [
 ]
 
 _ROW = re.compile(r"\bRow #\d+: ")
-_END = "\x03"
-"""A cell of the row that is put after the last one; see :class:`_Lines`."""
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 
@@ -420,7 +417,7 @@ class CsvReaderFormat(StreamFormat):
 
     def _reader(
         self,
-        lines: _Lines,
+        lines: CsvLines,
         wanted: list[str] | None,
         converted: pyarrow.csv.ConvertOptions,
         invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
@@ -469,17 +466,17 @@ class CsvReaderFormat(StreamFormat):
         if schema.row_type is not None and not schema.needs_names:
             return schema.row_type.field_names[column]
         with file.stream() as stream:
-            return self._header(file, _Lines(stream))[column]
+            return self._header(file, CsvLines(stream))[column]
 
-    def _lines(self, file: File, stream: pa.NativeFile) -> _Lines:
+    def _lines(self, file: File, stream: pa.NativeFile) -> CsvLines:
         """The lines of a file, and the end that shows whether all of them were read."""
-        lines, schema = _Lines(stream), self.schema
+        lines, schema = CsvLines(stream), self.schema
         names = schema.row_type.field_names if schema.row_type is not None and not schema.needs_names else None
         if lines.first:
             lines.end_beside(len(self._header(file, lines) if names is None else names), schema.column_separator)
         return lines
 
-    def _header(self, file: File, lines: _Lines) -> list[str]:
+    def _header(self, file: File, lines: CsvLines) -> list[str]:
         """The names in the first line of a file.
 
         Raises:
@@ -490,7 +487,9 @@ class CsvReaderFormat(StreamFormat):
         try:
             return dialect.cells(lines.first.decode("utf-8", "replace"))
         except ValueError as error:
-            raise DataError(f"the first line of the file {file.path} cannot be read: {error}") from error
+            raise DataError(
+                f"the first line of the file {file.path} cannot be read: {error}; close its quotes"
+            ) from error
 
 
 class _OpenQuoteError(DataError):
@@ -508,73 +507,6 @@ class _OpenQuoteError(DataError):
             "part of values"
         )
         self.row = row
-
-
-class _Lines(io.RawIOBase):
-    """The bytes of a file of CSV from its first line that is not blank on, and an end of their own.
-
-    The end is a blank line, because Arrow reads neither a header whose line does not end, nor one after which there is
-    no row that could be skipped; and then a row with another number of cells than the others. If Arrow does not meet
-    that row, a value has swallowed it: its quote was not closed.
-
-    Args:
-        stream: the bytes of the file.
-    """
-
-    first: bytes
-    """The bytes that the file begins with; none, where it has only blank lines."""
-
-    has_open_quote: bool
-    """Whether the last value, if all was read, has a quote that is not closed."""
-
-    def __init__(self, stream: pa.NativeFile) -> None:
-        self._end = b""
-        self._more = partial(stream.read, BLOCK - len(_end_beside(1, ",")))
-        block = self._more()
-        self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
-        while block and not self.first:
-            block = self._more()
-            self.first = block.lstrip(b"\r\n")
-        self._next = self.first
-        self.has_open_quote = True
-
-    def end_beside(self, cells: int, separator: str) -> None:
-        """End with a row that differs from those with a number of cells."""
-        self._end = _end_beside(cells, separator)
-
-    def without_end(self, row: pa.RecordBatch) -> pa.RecordBatch:
-        """The row with the value that is not closed, without the end in it."""
-        import pyarrow as pa
-
-        at = row.num_columns - 1
-        value = row.column(at)[0].as_py()
-        if isinstance(value, bytes):
-            value = value.removesuffix(self._end)
-        elif isinstance(value, str):
-            value = value.removesuffix(self._end.decode())
-        return row.set_column(at, row.schema.field(at), pa.array([value], row.schema.types[at]))
-
-    def met(self, invalid: Callable[[pyarrow.csv.InvalidRow], str] | None, row: pyarrow.csv.InvalidRow) -> str:
-        """Say what Arrow does with a row that has another number of cells."""
-        text, end = row.text.rstrip("\n"), self._end.decode().strip("\n")
-        if text.endswith(end):  # alone, or in a value whose quote is not closed, which is invalid for its cells already
-            self.has_open_quote = False
-            if text == end:
-                return "skip"
-        return "error" if invalid is None else invalid(row._replace(text=text.removesuffix(end)))
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, which are no more than a block; the last ones are whole lines."""
-        block, self._next = self._next, self._more()
-        return block + self._end if block and not self._next else block
-
-
-def _end_beside(cells: int, separator: str) -> bytes:
-    """A blank line, and a row that has another number of cells."""
-    return ("\n\n" + (_END + separator if cells == 1 else "") + _END + "\n").encode()
 
 
 class CsvBulkWriters:

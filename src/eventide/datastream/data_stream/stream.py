@@ -64,12 +64,12 @@ from eventide.runtime.chain.batch_operators import FilterBatches, FlatMapBatches
 from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import (
-    ByPartitioner,
-    DealtOut,
+    BroadcastPartitioner,
+    CustomPartitioner,
+    GlobalPartitioner,
     RebalancePartitioner,
+    SelectingPartitioner,
     StreamPartitioner,
-    ToAll,
-    ToFirst,
 )
 from eventide.runtime.process.operation import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation
@@ -356,7 +356,7 @@ class DataStream(StreamHints, Generic[T_co]):
             ProgramError: if one is no ``MapStateDescriptor``.
         """
         if broadcast_state_descriptor is None:
-            return self._redistributed("broadcast", ToAll)
+            return self._redistributed("broadcast", BroadcastPartitioner)
         from eventide.datastream.data_stream.connected import BroadcastStream
 
         return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
@@ -367,19 +367,19 @@ class DataStream(StreamHints, Generic[T_co]):
         Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
         subtasks. It costs a shuffle.
         """
-        return self._redistributed("rebalance", partial(DealtOut, dealing=RebalancePartitioner()))
+        return self._redistributed("rebalance", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def rescale(self) -> DataStream[T_co]:
         """Deal elements out as `rebalance` does: Spark has no neighbouring tasks that would save the shuffle."""
-        return self._redistributed("rescale", partial(DealtOut, dealing=RebalancePartitioner()))
+        return self._redistributed("rescale", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def shuffle(self) -> DataStream[T_co]:
         """Deal elements out in turn as `rebalance` does, so that a micro-batch gives the same when it runs again."""
-        return self._redistributed("shuffle", partial(DealtOut, dealing=RebalancePartitioner()))
+        return self._redistributed("shuffle", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def global_(self) -> DataStream[T_co]:
         """Send all elements to the first subtask."""
-        return self._redistributed("global", partial(DealtOut, dealing=ToFirst()))
+        return self._redistributed("global", partial(SelectingPartitioner, selector=GlobalPartitioner()))
 
     def forward(self) -> DataStream[T_co]:
         """Leave elements in the task where they are, which they do in any case."""
@@ -400,10 +400,10 @@ class DataStream(StreamHints, Generic[T_co]):
         """
         partition = partitioner.partition if isinstance(partitioner, Partitioner) else partitioner
         select = key_selector.get_key if isinstance(key_selector, KeySelector) else key_selector
-        dealing = ByPartitioner(
+        selector = CustomPartitioner(
             _function_of("partition_custom", partition), _function_of("partition_custom", select), partitioner
         )
-        return self._redistributed("partition_custom", partial(DealtOut, dealing=dealing))
+        return self._redistributed("partition_custom", partial(SelectingPartitioner, selector=selector))
 
     def union(self, *streams: DataStream[T_co]) -> DataStream[T_co]:
         """Take this stream and others of the same type as one; their watermarks combine by minimum.

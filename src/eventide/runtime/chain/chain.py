@@ -8,7 +8,14 @@ from typing import NoReturn
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.errors import DataError, TypeMismatch
-from eventide.runtime.chain.chained_operators import EXTRACTING, ChainedOperator, Moment, Process, Step, watched
+from eventide.runtime.chain.chained_operators import (
+    EXTRACTING,
+    ChainedOperator,
+    Moment,
+    Process,
+    StatelessOperator,
+    watched,
+)
 from eventide.runtime.chain.timestamps import AssignTimestamps, times_of
 from eventide.runtime.chain.watermarks import ChannelWatermarks
 from eventide.runtime.elements.elements import Elements
@@ -157,7 +164,7 @@ class ChannelOutput:
                 self._metrics.rest()
                 self._push(node, outputs)
 
-    def _on_columns(self, step: Step, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
+    def _on_columns(self, step: StatelessOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
         """The results of a step that works on columns; None where it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None

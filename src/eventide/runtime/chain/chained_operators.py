@@ -52,7 +52,7 @@ from eventide.runtime.tracing.tracing import Trace
 
 
 class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
-    """The operator or task as a function without keys sees it; ``time_ms`` is the time of the element at hand."""
+    """The operator or task as a function without keys sees it; ``time_ms`` is the time of the current element."""
 
     def __init__(self, moment: Moment) -> None:
         self.time_ms: int | None = None
@@ -108,8 +108,8 @@ class Times(Clock, TimerService):
     delete_event_time_timer = delete_processing_time_timer = register_event_time_timer
 
 
-class Step(Protocol):
-    """A function on elements that keeps no state."""
+class StatelessOperator(Protocol):
+    """An operator on elements that keeps no state. Flink: ``StreamMap``, ``StreamFilter`` and their like."""
 
     @property
     def name(self) -> str:
@@ -122,7 +122,7 @@ class Step(Protocol):
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
         """The elements that come out, without a Python object for any of them; None where Python has to be called.
 
-        Those of a step with side outputs come by side output (None: the main one).
+        Those of an operator with side outputs come by side output (None: the main one).
 
         Raises:
             Guard: if Python has to be called because of what is in these columns.
@@ -132,8 +132,8 @@ class Step(Protocol):
         """Why Python is called for each element of a type that comes as columns; None if it is not."""
 
 
-class ChainedOperator(Step, Protocol):
-    """A step that Python can be called for."""
+class ChainedOperator(StatelessOperator, Protocol):
+    """An operator in a chain: one that Python can be called for."""
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """All that comes out, by side output (None: the main one), by a call of Python for each element.
@@ -325,13 +325,13 @@ class FlatMap(_CalledFunction):
 
 
 def type_after(
-    step: Step, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
+    step: StatelessOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
 ) -> TypeInformation:
     """The type of the results of a step: as it was declared, or as a trace finds it.
 
     With ``for_good``, only if it does not follow from values that may change.
     """
-    step = step.step if isinstance(step, DeadLetterStep) else step
+    step = step.step if isinstance(step, DeadLetterOperator) else step
     if isinstance(step, Filter):
         return before
     if isinstance(step, _CalledFunction) and not before.is_pickled:
@@ -391,8 +391,8 @@ class Process(_CalledFunction):
         return out.take()
 
 
-class SingleStep(Step, Protocol):
-    """A step that can be taken with a single element."""
+class ElementOperator(StatelessOperator, Protocol):
+    """An operator that can be applied to a single element."""
 
     @property
     def during(self) -> str:
@@ -407,10 +407,10 @@ class SingleStep(Step, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetterStep:
-    """A step whose bad elements go to the side output ``tag``: of each element, all comes out or nothing."""
+class DeadLetterOperator:
+    """An operator whose bad elements go to the side output ``tag``: of each element, all comes out or nothing."""
 
-    step: SingleStep
+    step: ElementOperator
     tag: str
 
     @property
@@ -424,7 +424,7 @@ class DeadLetterStep:
         return self.step.user_function
 
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
-        """The elements that come out of the step, if none is bad.
+        """The elements that come out of the operator, if none is bad.
 
         Raises:
             Guard: if one is, or might be: then each is looked at by itself.
@@ -439,7 +439,7 @@ class DeadLetterStep:
             raise Guard("an element that a function on batches cannot handle") from error
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason that the guarded step has."""
+        """The reason that the operator has."""
         return self.step.why_in_python(type_info)
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
@@ -463,16 +463,16 @@ class DeadLetterStep:
 
 
 def watched(step: ChainedOperator, metrics: Metrics) -> ChainedOperator:
-    """A step whose function a search sees, if there is one. Without dead letters, its elements may be left out."""
+    """An operator whose function a search sees, if there is one. Without dead letters, its elements may be left out."""
     if not metrics.is_watched:
         return step
-    if isinstance(step, DeadLetterStep):
+    if isinstance(step, DeadLetterOperator):
         return replace(step, step=_watched(step.step, metrics, may_leave_out=False))
     found: ChainedOperator = _watched(step, metrics, may_leave_out=True)
     return found
 
 
-def _watched(step: Step, metrics: Metrics, *, may_leave_out: bool) -> Any:
+def _watched(step: StatelessOperator, metrics: Metrics, *, may_leave_out: bool) -> Any:
     if not isinstance(step, _CalledFunction):
         return step
     call = step.call

@@ -37,7 +37,7 @@ class Emitter(BatchWatermarkOutput):
         self._reports: list[WatermarkReport] = []
 
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark at the point at hand."""
+        """Emit a watermark at the current point."""
         if not isinstance(watermark, Watermark):
             raise DataError(f"emit_watermark takes a Watermark, such as Watermark(timestamp - 1), not {watermark!r}")
         if not self._may_speak():
@@ -49,7 +49,7 @@ class Emitter(BatchWatermarkOutput):
             self._say(self.watermark)
 
     def emit_watermarks(self, rows: object, timestamps: object) -> None:
-        """Emit watermarks after some rows of the batch at hand."""
+        """Emit watermarks after some rows of the current batch."""
         indices, times = np.asarray(rows, np.int64), np.asarray(timestamps, np.int64)
         ascending = len(indices) == 0 or (indices[0] >= 0 and bool((np.diff(indices) >= 0).all()))
         if len(indices) != len(times) or not ascending:
@@ -73,13 +73,13 @@ class Emitter(BatchWatermarkOutput):
         return not self.is_muted
 
     def mark_idle(self) -> None:
-        """Say at the point at hand that the channel is idle."""
+        """Say at the current point that the channel is idle."""
         if self._may_speak() and not self.idle:
             self.idle = self._may_be_idle = True
             self._reports.append(WatermarkReport(self._channel, self.point, idle=True, spoke=self.spoke))
 
     def mark_active(self) -> None:
-        """Say at the point at hand that the channel counts again."""
+        """Say at the current point that the channel counts again."""
         if self._may_speak() and self._may_be_idle:
             self._say(None)
 

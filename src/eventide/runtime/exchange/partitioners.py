@@ -136,9 +136,9 @@ class ForwardPartitioner(_WithoutKeys):
         """How elements travel, for ``explain``."""
         return f"{self.codec.value_type} as {self.codec.describe()}"
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _Together:
+    def open(self, producer: str, slot: int, subtasks: int) -> _ForwardWriter:
         """An empty writer of the task with a slot."""
-        return _Together(self.codec, slot % subtasks)
+        return _ForwardWriter(self.codec, slot % subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class AsColumns(_WithoutKeys):
         """How elements travel, for ``explain``."""
         return f"{self.value_type} as rows"
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _AsColumns:
+    def open(self, producer: str, slot: int, subtasks: int) -> _ColumnsWriter:
         """An empty writer of the task with a slot."""
-        return _AsColumns(self.value_type)
+        return _ColumnsWriter(self.value_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,9 +176,9 @@ class Dropped(_WithoutKeys):
         """How elements travel, for ``explain``."""
         return f"{self.value_type}, dropped by the tasks that make them"
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _Dropped:
+    def open(self, producer: str, slot: int, subtasks: int) -> _DroppedWriter:
         """A writer that stays empty."""
-        return _Dropped(self.value_type)
+        return _DroppedWriter(self.value_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +203,13 @@ class TimesAndFields(_WithoutKeys):
         """How elements travel, for ``explain``."""
         return f"timestamps{''.join(f', {name}' for name in self.names)} as Arrow columns, for the generator"
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _TimesAndFields:
+    def open(self, producer: str, slot: int, subtasks: int) -> _TimesAndFieldsWriter:
         """An empty writer of the task with a slot."""
-        return _TimesAndFields(self, slot % subtasks)
+        return _TimesAndFieldsWriter(self, slot % subtasks)
 
 
 @dataclass(frozen=True, slots=True)
-class ToAll(_WithoutKeys):
+class BroadcastPartitioner(_WithoutKeys):
     """Every subtask has all elements."""
 
     codec: ElementCodec
@@ -218,9 +218,9 @@ class ToAll(_WithoutKeys):
         """How elements travel, for ``explain``."""
         return f"to every subtask, {self.codec.value_type} as {self.codec.describe()}"
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _ToAll:
+    def open(self, producer: str, slot: int, subtasks: int) -> _BroadcastWriter:
         """An empty writer of the task with a slot."""
-        return _ToAll(self.codec, subtasks)
+        return _BroadcastWriter(self.codec, subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +247,12 @@ class KeyGroupPartitioner:
         """The key selector, if it is an object."""
         return selectors(self.select)
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _ByKey:
+    def open(self, producer: str, slot: int, subtasks: int) -> _KeyGroupWriter:
         """An empty writer of the task with a slot."""
-        return _ByKey(self, producer, subtasks)
+        return _KeyGroupWriter(self, producer, subtasks)
 
 
-class Dealing(Protocol):
+class SubtaskSelector(Protocol):
     """Says which subtask each element goes to; picklable."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
@@ -266,7 +266,7 @@ class Dealing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RebalancePartitioner(Dealing):
+class RebalancePartitioner(SubtaskSelector):
     """Elements of a split or task go to one subtask after the other, in their order: so it is the same at a replay."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
@@ -280,7 +280,7 @@ class RebalancePartitioner(Dealing):
 
 
 @dataclass(frozen=True, slots=True)
-class ToFirst(Dealing):
+class GlobalPartitioner(SubtaskSelector):
     """All elements go to the first subtask."""
 
     def user_functions(self) -> list[tuple[str, Any]]:
@@ -294,7 +294,7 @@ class ToFirst(Dealing):
 
 
 @dataclass(frozen=True, slots=True)
-class ByPartitioner(Dealing):
+class CustomPartitioner(SubtaskSelector):
     """A user function says where a key goes."""
 
     partition: Callable[[Any, int], int]
@@ -317,23 +317,23 @@ class ByPartitioner(Dealing):
 
 
 @dataclass(frozen=True, slots=True)
-class DealtOut(_WithoutKeys):
+class SelectingPartitioner(_WithoutKeys):
     """How elements leave that are dealt out without a key."""
 
     codec: ElementCodec
-    dealing: Dealing
+    selector: SubtaskSelector
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
-        return f"{self.dealing.describe()}, {self.codec.value_type} as {self.codec.describe()}"
+        return f"{self.selector.describe()}, {self.codec.value_type} as {self.codec.describe()}"
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """The user's functions of the dealing."""
-        return self.dealing.user_functions()
+        """The user's functions of the selector."""
+        return self.selector.user_functions()
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _DealtOut:
+    def open(self, producer: str, slot: int, subtasks: int) -> _SelectingWriter:
         """An empty writer of the task with a slot."""
-        return _DealtOut(self, producer, slot, subtasks)
+        return _SelectingWriter(self, producer, slot, subtasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +367,7 @@ class NoRecordWriter:
         return iter(())
 
 
-class _Dropped(NoRecordWriter):
+class _DroppedWriter(NoRecordWriter):
     def __init__(self, value_type: TypeInformation) -> None:
         self._value_type = value_type
 
@@ -375,7 +375,7 @@ class _Dropped(NoRecordWriter):
         batch.as_columns(self._value_type)
 
 
-class _Together:
+class _ForwardWriter:
     def __init__(self, codec: ElementCodec, subtask: int) -> None:
         self._codec = codec
         self._subtask = subtask
@@ -392,7 +392,7 @@ class _Together:
             yield self._subtask, content
 
 
-class _TimesAndFields(_Together):
+class _TimesAndFieldsWriter(_ForwardWriter):
     def __init__(self, partitioner: TimesAndFields, subtask: int) -> None:
         super().__init__(partitioner.codec, subtask)
         self._partitioner = partitioner
@@ -411,7 +411,7 @@ class _TimesAndFields(_Together):
         super().add(Elements(columns=Columns(kind, values, timestamps, sequence)))
 
 
-class _AsColumns:
+class _ColumnsWriter:
     def __init__(self, value_type: TypeInformation) -> None:
         self._value_type = value_type
         self._waiting: list[Elements] = []
@@ -427,7 +427,7 @@ class _AsColumns:
             yield 0, batch.as_columns(self._value_type)
 
 
-class _ToAll(_Together):
+class _BroadcastWriter(_ForwardWriter):
     def __init__(self, codec: ElementCodec, subtasks: int) -> None:
         super().__init__(codec, 0)
         self._subtasks = subtasks
@@ -439,7 +439,7 @@ class _ToAll(_Together):
                 yield subtask, content
 
 
-class _ByKey:
+class _KeyGroupWriter:
     def __init__(self, partitioner: KeyGroupPartitioner, producer: str, subtasks: int) -> None:
         self._partitioner = partitioner
         self._producer = producer
@@ -520,8 +520,8 @@ class _ByKey:
                     yield subtask, content
 
 
-class _DealtOut:
-    def __init__(self, partitioner: DealtOut, producer: str, slot: int, subtasks: int) -> None:
+class _SelectingWriter:
+    def __init__(self, partitioner: SelectingPartitioner, producer: str, slot: int, subtasks: int) -> None:
         self._partitioner = partitioner
         self._producer = producer
         self._first = slot
@@ -532,7 +532,7 @@ class _DealtOut:
     def add(self, batch: Elements) -> None:
         self.size += len(batch)
         of_subtask: defaultdict[int, list[int]] = defaultdict(list)
-        subtasks = self._partitioner.dealing.subtasks_of(batch.values, self._first, self._subtasks)
+        subtasks = self._partitioner.selector.subtasks_of(batch.values, self._first, self._subtasks)
         self._first += len(batch)
         values = iter(batch.values)
         try:

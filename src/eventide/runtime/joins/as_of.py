@@ -73,7 +73,7 @@ class SelectsOfTwo(JoinFunction[Any, Any, Row]):
 
 
 class _Versions:
-    """Rows of the key at hand, in the order of the times from which they are valid; they change in place."""
+    """Rows of the current key, in the order of the times from which they are valid; they change in place."""
 
     def __init__(self, runtime_context: RuntimeContext) -> None:
         self._kept = runtime_context.get_state(ValueStateDescriptor("versions", Types.PICKLED_BYTE_ARRAY()))

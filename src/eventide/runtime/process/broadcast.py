@@ -17,7 +17,7 @@ from eventide.runtime.chain.chained_operators import Clock, ElementContext, Mome
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_unless
-from eventide.runtime.exchange.partitioners import ToAll
+from eventide.runtime.exchange.partitioners import BroadcastPartitioner
 from eventide.runtime.process.functions import KeyedElementContext, ProcessEach, ProcessSpec
 from eventide.runtime.process.operation import identity_of, partitioner_of
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
@@ -175,7 +175,7 @@ class BroadcastOperation:
         )
         partitioners = (
             partitioner_of(source, max_parallelism),
-            ToAll(ElementCodec(broadcast.value_type)),
+            BroadcastPartitioner(ElementCodec(broadcast.value_type)),
         )
         identity = identity_of([source], max_parallelism) | {"broadcast state": ", ".join(map(repr, self.descriptors))}
         return PlannedOperator(

@@ -64,7 +64,7 @@ class LateElements:
 
 
 class WaitingElements:
-    """Elements of the key at hand that wait for a timer of their time.
+    """Elements of the current key that wait for a timer of their time.
 
     Those of one time are a list that grows in place: to have one more wait costs the same however many there are.
     """
@@ -212,7 +212,7 @@ _HANDLERS: dict[str, Callable[[Any], tuple[Handle, ...]]] = {
 
 
 class _TimersOfKey(Times):
-    """The times of an operator, and timers of the key at hand; in batch execution, none is set while others fire."""
+    """The times of an operator, and timers of the current key; in batch execution, none is set while others fire."""
 
     def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
         super().__init__(moment)
@@ -236,7 +236,7 @@ class _TimersOfKey(Times):
 class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
     """The operator as a function with keys sees it.
 
-    ``domain`` is that of the timer at hand; ``in_batch`` says that all input comes before any watermark.
+    ``domain`` is that of the current timer; ``in_batch`` says that all input comes before any watermark.
     """
 
     def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState, *, in_batch: bool = False) -> None:

@@ -24,7 +24,7 @@ ON_TIMER = "when a timer fired"
 
 
 class KeyedOperator(Operator):
-    """The part of an operator that keeps its state by key: ``_at`` is the key at hand, and ``_out`` has its results."""
+    """The part of an operator that keeps its state by key: ``_at`` is the current key, and ``_out`` has its results."""
 
     _keyed: KeyedState
     _at: KeyContext

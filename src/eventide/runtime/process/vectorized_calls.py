@@ -420,7 +420,7 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
             other = keys[int(np.argmin(found))].as_py()
             raise ProgramError(
                 f"{what}: {other!r} is no key of this call; state and timers can be used of the keys in ctx.keys, as "
-                "those of a KeyedProcessFunction belong to the key at hand"
+                "those of a KeyedProcessFunction belong to the current key"
             )
         return found
 

@@ -23,7 +23,7 @@ Column: TypeAlias = tuple[Owners, bool, list[Any]]
 """A state of some keys under one name: which keys, whether each value is a pickle, and the values or pickles."""
 
 PLAIN = frozenset({str, int, float, bool, bytes})
-"""Values of these types cannot be changed, so they are no pickles while they are at hand."""
+"""Values of these types cannot be changed, so they are no pickles while they are loaded."""
 
 TIMES = ("event times", "clock times", "expiries")
 """The names of the kinds of time at which something of a key is due."""

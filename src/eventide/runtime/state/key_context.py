@@ -1,4 +1,4 @@
-"""The state of a function on a keyed stream: found once, when it is opened; of the key at hand, whenever it is used."""
+"""The state of a function on a keyed stream: found once, when it is opened; of the current key, whenever it is used."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ class KeyContext:
     """The key that a function is called for, and where what is kept of it is found.
 
     It stays for as long as the function is open, while each micro-batch has its own view of the state: the operator
-    says which key is at hand before it calls the function. On its way to a worker it forgets everything.
+    sets the current key before it calls the function. On its way to a worker it forgets everything.
 
     Attributes:
         key: the key.
-        values: the state of all keys at hand, by name and key.
+        values: the state of all loaded keys, by name and key.
         clock_ms: the time of the micro-batch by the clock.
         expires: whether any state has a time to live.
     """
@@ -229,7 +229,7 @@ def handles_under(keyed: KeyedState, prefix: str, scope: Scope) -> StateHandles:
 
 
 class _CellOfKey:
-    """The cell of one named state of the key at hand.
+    """The cell of one named state of the current key.
 
     ``other`` is where an earlier program kept it, with a time to live where it has none now, or the other way round;
     ``converted`` makes what is kept there what is kept here.
@@ -272,12 +272,12 @@ class _CellOfKey:
 
 
 class _NoValues(dict[str, dict[Any, Any]]):
-    """Stands where no key is at hand."""
+    """Stands where there is no current key."""
 
     def __missing__(self, name: str) -> dict[Any, Any]:
         raise ProgramError(
-            "state belongs to a key, and no key is at hand here; get it in open(), and use it where an element or a "
-            "timer is handled"
+            "state belongs to a key, and there is no current key here; get it in open(), and use it where an element "
+            "or a timer is handled"
         )
 
 

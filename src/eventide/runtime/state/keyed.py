@@ -20,13 +20,13 @@ from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.keys import hashes_of, stable_hash
 from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
-from eventide.runtime.state.at_hand import RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, unpickled
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
+from eventide.runtime.state.loaded_rows import LoadedRows, Values
 from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
@@ -56,7 +56,7 @@ _COMPARED = PLAIN - {float} | {Pickled}
 _KINDS: tuple[tuple[Form, ...], tuple[Form, ...]] = (("plain", "pickled"), ("spaces",))
 
 
-class KeyedState(RowsAtHand[GrowingObjects]):
+class KeyedState(LoadedRows[GrowingObjects]):
     """State by key, namespace and name, and timers by key and namespace: of event time, and of processing time.
 
     What is stored of a key is read when the key is touched, or one of its timers is due. The keys that are touched lie
@@ -208,7 +208,7 @@ class KeyedState(RowsAtHand[GrowingObjects]):
 
     @without_collection()
     def expire(self, clock_ms: int) -> None:
-        """Forget what has expired, of the keys that are at hand and of all others; call it before :meth:`flush`.
+        """Forget what has expired, of the keys that are loaded and of all others; call it before :meth:`flush`.
 
         When a key has something that expires is known from when it was written; it may be later by now.
         """

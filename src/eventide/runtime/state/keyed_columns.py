@@ -17,13 +17,13 @@ from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import columns_of_fields, types_of_fields
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import distinct
-from eventide.runtime.state.at_hand import Flags, Name, RowsAtHand, Values
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import KINDS_OF_TIME
 from eventide.runtime.state.declared import VALUE, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingColumn
+from eventide.runtime.state.loaded_rows import Flags, LoadedRows, Name, Values
 from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     ANYTHING,
@@ -41,7 +41,7 @@ _HASHES_AT_ONCE = 1 << 18
 _SPACED = "there is state or there are timers of windows, which a function on columns has not"
 
 
-class KeyedColumns(RowsAtHand[GrowingColumn]):
+class KeyedColumns(LoadedRows[GrowingColumn]):
     """The keys that were touched, with their values by name and their timers, all in columns.
 
     A function on columns knows no namespaces.

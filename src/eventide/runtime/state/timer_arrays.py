@@ -10,7 +10,7 @@ import numpy as np
 from eventide.runtime.elements.ordering import are_first, order_by
 from eventide.runtime.state.timers import (
     PLACES,
-    KeysAtHand,
+    LoadedKeys,
     Numbers,
     Rows,
     TimerColumns,
@@ -22,7 +22,7 @@ from eventide.runtime.state.timers import (
 _NOTHING = np.zeros(0, np.int64)
 
 
-class KeysInPlaces(KeysAtHand, Protocol):
+class KeysInPlaces(LoadedKeys, Protocol):
     """The keys that have timers, where what has changed of them is told."""
 
     def touch(self, places: Numbers) -> None:
@@ -96,13 +96,13 @@ class TimerArrays:
         return len({*zip(places.tolist(), times.tolist(), strict=True)})
 
     def take_in(self, *columns: TimerColumns | None) -> None:
-        """Take note of timers whose keys have places among those at hand."""
+        """Take note of timers whose keys have places among the loaded ones."""
         for of_keys in columns:
             if of_keys is not None:
                 self._waiting.add(of_keys)
 
     def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
-        """The timers of the keys at hand; one that was set again is there twice."""
+        """The timers of the loaded keys; one that was set again is there twice."""
         return [(together(self._waiting.rows(())), None)]
 
     def clear(self) -> None:

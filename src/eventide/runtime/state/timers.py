@@ -1,6 +1,6 @@
 """Timers of one kind: each is set for a time, a key and a namespace, and fires once, the earliest first.
 
-They are stored in columns of 64-bit numbers; a key is named there by its place in a bucket, or among the keys at hand.
+They are stored in columns of 64-bit numbers; a key is named there by its place in a bucket, or among the loaded keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
-"""The places of the keys among those at hand, the times, and the numbers."""
+"""The places of the keys among the loaded ones, the times, and the numbers."""
 
 NO_PLACE = -1
 """The place of a key that is left out."""
@@ -47,8 +47,8 @@ _Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
 
 
-class KeysAtHand(Protocol):
-    """The keys that have timers, by their places among those at hand."""
+class LoadedKeys(Protocol):
+    """The keys that have timers, by their places among the loaded ones."""
 
     is_quiesced: bool
     """Whether timers have begun to fire in batch execution: from then on, none is set."""
@@ -60,17 +60,17 @@ class KeysAtHand(Protocol):
         """Load every key with a timer of a kind at or before a time, because these timers fire now."""
 
     def next_of_others(self, kind: int) -> int | None:
-        """The earliest timer of a kind of the keys that are not at hand, in milliseconds; None if there is none."""
+        """The earliest timer of a kind of the keys that are not loaded, in milliseconds; None if there is none."""
 
     def groups(self, places: Numbers) -> Numbers:
         """The key groups of the keys at some places."""
 
 
-class Keys(KeysAtHand, Protocol):
+class Keys(LoadedKeys, Protocol):
     """The keys that have timers; those that are touched have a place in an index."""
 
     keys: list[Any]
-    """The keys at hand, by their places."""
+    """The loaded keys, by their places."""
 
     index: dict[Any, int]
     """The place of each of them that was touched."""
@@ -190,7 +190,7 @@ class Timers:
         return [*dict.fromkeys(self._in_order(self.rows())[0])]
 
     def take_in(self, *columns: TimerColumns | None) -> None:
-        """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
+        """Take note of timers without a namespace, and with one, whose keys have places among the loaded ones."""
         plain, spaced = columns
         if plain is not None:
             self._waiting.add(plain)
@@ -203,11 +203,11 @@ class Timers:
                 self._spaced_at[time_ms][owner] = number
 
     def rows(self) -> _Parts:
-        """The timers of the keys at hand; one that was set again is there twice."""
+        """The timers of the loaded keys; one that was set again is there twice."""
         return self._parts(self._at, self._spaced_at, self._waiting.rows(self._deleted))
 
     def clear(self) -> None:
-        """Forget what is at hand."""
+        """Forget what is loaded."""
         for of_timers in (self.changed, self._at, self._spaced_at, self._waiting, self._deleted, self._heap, self._new):
             of_timers.clear()
         self._earliest_new = MAX_MS
@@ -232,7 +232,7 @@ class Timers:
                 yield timer
 
     def _expect(self, time_ms: int) -> None:
-        """Take note of a time of which there is no timer at hand."""
+        """Take note of a time of which no timer is loaded."""
         self._new.append(time_ms)
         self._earliest_new = min(self._earliest_new, time_ms)
 
@@ -255,7 +255,7 @@ class Timers:
         return parts
 
     def _parts(self, plain: ByTime, spaced: ByTime, waiting: Sequence[Rows]) -> _Parts:
-        """Timers at hand by time, and some that wait."""
+        """Loaded timers by time, and some that wait."""
         keys, owners = (list(chain.from_iterable(by_time.values())) for by_time in (plain, spaced))
         without = together([*waiting, rows_of(plain, self._places_of(keys))])
         places = self._places_of([key for key, _ in owners])
@@ -306,7 +306,7 @@ class BatchTimers(Timers):
 
 
 class WaitingTimers:
-    """Timers without a namespace of the keys at hand, each taken out once, when it is due.
+    """Timers without a namespace of the loaded keys, each taken out once, when it is due.
 
     Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
     again, would cost as much as to fire it.
@@ -389,7 +389,7 @@ def together(rows: Sequence[Rows]) -> Rows:
 
 
 def rows_of(by_time: ByTime, places: Numbers) -> Rows:
-    """Timers that are at hand by time, given the places of their keys, one after the other.
+    """Timers that are loaded by time, given the places of their keys, one after the other.
 
     One beyond the end of time, or before its beginning, is set for there.
     """
@@ -405,7 +405,7 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
 
 
 def rows_of_columns(columns: TimerColumns) -> Rows:
-    """Timers whose keys have places among those at hand."""
+    """Timers whose keys have places among the loaded ones."""
     places, times, numbers, _ = columns
     return (
         np.frombuffer(places, PLACES).astype(np.int64),

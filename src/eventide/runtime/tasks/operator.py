@@ -143,7 +143,7 @@ class OperatorSpec(Protocol):
 
     @property
     def state_of_functions(self) -> KeyedStateStore | None:
-        """Where its functions find the state of the key at hand; None where there are no keys, or no functions."""
+        """Where its functions find the state of the current key; None where there are no keys, or no functions."""
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""

@@ -215,7 +215,7 @@ class FixedWindowOperator(WindowOperator):
         firing.keys = ()
 
     def _clear(self) -> None:
-        """Let the function clear what it keeps of the key and window at hand, which is dropped."""
+        """Let the function clear what it keeps of the current key and window, which is dropped."""
         self._spec.function.clear(self._firing)
         if self._firing.uses_window_state:
             self._keyed.take_all(self._moment.key, self._moment.window, WINDOW_STATE)

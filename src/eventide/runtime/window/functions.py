@@ -46,18 +46,18 @@ ASSIGNER_STATE = "assigner:"
 
 
 class WindowMoment(Moment):
-    """Where the operator stands: the key and window at hand, beside the times."""
+    """Where the operator stands: the current key and window, beside the times."""
 
     key: object = None
     window: Any = None
     merged: Sequence[Window] = ()
 
     def window_scope(self) -> tuple[Any, Hashable]:
-        """The key and window at hand: where the state of one window lives."""
+        """The current key and window: where the state of one window lives."""
         return self.key, self.window
 
     def key_scope(self) -> tuple[Any, Hashable]:
-        """The key at hand: where the state of a key as a whole lives."""
+        """The current key: where the state of a key as a whole lives."""
         return self.key, None
 
 

@@ -184,7 +184,7 @@ OnTime: TypeAlias = Callable[[int, Window, TriggerView], TriggerResult]
 """The method of a trigger for a due timer: its ``on_event_time`` or ``on_processing_time``."""
 
 Fire: TypeAlias = Callable[[Window | None, bool], object]
-"""Fires the window at hand, given where its contents are, and whether they stay."""
+"""Fires the current window, given where its contents are, and whether they stay."""
 
 
 class WindowOperator(KeyedOperator):
@@ -409,18 +409,18 @@ class WindowOperator(KeyedOperator):
         return user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=element)
 
     def _failed_to_fire(self, error: Exception) -> Exception:
-        """Return the error for the window at hand, which could not fire."""
+        """Return the error for the current window, which could not fire."""
         at = self._moment
         return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
 
     def _ask(self, on_time: OnTime, time_ms: int, drops: bool) -> None:
-        """Do what the trigger says of the window at hand when a timer is due; it is dropped afterwards, or not."""
+        """Do what the trigger says of the current window when a timer is due; it is dropped afterwards, or not."""
         result = on_time(time_ms, self._moment.window, self._trigger_view)
         if result is not TriggerResult.CONTINUE:
             self._react(result, self._fire, drops=drops)
 
     def _react(self, result: TriggerResult, fire: Fire, *, drops: bool = False) -> None:
-        """Fire and purge the window at hand, as a trigger says."""
+        """Fire and purge the current window, as a trigger says."""
         if not isinstance(result, TriggerResult):
             raise ProgramError(
                 f"{type(self._spec.trigger).__name__} returned {result!r}; a trigger returns a TriggerResult"
@@ -432,7 +432,7 @@ class WindowOperator(KeyedOperator):
             self._keyed.take(self._moment.key, state_window, CONTENTS)
 
     def _fire(self, state_window: Window | None, stays: bool) -> None:
-        """Call the window function with the contents of the window at hand, which may stay as they are."""
+        """Call the window function with the contents of the current window, which may stay as they are."""
         spec, moment = self._spec, self._moment
         kept = self._keyed.read(moment.key, state_window, CONTENTS)
         if kept is None:
@@ -455,7 +455,7 @@ class WindowOperator(KeyedOperator):
             self._firing.enter()
 
     def _show(self, kept: object, *, stays: bool) -> None:
-        """Call the window function with the content of the window at hand, unless there is none to show.
+        """Call the window function with the content of the current window, unless there is none to show.
 
         What stays in the window is shown as copies.
         """

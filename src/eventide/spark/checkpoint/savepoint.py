@@ -369,7 +369,7 @@ def rescale(
         if max_parallelism not in (None, groups):
             raise StateError(
                 f"the call that was interrupted has made a savepoint with {groups} key groups at {place}, and this one "
-                f"asks for {max_parallelism}; repeat it with a max parallelism of {groups}, or with none"
+                f"asks for {max_parallelism}; call it with a max parallelism of {groups}, or with none"
             )
     else:
         refuse_continued(location, [last])

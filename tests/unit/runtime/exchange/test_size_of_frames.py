@@ -13,7 +13,7 @@ from eventide.runtime.chain.chain import ChainNode, packed, report_frames
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import FRAME_BYTES, Elements, frame_slices, interleave
 from eventide.runtime.exchange.frames import Edge, Inbox, Signal, WatermarkReport
-from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, ToAll
+from eventide.runtime.exchange.partitioners import BroadcastPartitioner, ForwardPartitioner, KeyGroupPartitioner
 from eventide.runtime.sources.offsets import PartRange, SplitRange
 from eventide.runtime.sources.task import SourceSpec, SourceTask
 
@@ -38,7 +38,7 @@ def ways(kind):
         "together": ForwardPartitioner(ElementCodec(kind)),
         "by key": KeyGroupPartitioner(ElementCodec(kind, Types.LONG()), len, 128),
         "by key that is pickled": KeyGroupPartitioner(ElementCodec(kind, UNDECLARED), len, 128),
-        "to all": ToAll(ElementCodec(kind)),
+        "to all": BroadcastPartitioner(ElementCodec(kind)),
     }
 
 

@@ -169,7 +169,7 @@ class TestWithKeys:
                 super().open(runtime_context)
                 self.count.update(1)
 
-        with pytest.raises(ProgramError, match="state belongs to a key, and no key is at hand here"):
+        with pytest.raises(ProgramError, match="state belongs to a key, and there is no current key here"):
             collected(local_environment().from_collection([("a", 1)]).key_by(by_first).process(Hasty()))
 
     def test_what_was_put_out_stays_as_it_was_when_state_changes(self):

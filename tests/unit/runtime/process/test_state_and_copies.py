@@ -128,7 +128,7 @@ class TestBroadcast:
         rules = ScriptedSource(["s"], [[], [("s", 1)]])
         rules = env.from_source(rules, WatermarkStrategy.no_watermarks(), "rules").broadcast(RULES)
         stream = env.from_collection([("a", 1)]).key_by(by_first).connect(rules).process(Confuses())
-        with pytest.raises(ProgramError, match="no key is at hand here"):
+        with pytest.raises(ProgramError, match="there is no current key here"):
             list(stream.execute_and_collect())
 
     def test_state_with_a_time_to_live_is_applied_to_as_well(self):

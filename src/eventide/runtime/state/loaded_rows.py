@@ -50,24 +50,24 @@ _ROWS_AT_ONCE = 1 << 16
 _Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
 
 
-class TimersAtHand(Protocol):
-    """The timers of a kind of the keys at hand."""
+class LoadedTimers(Protocol):
+    """The timers of a kind of the loaded keys."""
 
     number: int
     """That of the last timer that was set."""
 
     def take_in(self, *columns: TimerColumns | None) -> None:
-        """Take note of timers without a namespace, and with one, whose keys have places among those at hand."""
+        """Take note of timers without a namespace, and with one, whose keys have places among the loaded ones."""
 
     def rows(self) -> Parts:
-        """The timers of the keys at hand; one that was set again is there twice."""
+        """The timers of the loaded keys; one that was set again is there twice."""
 
     def clear(self) -> None:
-        """Forget what is at hand."""
+        """Forget what is loaded."""
 
 
 class Values(Generic[_Column]):
-    """The values at hand of one name and kind, and where among them the one of each key is."""
+    """The loaded values of one name and kind, and where among them the one of each key is."""
 
     def __init__(self, stored: _Column, keys: int) -> None:
         self._stored = stored
@@ -87,10 +87,10 @@ class Values(Generic[_Column]):
         return np.flatnonzero(self.where.array != NO_PLACE)
 
 
-class RowsAtHand(ABC, Generic[_Column]):
+class LoadedRows(ABC, Generic[_Column]):
     """The keys that were touched, with their values by name and their timers, and what has become of them.
 
-    A key is named by its place among those at hand. What version 0.1.0 has stored in buckets becomes rows as a whole
+    A key is named by its place among the loaded ones. What version 0.1.0 has stored in buckets becomes rows as a whole
     when the first of it is needed.
 
     Args:
@@ -108,7 +108,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         self._in_batch = in_batch
         self._max_parallelism = max_parallelism
         self._declared = DeclaredTypes(backend)
-        self._timers: Sequence[TimersAtHand] = ()
+        self._timers: Sequence[LoadedTimers] = ()
 
     def _forget(self) -> None:
         """Forget all keys that were loaded."""
@@ -121,7 +121,7 @@ class RowsAtHand(ABC, Generic[_Column]):
             timers.clear()
 
     def __len__(self) -> int:
-        """How many keys are at hand."""
+        """How many keys are loaded."""
         return len(self._hashes.array)
 
     @cached_property
@@ -136,7 +136,7 @@ class RowsAtHand(ABC, Generic[_Column]):
         return store
 
     def _begin_with(self, store: RowStore) -> None:
-        """Do what has to be done with all that is stored, before any of it is at hand."""
+        """Do what has to be done with all that is stored, before any of it is loaded."""
 
     def _end_with(self, store: RowStore, places: Numbers, types: RowTypes) -> None:
         """Remember what the next micro-batch has to know of keys that are stored."""
