@@ -64,11 +64,11 @@ def test_lengths_add_up(some, others, further):
 def test_disorder_over_micro_batches_is_that_of_all_times(batches):
     record = SplitRecord(since=0)
     for times in batches:
-        arrivals = TimestampSummary()
+        summary = TimestampSummary()
         for begin in range(0, len(times), 7):
-            arrivals.see(np.array(times[begin : begin + 7], np.int64))
-        if arrivals.rows:
-            record.take(TimestampSummary.of(arrivals.snapshot()), record.newest, MIN_MS)
+            summary.see(np.array(times[begin : begin + 7], np.int64))
+        if summary.rows:
+            record.take(TimestampSummary.of(summary.snapshot()), record.newest, MIN_MS)
     everything = [time for times in batches for time in times]
     exact = behind_of(everything)
     assert record.rows == len(everything)
@@ -82,9 +82,9 @@ def test_disorder_over_micro_batches_is_that_of_all_times(batches):
 def test_times_at_the_ends_of_the_range_do_no_harm():
     record = SplitRecord(since=0)
     for times in ([MAX_MS], [MIN_MS + 1] * (FIRST + 1), [MAX_MS, MIN_MS + 1]):
-        arrivals = TimestampSummary()
-        arrivals.see(np.array(times, np.int64))
-        record.take(arrivals, record.newest, MAX_MS)
+        summary = TimestampSummary()
+        summary.see(np.array(times, np.int64))
+        record.take(summary, record.newest, MAX_MS)
     assert (record.rows, record.newest) == (FIRST + 4, MAX_MS)
     assert SplitRecord.of(record.snapshot()).snapshot() == record.snapshot()
 
@@ -110,11 +110,11 @@ def test_counts_of_times_are_too_large_or_too_small_by_one_cell(batches, until):
 def test_how_many_of_very_many_are_at_a_time_is_known_to_some_percent(seed, blocks, delay, share):
     random = np.random.default_rng(seed)
     times = np.arange(blocks * BLOCK) * 3 - random.exponential(delay, blocks * BLOCK).astype(np.int64)
-    arrivals = TimestampSummary()
-    arrivals.see(random.permutation(times))
+    summary = TimestampSummary()
+    summary.see(random.permutation(times))
     until = int(np.quantile(times, share))
     exact = int((times <= until).sum())
-    found = TimestampSummary.of(json.loads(json.dumps(arrivals.snapshot()))).until(until)
+    found = TimestampSummary.of(json.loads(json.dumps(summary.snapshot()))).until(until)
     assert abs(found - exact) <= 0.05 * len(times)
     assert (found > 0) == (exact > 0)
 
@@ -123,14 +123,14 @@ def test_how_many_of_very_many_are_at_a_time_is_known_to_some_percent(seed, bloc
 def test_the_most_of_very_many_is_too_small_by_what_the_newest_rises_in_a_block(seed, blocks, delay):
     random = np.random.default_rng(seed)
     times = np.arange(blocks * BLOCK + 17) * 3 - random.exponential(delay, blocks * BLOCK + 17).astype(np.int64)
-    arrivals = TimestampSummary()
-    arrivals.see(times)
+    summary = TimestampSummary()
+    summary.see(times)
     exact = int((np.maximum.accumulate(times) - times).max())
     newest = np.maximum.accumulate(times)
     rise = max(newest[min(at + BLOCK, len(times)) - 1] - newest[max(at - 1, 0)] for at in range(0, len(times), BLOCK))
-    assert exact - rise <= arrivals.largest <= exact
-    assert (arrivals.rows, arrivals.newest, arrivals.oldest) == (len(times), times.max(), times.min())
-    assert 0 < arrivals.behind.total <= len(times)
+    assert exact - rise <= summary.largest <= exact
+    assert (summary.rows, summary.newest, summary.oldest) == (len(times), times.max(), times.min())
+    assert 0 < summary.behind.total <= len(times)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(1, 5)), min_size=1), st.integers(1000, 2000))
@@ -147,9 +147,9 @@ def test_sums_of_late_elements_count_as_the_elements(panes, watermark):
 def test_a_split_that_ends_leaves_what_it_had_and_nothing_else(batches):
     log = EventTimeLog()
     for clock, (split, times) in enumerate(batches):
-        arrivals = TimestampSummary()
-        arrivals.see(np.array(times, np.int64))
-        arrived = [("edge", split, arrivals)] if times else []
+        summary = TimestampSummary()
+        summary.see(np.array(times, np.int64))
+        arrived = [("edge", split, summary)] if times else []
         log.end_batch([("edge", "a")], [("edge", split)], arrived, clock, MIN_MS)
         log = EventTimeLog.of(log.snapshot())
     assert {split for _, split in log.splits} <= {"a"}

@@ -7,9 +7,9 @@ from os import PathLike
 from typing import Any
 
 from eventide.advisor.advice import Advice, Choice, Early
-from eventide.advisor.arrivals import ColumnRoles, Unit
 from eventide.advisor.disorder import Disorder, DisorderMeter, Split
 from eventide.advisor.reading import Topic, Watch, measure_frame, read_files, read_topic
+from eventide.advisor.time_columns import ColumnRoles, Unit
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.observation.histograms import DurationHistogram
 

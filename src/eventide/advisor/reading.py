@@ -14,8 +14,8 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eventide.advisor.arrivals import ColumnRoles, Stretches, TimeColumn, Unit, in_order
 from eventide.advisor.disorder import Disorder, DisorderMeter, Fronts, Split, Stretch
+from eventide.advisor.time_columns import ColumnRoles, Stretches, TimeColumn, Unit, in_order
 from eventide.api.source import PartRange, TimestampedBatch, Unreadable
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.words import count

@@ -285,7 +285,7 @@ class OpenedParts:
         return source
 
     def stage(self, number: int, subtask: int) -> Stage:
-        """The level of a number as one of its subtasks has it."""
+        """The stage of a number as one of its subtasks has it."""
         stage: Stage = self._part(self._stages_at[number], subtask)
         return stage
 

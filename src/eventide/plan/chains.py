@@ -131,7 +131,7 @@ class Chains:
         for node in nodes:
             for source in dict.fromkeys(node.inputs):
                 self._consumers[source.number].append(node)
-        self._arrivals: dict[int, list[IncomingEdge]] = defaultdict(list)
+        self._incoming: dict[int, list[IncomingEdge]] = defaultdict(list)
         self._reported: dict[int, list[Edge]] = defaultdict(list)
         self._declared = {node.number: node.declared for node in nodes if isinstance(node, AssignTransformation)}
 
@@ -139,9 +139,9 @@ class Chains:
         """The nodes that take the elements of a stream."""
         return self._consumers[node.number]
 
-    def arrivals(self, node: Transformation) -> list[IncomingEdge]:
+    def incoming(self, node: Transformation) -> list[IncomingEdge]:
         """The edges to an operator, from the chains that were built so far."""
-        return _named(self._arrivals[node.number])
+        return _named(self._incoming[node.number])
 
     def chain(self, head: Transformation) -> ChainNode:
         """All that runs in the tasks of a head."""
@@ -253,7 +253,7 @@ class Chains:
         # Each element has a point of its own in splits, and where a generator looks at an output.
         has_points = path.is_supplied or isinstance(path.head, InputTransformation | AssignTransformation)
         edge = Edge(
-            number=len(self._arrivals[consumer.number]) + 1,
+            number=len(self._incoming[consumer.number]) + 1,
             target=target.number,
             producer=path.producer,
             subtasks=target.subtasks,
@@ -266,8 +266,8 @@ class Chains:
             advice_on_type=path.advice_on_type,
         )
         head = path.marked_by or path.head
-        arrival = IncomingEdge(edge, head, input_number, self._ids[head.number], self._strategy(path))
-        self._arrivals[consumer.number].append(arrival)
+        incoming_edge = IncomingEdge(edge, head, input_number, self._ids[head.number], self._strategy(path))
+        self._incoming[consumer.number].append(incoming_edge)
         return edge
 
     def _strategy(self, path: _Path) -> str:
@@ -302,36 +302,36 @@ def _needs_tasks(node: AssignTransformation, head: Transformation) -> bool:
     return node.strategy.is_supplied and isinstance(head, InputTransformation)
 
 
-def _named(arrivals: Sequence[IncomingEdge]) -> list[IncomingEdge]:
+def _named(incoming: Sequence[IncomingEdge]) -> list[IncomingEdge]:
     """Several from one origin to one input are numbered by their strategies, so that their order may change."""
     ways: Counter[tuple[int, str]] = Counter()
     named = {}
-    for arrival in sorted(arrivals, key=lambda arrival: arrival.strategy):
-        way = (arrival.input, arrival.origin)
+    for incoming_edge in sorted(incoming, key=lambda incoming_edge: incoming_edge.strategy):
+        way = (incoming_edge.input, incoming_edge.origin)
         ways[way] += 1
-        name = f"{arrival.input}:{arrival.origin}" + (f":{ways[way]}" if ways[way] > 1 else "")
-        named[arrival.edge.number] = replace(arrival, name=name)
-    return [named[arrival.edge.number] for arrival in arrivals]
+        name = f"{incoming_edge.input}:{incoming_edge.origin}" + (f":{ways[way]}" if ways[way] > 1 else "")
+        named[incoming_edge.edge.number] = replace(incoming_edge, name=name)
+    return [named[incoming_edge.edge.number] for incoming_edge in incoming]
 
 
-def inputs_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
+def inputs_identity(incoming: Sequence[IncomingEdge]) -> dict[str, str]:
     """Where the elements of an operator of two inputs come from, in the order of these."""
     origins: dict[int, set[str]] = defaultdict(set)
-    for arrival in arrivals:
-        is_source = isinstance(arrival.head, InputTransformation)
-        origins[arrival.input].add(repr(arrival.head.name if is_source else arrival.origin))
+    for incoming_edge in incoming:
+        is_source = isinstance(incoming_edge.head, InputTransformation)
+        origins[incoming_edge.input].add(repr(incoming_edge.head.name if is_source else incoming_edge.origin))
     if len(origins) < 2:
         return {}
     return {INPUTS: in_words(", ".join(sorted(origins[number])) for number in sorted(origins))}
 
 
-def strategies_identity(arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
+def strategies_identity(incoming: Sequence[IncomingEdge]) -> dict[str, str]:
     """The strategies on several ways from one origin to one input, where they differ: the ways are numbered by them."""
     ways: dict[str, list[IncomingEdge]] = defaultdict(list)
-    for arrival in arrivals:
-        ways[f"strategies of input {arrival.input + 1} from {arrival.origin!r}"].append(arrival)
+    for incoming_edge in incoming:
+        ways[f"strategies of input {incoming_edge.input + 1} from {incoming_edge.origin!r}"].append(incoming_edge)
     return {
-        way: " | ".join(sorted(arrival.strategy or "none" for arrival in several))
+        way: " | ".join(sorted(incoming_edge.strategy or "none" for incoming_edge in several))
         for way, several in ways.items()
-        if len({arrival.edge.assigner for arrival in several}) > 1
+        if len({incoming_edge.edge.assigner for incoming_edge in several}) > 1
     }

@@ -211,36 +211,38 @@ class _Compiler:
 
     def _task(self, node: Transformation) -> TaskSpec:
         # What comes here comes from sources and from stages before, whose chains were built before this one.
-        arrivals = self._chains.arrivals(node)
+        incoming = self._chains.incoming(node)
         as_one = node.number in self._operators and self._operators[node.number].is_union
-        edges = tuple(self._valve_edge(arrival, 0 if as_one else arrival.input) for arrival in arrivals)
+        edges = tuple(self._valve_edge(one, 0 if as_one else one.input) for one in incoming)
+            self._valve_edge(incoming_edge, 0 if as_one else incoming_edge.input) for incoming_edge in incoming
+        )
         spec: TaskSpec
         if isinstance(node, OperationTransformation):
-            spec = self._operator_task(node, edges, arrivals)
+            spec = self._operator_task(node, edges, incoming)
         elif isinstance(node, AssignTransformation):
             spec = self._split_task(node, edges)
         elif isinstance(node, AlignmentTransformation):
-            return self._alignment_task(node, edges, arrivals)
+            return self._alignment_task(node, edges, incoming)
         else:
             raise TypeError(f"{node.name!r} has no tasks of its own")
         stage = {"level": str(self._stage[node.number]), "parallelism": str(spec.parallelism)}
-        watermarks = strategies_identity(arrivals) | generators_identity(spec.root)
-        sources = json.dumps(self._sources_heard(arrivals), sort_keys=True)
-        inputs = inputs_identity(arrivals) | {SOURCES: sources}
+        watermarks = strategies_identity(incoming) | generators_identity(spec.root)
+        sources = json.dumps(self._sources_heard(incoming), sort_keys=True)
+        inputs = inputs_identity(incoming) | {SOURCES: sources}
         return replace(spec, identity=spec.identity | stage | inputs | watermarks)
 
-    def _sources_heard(self, arrivals: Sequence[IncomingEdge]) -> dict[str, str]:
+    def _sources_heard(self, incoming: Sequence[IncomingEdge]) -> dict[str, str]:
         """The ids of the sources whose splits come on edges, from them or through tasks for splits, by their names."""
         found: dict[str, str] = {}
-        for arrival in arrivals:
-            if isinstance(arrival.head, InputTransformation):
-                found[self._names[arrival.head.number]] = self._ids[arrival.head.number]
-            elif arrival.head.number in self._split_tasks:
-                found |= self._sources_heard(self._chains.arrivals(arrival.head))
+        for incoming_edge in incoming:
+            if isinstance(incoming_edge.head, InputTransformation):
+                found[self._names[incoming_edge.head.number]] = self._ids[incoming_edge.head.number]
+            elif incoming_edge.head.number in self._split_tasks:
+                found |= self._sources_heard(self._chains.incoming(incoming_edge.head))
         return found
 
     def _operator_task(
-        self, node: OperationTransformation, edges: tuple[ValveEdge, ...], arrivals: list[IncomingEdge]
+        self, node: OperationTransformation, edges: tuple[ValveEdge, ...], incoming: list[IncomingEdge]
     ) -> OperatorTaskSpec:
         operator = self._operators[node.number]
         self._check_that_it_ends(node)
@@ -251,8 +253,8 @@ class _Compiler:
             operator=operator.spec,
             open=operator.open,
             edges=edges,
-            codecs={arrival.edge.number: arrival.edge.partitioner.codec for arrival in arrivals},
-            input_of={arrival.edge.number: arrival.input for arrival in arrivals},
+            codecs={incoming_edge.edge.number: incoming_edge.edge.partitioner.codec for incoming_edge in incoming},
+            input_of={incoming_edge.edge.number: incoming_edge.input for incoming_edge in incoming},
             root=self._chains.chain(node),
             parallelism=self._subtasks_of(node),
             max_parallelism=self._max_parallelism,
@@ -281,14 +283,14 @@ class _Compiler:
         return spec
 
     def _alignment_task(
-        self, node: AlignmentTransformation, edges: tuple[ValveEdge, ...], arrivals: list[IncomingEdge]
+        self, node: AlignmentTransformation, edges: tuple[ValveEdge, ...], incoming: list[IncomingEdge]
     ) -> AlignmentTaskSpec:
         return AlignmentTaskSpec(
             number=self._number[node.number],
             id=self._ids[node.number],
             name=self._names[node.number],
             edges=edges,
-            sources={a.edge.number: sources for a in arrivals if (sources := self._sources_behind(a))},
+            sources={a.edge.number: sources for a in incoming if (sources := self._sources_behind(a))},
             groups=self._alignments.groups(),
             root=ChainNode(),
             parallelism=1,
@@ -297,14 +299,14 @@ class _Compiler:
             speed="tells sources where the others of their group stand",
         )
 
-    def _sources_behind(self, arrival: IncomingEdge) -> tuple[AlignedSource, ...]:
+    def _sources_behind(self, incoming_edge: IncomingEdge) -> tuple[AlignedSource, ...]:
         """The sources whose splits come on an edge; none after an operator."""
-        if isinstance(arrival.head, SourceTransformation):
-            passing = not arrival.head.source.holds_when_new()
-            return (AlignedSource(self._names[arrival.head.number], splits_pass=passing),)
-        if arrival.head.number not in self._split_tasks:
+        if isinstance(incoming_edge.head, SourceTransformation):
+            passing = not incoming_edge.head.source.holds_when_new()
+            return (AlignedSource(self._names[incoming_edge.head.number], splits_pass=passing),)
+        if incoming_edge.head.number not in self._split_tasks:
             return ()
-        spec = self._split_tasks[arrival.head.number]
+        spec = self._split_tasks[incoming_edge.head.number]
         passing_of = {
             self._names[n.number]: not n.source.holds_when_new()
             for n in self._nodes
@@ -314,8 +316,8 @@ class _Compiler:
             AlignedSource(edge.producer, spec.channel(edge.name, ""), passing_of[edge.producer]) for edge in spec.edges
         )
 
-    def _valve_edge(self, arrival: IncomingEdge, input_number: int) -> ValveEdge:
-        head, assigner = arrival.head, arrival.edge.assigner
+    def _valve_edge(self, incoming_edge: IncomingEdge, input_number: int) -> ValveEdge:
+        head, assigner = incoming_edge.head, incoming_edge.edge.assigner
         strategy = None if assigner is None else self._strategies[assigner]
         is_source = not isinstance(head, OperationTransformation)
         if isinstance(head, InputTransformation):
@@ -333,8 +335,8 @@ class _Compiler:
             by_elements = head.source.active_by_elements()
             has_own_watermarks = idle_after_ms is not None
         return ValveEdge(
-            arrival.edge.number,
-            arrival.name,
+            incoming_edge.edge.number,
+            incoming_edge.name,
             channels,
             is_source,
             idle_after_ms,

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.advisor.arrivals import TimeColumn
+from eventide.advisor.time_columns import TimeColumn
 from eventide.errors import DataError, ProgramError
 
 AT_S = 1_700_000_000  # 2023-11-14 22:13:20

@@ -49,27 +49,27 @@ class SplitRecord:
     worst: int = 0
     late: float = 0
 
-    def take(self, arrivals: TimestampSummary, newest_before: int, watermark: int, late_until: int = MIN_MS) -> None:
+    def take(self, summary: TimestampSummary, newest_before: int, watermark: int, late_until: int = MIN_MS) -> None:
         """Add what it brought in a micro-batch.
 
         What was ahead of the micro-batch was ahead of its first elements, and of all of them if none came up to it;
         between these two, the disorder of elements may be counted as less.
         """
-        self.rows += arrivals.rows
+        self.rows += summary.rows
         if newest_before == MIN_MS:
-            self.behind.reach(arrivals.largest)
-            newest_before = arrivals.first[0] if arrivals.first else arrivals.oldest
+            self.behind.reach(summary.largest)
+            newest_before = summary.first[0] if summary.first else summary.oldest
         else:
-            self.behind.reach(max(arrivals.largest, newest_before - arrivals.oldest))
-        if arrivals.first:
-            first = np.array(arrivals.first, np.int64)
+            self.behind.reach(max(summary.largest, newest_before - summary.oldest))
+        if summary.first:
+            first = np.array(summary.first, np.int64)
             self.behind.add(np.maximum(np.maximum.accumulate(first), newest_before) - first)
-            self.behind.merge(arrivals.behind, max(newest_before - arrivals.newest, 0))
-        self.newest = max(self.newest, arrivals.newest)
+            self.behind.merge(summary.behind, max(newest_before - summary.newest, 0))
+        self.newest = max(self.newest, summary.newest)
         if watermark != MIN_MS:
-            self.worst = max(self.worst, watermark - arrivals.oldest)
+            self.worst = max(self.worst, watermark - summary.oldest)
         if late_until != MIN_MS:
-            self.late += arrivals.until(late_until)
+            self.late += summary.until(late_until)
 
     def snapshot(self) -> list[Any]:
         """The log as JSON values."""
@@ -134,10 +134,10 @@ class EventTimeLog:
         for at in heard:
             self._record(at).heard = clock_ms
         before = {(edge, split): self._record((edge, split)).newest for edge, split, _ in brought}
-        for edge, split, arrivals in brought:
+        for edge, split, summary in brought:
             record = self._record((edge, split))
             record.heard = clock_ms
-            record.take(arrivals, before[edge, split], watermark_before, late_until)
+            record.take(summary, before[edge, split], watermark_before, late_until)
         for at in (there | new) - kept:
             self._end(at)
 

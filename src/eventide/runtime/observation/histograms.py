@@ -1,6 +1,6 @@
 """Counts of lengths of time, and of times: so that shares can be promised and not only estimated.
 
-``TimestampSummary`` counts the arrivals of a split in a micro-batch: of what times, and how far out of order.
+``TimestampSummary`` counts the elements of a split in a micro-batch: of what times, and how far out of order.
 """
 
 from __future__ import annotations
@@ -229,9 +229,9 @@ _COUNTED = 32
 class TimestampSummary:
     """The timestamps of a split in the order in which its elements came, summed up.
 
-    >>> arrivals = TimestampSummary()
-    >>> arrivals.see(np.array([1_000, 5_000, 4_000]))
-    >>> arrivals.rows, arrivals.newest, arrivals.first
+    >>> summary = TimestampSummary()
+    >>> summary.see(np.array([1_000, 5_000, 4_000]))
+    >>> summary.rows, summary.newest, summary.first
     (3, 5000, [1000, 5000, 4000])
     """
 
@@ -300,10 +300,10 @@ class TimestampSummary:
     @classmethod
     def of(cls, snapshot: list[Any]) -> TimestampSummary:
         """The inverse of :meth:`snapshot`."""
-        arrivals = cls()
-        arrivals.rows, arrivals.newest, arrivals.oldest, arrivals.largest, *rest = snapshot
+        summary = cls()
+        summary.rows, summary.newest, summary.oldest, summary.largest, *rest = snapshot
         if rest:
-            arrivals.first, behind, times = rest
-            arrivals._times = TimeCounts.of(times)
-            arrivals.behind = DurationHistogram.of(behind)
-        return arrivals
+            summary.first, behind, times = rest
+            summary._times = TimeCounts.of(times)
+            summary.behind = DurationHistogram.of(behind)
+        return summary

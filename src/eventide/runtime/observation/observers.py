@@ -23,7 +23,7 @@ from eventide.runtime.observation.histograms import TimestampSummary
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.journal import Journal
 
-_ARRIVALS, _COUNTS = "arrivals", "counts"
+_TIMESTAMPS, _COUNTS = "timestamps", "counts"
 
 _MANY = 100
 """Number of splits of one task above which the usual disorder of each split is not reported."""
@@ -34,12 +34,12 @@ class SplitObserver:
 
     def __init__(self, split: str, assigners: Iterable[int]) -> None:
         self.split = split
-        self.arrivals_of = {assigner: TimestampSummary() for assigner in assigners}
+        self.summaries = {assigner: TimestampSummary() for assigner in assigners}
 
     def see(self, assigner: int, timestamps: object) -> None:
         """Take timestamps that an assigner gave, an array of milliseconds."""
-        if assigner in self.arrivals_of:
-            self.arrivals_of[assigner].see(timestamps)
+        if assigner in self.summaries:
+            self.summaries[assigner].see(timestamps)
 
 
 class ReaderObserver:
@@ -67,7 +67,7 @@ class ReaderObserver:
             content: dict[str, Any] = {}
             if arrived := self._arrived(edge.assigner):
                 brief = len(arrived) > _MANY
-                content[_ARRIVALS] = [[split, arrivals.snapshot(brief=brief)] for split, arrivals in arrived]
+                content[_TIMESTAMPS] = [[split, summary.snapshot(brief=brief)] for split, summary in arrived]
             if counted:
                 content[_COUNTS], counted = counted, {}
             if content:
@@ -76,8 +76,8 @@ class ReaderObserver:
     def _arrived(self, assigner: int | None) -> list[tuple[str, TimestampSummary]]:
         if assigner is None:
             return []
-        of_splits = ((split.split, split.arrivals_of.get(assigner)) for split in self._splits)
-        return [(split, arrivals) for split, arrivals in of_splits if arrivals is not None and arrivals.rows]
+        of_splits = ((split.split, split.summaries.get(assigner)) for split in self._splits)
+        return [(split, summary) for split, summary in of_splits if summary is not None and summary.rows]
 
 
 class OperatorObserver:
@@ -130,9 +130,9 @@ class OperatorObserver:
         before = in_form(journal.content)
         log = EventTimeLog() if before is None else EventTimeLog.of(before)
         arrived = [
-            (self._sources[frame.edge], split, TimestampSummary.of(arrivals))
+            (self._sources[frame.edge], split, TimestampSummary.of(snapshot))
             for frame in inbox.observed
-            for split, arrivals in frame.content.get(_ARRIVALS, ())
+            for split, snapshot in frame.content.get(_TIMESTAMPS, ())
         ]
         said = ((self._sources[edge], report) for edge, report in inbox.all_reports() if edge in self._sources)
         spoke = [(name, report.channel) for name, report in said if report.spoke]

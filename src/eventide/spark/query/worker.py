@@ -74,7 +74,7 @@ _UNUSED_S = 600.0
 
 
 def opened_stage(payload: bytes, subtask: int) -> Stage:
-    """A level's description in this worker, its functions opened for a subtask."""
+    """A stage's description in this worker, its functions opened for a subtask."""
     stage: Stage = _stages.part(payload, subtask)
     return stage
 

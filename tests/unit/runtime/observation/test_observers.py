@@ -33,7 +33,7 @@ def test_each_edge_hears_of_the_timestamps_of_its_assigner():
         (1, 0, Signal.OBSERVED),
         (4, 0, Signal.OBSERVED),
     ]
-    ((split, snapshot),) = frames[0].content["arrivals"]
+    ((split, snapshot),) = frames[0].content["timestamps"]
     assert (split, snapshot[:4]) == ("a", [3, 30, 10, 10])
 
 
@@ -52,7 +52,7 @@ def test_counts_of_a_task_before_go_on_with_those_of_the_task():
     before = Frame(1, 0, Signal.OBSERVED, END_OF_BATCH, 0, "", {"counts": {"read": {DEAD_LETTERS: 1}}})
     reader = ReaderObserver()
     reader.hear(before)
-    reader.hear(Frame(1, 0, Signal.OBSERVED, END_OF_BATCH, 0, "", {"arrivals": []}))
+    reader.hear(Frame(1, 0, Signal.OBSERVED, END_OF_BATCH, 0, "", {"timestamps": []}))
     (frame,) = reader.frames([edge(assigner=None)], {"parse": {DEAD_LETTERS: 2}})
     assert frame.content == {"counts": {"parse": {DEAD_LETTERS: 2}, "read": {DEAD_LETTERS: 1}}}
 
