@@ -214,8 +214,6 @@ class _Compiler:
         incoming = self._chains.incoming(node)
         as_one = node.number in self._operators and self._operators[node.number].is_union
         edges = tuple(self._valve_edge(one, 0 if as_one else one.input) for one in incoming)
-            self._valve_edge(incoming_edge, 0 if as_one else incoming_edge.input) for incoming_edge in incoming
-        )
         spec: TaskSpec
         if isinstance(node, OperationTransformation):
             spec = self._operator_task(node, edges, incoming)
