@@ -161,7 +161,7 @@ def measure_frame(frame: Any, columns: ColumnRoles) -> Disorder:
         ProgramError: if the DataFrame is a stream, or no order of arrival is named.
         DataError: if a column does not say what it should.
     """
-    from eventide.spark.query.ordered import OrderedStretches
+    from eventide.spark.query.data_frame import OrderedStretches
 
     if columns.order_by is None:
         raise ProgramError(

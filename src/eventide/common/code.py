@@ -1,12 +1,17 @@
-"""Facts that the code of a plain function shows about its arguments, whatever version of Python has compiled it."""
+"""Facts that the code of a plain function, or of a watermark generator, shows, whatever Python has compiled it."""
 
 from __future__ import annotations
 
 import dis
+import functools
+import inspect
 import re
-from collections.abc import Iterator
-from types import CodeType, FunctionType
+from abc import ABCMeta
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType
 from typing import Any
+
+from eventide.common.watermark_generator import VectorizedWatermarkGenerator, WatermarkGenerator
 
 _SEES_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "sys", "inspect"})
 _CHANGES_METHODS = frozenset({"setattr", "__setattr__", "__dict__", "__class__", "vars"})
@@ -72,3 +77,101 @@ def _stored_names(code: CodeType, changes: frozenset[str]) -> Iterator[str]:
         for instruction in dis.get_instructions(part):
             if instruction.opname == "STORE_ATTR" or instruction.argval in changes:
                 yield instruction.argval
+
+
+_METHODS = frozenset({"on_event", "on_batch", "on_periodic_emit"})
+_EVENTS, _OUTPUT, _LAST_OUTPUT = 1, 3, 1  # the places of arguments, after the generator itself
+_VERBS = frozenset({"emit_watermark", "emit_watermarks", "mark_idle", "mark_active"})
+_CALLS = frozenset({"CALL", "CALL_KW"})
+_LOADS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_GLOBAL", "LOAD_DEREF"})
+_NEUTRAL = frozenset({"RESUME", "CACHE", "PUSH_NULL", "COPY_FREE_VARS", "PRECALL", "KW_NAMES", "NOP"})
+
+
+def class_of(supplier: Callable[..., WatermarkGenerator]) -> type[WatermarkGenerator] | None:
+    """The class of the generators that a supplier makes, if it shows that: as a class, or by ``return Class(...)``.
+
+    >>> from eventide.common import BoundedOutOfOrdernessWatermarks
+    >>> class_of(lambda: BoundedOutOfOrdernessWatermarks(5_000)).__name__
+    'BoundedOutOfOrdernessWatermarks'
+    """
+    made: object = supplier
+    if isinstance(made, functools.partial):
+        made = made.func
+    if isinstance(made, MethodType):
+        made = made.__func__
+    if isinstance(made, FunctionType):
+        made = _called_last(made)
+    if not (isinstance(made, type) and issubclass(made, WatermarkGenerator)) or type(made) is not ABCMeta:
+        return None
+    return made if made.__new__ is object.__new__ else None
+
+
+def ignores_elements(kind: type[WatermarkGenerator]) -> bool:
+    """Whether no generator of a class looks at an element: all that it has is the timestamp."""
+    return _keeps_methods(kind) and all(_is_unused(method, _EVENTS) for method in _methods_of_elements(kind))
+
+
+def emits_at_the_end_only(kind: type[WatermarkGenerator]) -> bool:
+    """Whether no generator of a class can emit a watermark between two elements.
+
+    It does not use the output that comes with elements, and does not keep the one of `on_periodic_emit`.
+    """
+    at_the_end = inspect.getattr_static(kind, "on_periodic_emit")
+    return (
+        _keeps_methods(kind)
+        and all(_is_unused(method, _OUTPUT) for method in _methods_of_elements(kind))
+        and (_is_unused(at_the_end, _LAST_OUTPUT) or _only_speaks(at_the_end, _LAST_OUTPUT))
+    )
+
+
+def _methods_of_elements(kind: type[WatermarkGenerator]) -> list[Any]:
+    names = ["on_event", "on_batch"] if issubclass(kind, VectorizedWatermarkGenerator) else ["on_event"]
+    return [inspect.getattr_static(kind, name) for name in names]
+
+
+def _keeps_methods(kind: type[WatermarkGenerator]) -> bool:
+    return keeps_methods(kind, _METHODS, WatermarkGenerator)
+
+
+def _is_unused(function: object, place: int) -> bool:
+    """Whether a plain function leaves the argument at a place alone."""
+    found = argument(function, place)
+    return found is not None and not any(mentions(one, found[1]) for one in dis.get_instructions(found[0]))
+
+
+def _only_speaks(function: object, place: int) -> bool:
+    """Whether all that a plain function does with the argument at a place is to call methods of an output."""
+    found = argument(function, place)
+    if found is None:
+        return False
+    code, name = found
+    instructions = [one for one in dis.get_instructions(code) if one.opname != "CACHE"]
+    for one, after in zip(instructions, [*instructions[1:], None], strict=True):
+        if mentions(one, name):
+            is_loaded = one.opname in ("LOAD_FAST", "LOAD_FAST_BORROW")
+            speaks = after is not None and after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in _VERBS
+            # Without the call, the method itself could be kept.
+            is_called = after is not None and (after.opname == "LOAD_METHOD" or bool((after.arg or 0) & 1))
+            if not (is_loaded and speaks and is_called):
+                return False
+    return True
+
+
+def _called_last(function: FunctionType) -> Any:
+    """The object that a function of one call calls, to return the result; None for any other function."""
+    instructions = [one for one in dis.get_instructions(function) if one.opname != "CACHE"]
+    names = [one.opname for one in instructions]
+    if names[-1:] != ["RETURN_VALUE"] or sum(name in _CALLS for name in names) != 1 or names[-2] not in _CALLS:
+        return None
+    if any(name not in _LOADS | _CALLS | _NEUTRAL for name in names[:-1]):
+        return None
+    callee = next(one for one in instructions if one.opname in _LOADS)
+    if callee.opname == "LOAD_GLOBAL":
+        return function.__globals__.get(callee.argval)
+    if callee.opname == "LOAD_DEREF":
+        place = function.__code__.co_freevars.index(callee.argval)
+        try:
+            return (function.__closure__ or ())[place].cell_contents
+        except (ValueError, IndexError):
+            return None
+    return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common.generator_code import class_of, emits_at_the_end_only, ignores_elements
+from eventide.common.code import class_of, emits_at_the_end_only, ignores_elements
 from eventide.common.learnt import Learnt
 from eventide.common.ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time

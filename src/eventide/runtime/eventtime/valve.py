@@ -11,8 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eventide.common.ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
-from eventide.runtime.exchange.frames import WatermarkReport
-from eventide.runtime.exchange.rest import Rest
+from eventide.runtime.exchange.frames import Rest, WatermarkReport
 
 Reports: TypeAlias = Sequence[tuple[int, WatermarkReport]]
 """Reports of channels at one point, each with the number of the edge that it came on."""

@@ -20,8 +20,8 @@ from eventide.pickling.pickles import loads
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import Bucket, Column, Pickled, column
+from eventide.runtime.state.declared import RowTypes, types_of_text
 from eventide.runtime.state.extents import HASH
-from eventide.runtime.state.row_types import RowTypes, types_of_text
 from eventide.runtime.state.runs import decompressed
 from eventide.runtime.state.timers import NUMBERS, PLACES, TimerColumns, rows_of_columns
 

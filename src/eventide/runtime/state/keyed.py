@@ -22,12 +22,11 @@ from eventide.runtime.elements.ordering import distinct
 from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, unpickled
-from eventide.runtime.state.declared import VALUE, widened
+from eventide.runtime.state.declared import VALUE, RowTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.loaded_rows import LoadedRows, Values
-from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     KEYS,

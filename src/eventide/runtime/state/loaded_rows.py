@@ -19,11 +19,10 @@ from eventide.runtime.metrics import KEYS as NUM_KEYS
 from eventide.runtime.metrics import TIMERS as NUM_TIMERS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
-from eventide.runtime.state.declared import DeclaredTypes
+from eventide.runtime.state.declared import DeclaredTypes, RowTypes
 from eventide.runtime.state.expiring import SUFFIX
 from eventide.runtime.state.extents import RowStore, are_in
 from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
-from eventide.runtime.state.row_types import RowTypes
 from eventide.runtime.state.rows_of_keys import (
     KEYS,
     LAST,

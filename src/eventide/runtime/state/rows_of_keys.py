@@ -33,10 +33,9 @@ from eventide.runtime.state.bucket import (
     column,
 )
 from eventide.runtime.state.bucket_store import BucketStore, read_buckets
-from eventide.runtime.state.declared import DECLARED, types_of
+from eventide.runtime.state.declared import DECLARED, RowTypes, text_of_types, types_of, types_of_text
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.extents import HASH, NEVER, RowStore
-from eventide.runtime.state.row_types import RowTypes, text_of_types, types_of_text
 from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
