@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Check the English of the project: docstrings, comments, messages and Markdown pages.
+"""Check the English of the project: docstrings, comments, messages, Markdown pages, notebooks and forms.
 
 `python tests/architecture/english.py` checks the whole project, and with paths only these files and folders; `--count`
 prints only how many findings each rule has. A finding is a line of the form `file:line: [rule] sentence` and a second
@@ -12,6 +12,7 @@ Code is not read: neither examples in docstrings nor fenced blocks nor `backtick
 
 import ast
 import io
+import json
 import re
 import sys
 import tokenize
@@ -37,8 +38,13 @@ CHECKED = (
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
     "changelog.d",
+    ".github",
+    "pyproject.toml",
 )
+
+READ = (".py", ".md", ".yml", ".ipynb")
 
 # Folders and files that are not repaired yet. The list only gets shorter: one without findings must leave it.
 NOT_YET: tuple[str, ...] = ()
@@ -282,6 +288,25 @@ def passages_of_markdown(source: str) -> list[Passage]:
     return [*found, _passage("page", block)] if block else found
 
 
+def passages_of_notebook(source: str) -> list[Passage]:
+    """Return the text of a notebook, and the comments and docstrings of its code; lines count within a cell."""
+    found: list[Passage] = []
+    for cell in json.loads(source)["cells"]:
+        text = "".join(cell["source"])
+        found += passages_of_markdown(text) if cell["cell_type"] == "markdown" else passages_of_python(text, False)
+    return found
+
+
+def passages_of_comments(source: str) -> list[Passage]:
+    """Return the comments of a TOML file, one by one."""
+    lines = enumerate(source.split("\n"), 1)
+    return [
+        _passage("comment", [(number, found[1])])
+        for number, line in lines
+        if (found := re.search(r"(?:^|\s)# ?(.+)", line))
+    ]
+
+
 def _passage(kind: Kind, lines: list[tuple[int, str]]) -> Passage:
     text = "\n".join(content for _, content in lines)
     return Passage(kind, text, tuple(number for number, _ in lines))
@@ -339,19 +364,24 @@ def check(path: Path, allowed: Iterable[str], used: Callable[[str], None]) -> li
     """Return the findings in one file of the project."""
     source = path.read_text(encoding="utf-8")
     name = path.relative_to(ROOT).as_posix()
-    if path.suffix == ".md":
-        passages = passages_of_markdown(source)
-    else:
-        passages = passages_of_python(source, with_strings=name.startswith("src/"))
+    match path.suffix:
+        case ".md" | ".yml":
+            passages = passages_of_markdown(source)
+        case ".ipynb":
+            passages = passages_of_notebook(source)
+        case ".toml":
+            passages = passages_of_comments(source)
+        case _:
+            passages = passages_of_python(source, with_strings=name.startswith("src/"))
     rules = [*RULES, *former_words(FORMER_WORDS)]
     return sorted(findings_in(passages, rules, allowed, name, used), key=lambda finding: finding.line)
 
 
 def files(names: Iterable[str]) -> Iterator[Path]:
-    """Give the Python files and the Markdown pages under these files and folders."""
+    """Give the files that are read under these files and folders."""
     for name in names:
         path = ROOT / name
-        yield from [path] if path.is_file() else sorted([*path.rglob("*.py"), *path.rglob("*.md")])
+        yield from [path] if path.is_file() else sorted(one for one in path.rglob("*.*") if one.suffix in READ)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,5 +1,7 @@
 """The check of the project's English finds what breaks a rule, and lets pass what keeps it."""
 
+import json
+
 import pytest
 
 from architecture import english
@@ -176,3 +178,19 @@ def test_a_finding_says_file_line_sentence_and_what_to_write() -> None:
         "docs/page.md:4: [nobody] It is a file that nobody deletes.\n"
         '    write instead the positive, or the passive: "is never deleted"'
     )
+
+
+def test_notebooks_and_comments_of_toml_are_read():
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title\n", "\n", "A page."]},
+        {"cell_type": "code", "source": ["# A comment.\n", "print(1)\n"]},
+    ]
+    notebook = english.passages_of_notebook(json.dumps({"cells": cells}))
+    assert [one.text for one in notebook] == ["Title", "A page.", "A comment."]
+    toml = english.passages_of_comments('# First.\nname = "a#b"  # second\n')
+    assert [(one.text, one.line_at(0)) for one in toml] == [("First.", 1), ("second", 2)]
+
+
+def test_forms_notebooks_and_settings_are_among_the_files():
+    names = {path.name for path in english.files(english.CHECKED)}
+    assert names >= {"bug.yml", "pyproject.toml", "first_windows.ipynb", "CODE_OF_CONDUCT.md"}
