@@ -40,7 +40,7 @@ _LAST_COMMIT_S = 5.0
 _log = logging.getLogger(__name__)
 
 _WATCH_S = 1.0
-_FIRST = "first"
+_FIRST, _LEFT = "first", "left-"
 _BETWEEN_LOOKS_S = 0.1
 
 
@@ -292,6 +292,7 @@ class KnownPartitions:
         self._memory = memory
         self._topics: dict[str, KafkaTopic] = {}
         self._identities: dict[str, str] = {}
+        self._left: dict[str, tuple[str, int]] = {}
         self._is_resumed = False
         self._of_the_start: frozenset[str] | None = None
         self._looked = self._watched = 0.0
@@ -318,6 +319,7 @@ class KnownPartitions:
             self._look({place.topic for place in reading})
         found = self._names()
         self._check_none_lost(reading, found)
+        self._leave({place: at for place, at in reading.items() if str(place) not in found})
         if known and self._settings.is_bounded:
             return [part for part in known if part in set(found) or known[part] is None]
         return found
@@ -327,6 +329,17 @@ class KnownPartitions:
         if self._of_the_start is None:
             self.listing()
         return part in (self._of_the_start or ())
+
+    def left_at(self, parts: Collection[str]) -> dict[str, int]:
+        """The positions of those of some partitions that Kafka did not have for a time; none of topics made anew."""
+        stored = self._memory.names() if self._memory is not None else []
+        for part in parts:
+            if self._memory is not None and part not in self._left and f"{_LEFT}{part}" in stored:
+                identity, at = self._memory.read(f"{_LEFT}{part}", json.loads)
+                self._left[part] = identity, at
+        left = {part: self._left[part] for part in parts if part in self._left}
+        of_topic = {part: self.identity(KafkaTopicPartition.of_name(part).topic) for part in left}
+        return {part: at for part, (identity, at) in left.items() if identity == of_topic[part]}
 
     def identity(self, topic: str) -> str | None:
         """The id of a topic."""
@@ -423,6 +436,15 @@ class KnownPartitions:
                 f"Kafka at {self._settings.servers} has no {', '.join(absent)}: make it before the job starts, or use "
                 "set_topic_pattern, which waits for topics"
             )
+
+    def _leave(self, gone: Mapping[KafkaTopicPartition, int]) -> None:
+        """Remember how far partitions were read that are not there, for the case that Kafka has them again."""
+        for partition, at in gone.items():
+            part, identity = str(partition), self._identities.get(partition.topic)
+            if identity is not None and self._left.get(part) != (identity, at):
+                self._left[part] = identity, at
+                if self._memory is not None:
+                    self._memory.write(f"{_LEFT}{part}", json.dumps([identity, at]).encode())
 
     def _check_none_lost(self, reading: Mapping[KafkaTopicPartition, int], found: Collection[str]) -> None:
         if not self._settings.fails_on_data_loss:

@@ -83,13 +83,16 @@ class KafkaSource(Source[T_co]):
     def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
         """Where new partitions start and stop, and the ids of their topics.
 
-        Those that were not there when the job first started are read from their beginning, as in Flink.
+        Those that were not there when the job first started are read from their beginning, as in Flink. Those that
+        Kafka did not have for a time, where that is no error, continue where they were.
         """
         known, cluster, settings = self._known(), self._asked(), self._settings
         places = {part: KafkaTopicPartition.of_name(part) for part in parts}
-        first = [places[part] for part in parts if known.is_of_the_start(part)]
-        later = [place for place in places.values() if place not in set(first)]
-        starts = starting_offsets(settings.starting, first, cluster)
+        starts = {places[part]: at for part, at in known.left_at(parts).items()}
+        new = [part for part in parts if places[part] not in starts]
+        first = [places[part] for part in new if known.is_of_the_start(part)]
+        later = [places[part] for part in new if not known.is_of_the_start(part)]
+        starts |= starting_offsets(settings.starting, first, cluster)
         starts |= starting_offsets(KafkaOffsetsInitializer.earliest(), later, cluster)
         stops: Mapping[KafkaTopicPartition, int] = {}
         if settings.stopping is not None:
