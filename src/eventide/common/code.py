@@ -28,7 +28,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def steps(code: CodeType) -> list[tuple[str, Any]]:
-    """The instructions of a code, by name, with their arguments: each about one variable, none without an effect."""
+    """The instructions of a code, by name, with their arguments: each about one variable, and each with an effect."""
     found: list[tuple[str, Any]] = []
     for one in dis.get_instructions(code):
         verbs = re.findall("(LOAD|STORE|DELETE)_FAST", one.opname)

@@ -102,8 +102,8 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
 
     Attributes:
         columns: The names of the fields that it looks at; None for all. A class that names them is shown these alone,
-            and after a source only they go to its tasks; fields that nothing else needs are not read. A class whose
-            methods make no use of their argument for elements need not say that it looks at none.
+            and after a source only they go to its tasks; fields that nothing else needs are not read. Without this,
+            the code of the methods says whether they use their argument for elements.
 
     >>> class Bounded(VectorizedWatermarkGenerator):
     ...     is_periodic = True

@@ -282,7 +282,7 @@ class SuppliedGenerator:
         ignores_elements: Whether the code shows that timestamps are all that is looked at.
         is_assigner: Whether its generators may give timestamps as well.
 
-    What is not known of the class, where a supplier is no class and does not just call one, is the opposite of that.
+    Where a supplier is not a class, and does more than call one, the opposite is assumed.
 
     Raises:
         ProgramError: The supplier cannot be called in one of the two ways.

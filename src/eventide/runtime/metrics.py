@@ -194,7 +194,7 @@ class FunctionMetrics:
         self._groups.clear()
 
     def take(self, subtask: int, clock_ms: int) -> list[dict[str, dict[str, Reading]]]:
-        """Return the new readings by operator and name; at most one part, and none where there is nothing.
+        """Return the new readings by operator and name; one part, or an empty list where there are no readings.
 
         Raises:
             UserFunctionError: if a gauge raises.

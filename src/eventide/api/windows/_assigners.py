@@ -494,7 +494,7 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
     """Windows of `window_size` elements of a key, one beginning every `window_slide`; each fires when it is full.
 
     As in PyFlink each element is in several `CountWindow`, which are numbered from 0 in each key: window ``n`` begins
-    with element ``n * window_slide``. Those that are never full never come out. ``count_window(size, slide)`` of a
+    with element ``n * window_slide``. A window that is not full gives no result. ``count_window(size, slide)`` of a
     keyed stream fires earlier, as Flink's own does.
 
     Raises:

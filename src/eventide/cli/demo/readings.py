@@ -165,7 +165,7 @@ def counted_by_eventide(readings: Any, parallelism: int, checkpoint: Path) -> Ev
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Fate of the readings on one side; ``lost`` are those that were in no result and were not handed over."""
+    """Fate of the readings on one side; ``lost`` are those that are missing from results and from late data."""
 
     readings: int
     counted: int

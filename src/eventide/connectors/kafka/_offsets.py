@@ -146,7 +146,7 @@ class KafkaOffsetsInitializer(ABC):
 
 
 def needs_group(initializer: KafkaOffsetsInitializer) -> bool:
-    """Whether an initializer has no meaning without a group."""
+    """Whether an initializer needs a group."""
     return isinstance(initializer, _Specified) and not initializer.given
 
 

@@ -144,7 +144,7 @@ class KafkaSource(Source[T_co]):
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
         """Up to the ends of partitions, or to the limit of rows, of which each gets an equal part.
 
-        Offsets are counted as rows; that there are no records at some of them is not known before they are read.
+        Offsets are counted as rows; some of them may have no record, which shows only when they are read.
 
         Raises:
             DataError: if a partition ends before what has been read of it.

@@ -99,7 +99,7 @@ class Clock:
 
 
 class Times(Clock, TimerService):
-    """The times of an operator or task; timers are refused, as there are none without keys."""
+    """The times of an operator or task; timers are refused, because they need a key."""
 
     def register_event_time_timer(self, timestamp: int) -> None:
         raise ProgramError("timers belong to a key, and this stream has none; call key_by(...) before process(...)")

@@ -124,8 +124,8 @@ def next_offsets(
         source: the source.
         start: where it stands.
         max_rows: how many rows to read at most.
-        target: the positions after which nothing is read; what is neither here nor in ``start`` is not begun. What has
-            a stop of its own is read up to that.
+        target: the positions after which nothing is read; a part that is missing here and in ``start`` is left for
+            later. What has a stop of its own is read up to that.
         audience: a name for the listeners.
         standing: where the source and its group stand, if it waits for others. What follows from that is in the answer,
             so that a micro-batch that is run again reads what it read before.

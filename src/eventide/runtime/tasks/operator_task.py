@@ -68,7 +68,7 @@ class OperatorTaskSpec(TaskSpec):
     def first_speaks_for_all(self) -> bool:
         """Whether the first subtask reports its watermarks in place of all, which have the same ones.
 
-        All hear the same reports, and none runs without them but for elements, which move no watermark. The clock may
+        All hear the same reports. Without reports they run only for elements, which move no watermark. The clock may
         have some of them run and not the others, and generators of its output look at the elements of one subtask.
         With `n` subtasks and `m` after them, there are `m` rows of reports where there would be `n` times `m`.
         """

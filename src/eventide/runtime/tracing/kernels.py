@@ -221,7 +221,7 @@ def _near(number: float, scale: int) -> pa.Scalar:
 
 
 def _in_calendar(value: Value) -> Value:
-    """Dates, or dates and times without a zone as those of Python that come from columns; none that Python has not."""
+    """Dates, or dates and times without a zone as Python has them, from columns; only those that Python can have."""
     is_date = pa.types.is_date(value.type)
     moments = value.cast(pa.date32() if is_date else pa.timestamp("us"))
     if isinstance(moments, pa.Array) and len(moments):

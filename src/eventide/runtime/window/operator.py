@@ -249,7 +249,7 @@ class WindowOperator(KeyedOperator):
 
     @property
     def late_until(self) -> int:
-        """The last time of which an element is late that finds no open window; none is without event time."""
+        """The last time at which an element without an open window is late; without event time, no element is late."""
         if not self._spec.assigner.is_event_time():
             return MIN_MS
         return latest_late_time(self._lateness_ms, self._moment.watermark)

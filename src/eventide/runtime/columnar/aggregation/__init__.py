@@ -134,7 +134,7 @@ class Aggregation:
         Args:
             rows: The columns of `by`, those of `input_columns`, and TIMESTAMP if that is used; others are not looked
                 at. Rows that stand earlier arrived earlier.
-            by: The columns to group by; without any, all rows are one group, and no rows are none.
+            by: The columns to group by; without any, all rows are one group; if there are no rows, there is no group.
 
         Raises:
             DataError: A sum does not fit its type, or a value the type that its column was declared with.
