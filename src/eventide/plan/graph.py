@@ -17,6 +17,7 @@ from eventide.connectors.sink import CollectSink, Sink
 from eventide.errors import ProgramError, check_is
 from eventide.runtime.chain.chained_operators import ChainedOperator, type_after
 from eventide.runtime.joins.windowed import KeyOfSide
+from eventide.runtime.pickles import captured
 from eventide.runtime.process.operation import Redistribution
 from eventide.runtime.tasks.operator import Key, Operation, OperatorInput
 
@@ -158,10 +159,8 @@ class FunctionTransformation(Transformation):
         has_side_outputs: bool = False,
     ) -> None:
         super().__init__(name, (source,), type_info)
-        self.kind = kind
         self.has_side_outputs = has_side_outputs
-        self.call = call
-        self.user_function = user_function
+        self.kind, self.call, self.user_function = captured((kind, call, user_function), f"the operator {name!r}")
 
     def known_type(self, *, for_good: bool) -> TypeInformation:
         step = self.kind(self.name, self.call, self.user_function)
@@ -181,7 +180,7 @@ class AssignTransformation(Transformation):
 
     def __init__(self, name: str, source: Transformation, strategy: WatermarkSpec, *, of_source: bool = False) -> None:
         super().__init__(name, (source,), source.type_info, has_timestamps=True)
-        self.strategy = self.declared = strategy
+        self.strategy = self.declared = captured(strategy, f"the watermark strategy of {name!r}")
         self.of_source = of_source
 
     def known_type(self, *, for_good: bool) -> TypeInformation:
@@ -232,7 +231,7 @@ class KeyTransformation(Transformation):
 
     def __init__(self, source: Transformation, key: Key) -> None:
         super().__init__("key_by", (source,), source.type_info)
-        self.key = key
+        self.key = captured(key, "the key of key_by")
 
     def known_type(self, *, for_good: bool) -> TypeInformation:
         return self.inputs[0].known_type(for_good=for_good)
@@ -254,7 +253,7 @@ class OperationTransformation(Transformation):
         has_timestamps: bool = True,
     ) -> None:
         super().__init__(name, inputs, type_info, has_timestamps)
-        self.operation = operation
+        self.operation = captured(operation, f"the operator {name!r}")
         self.side_outputs = side_outputs or {}
 
     @property

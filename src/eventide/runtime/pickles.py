@@ -19,7 +19,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from itertools import chain
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import cloudpickle
@@ -32,6 +32,7 @@ _LIBRARIES = sys.stdlib_module_names | {"cloudpickle", "eventide", "numpy", "pan
 """Large packages that are not part of a program: classes of theirs in data are listed elsewhere, or registered."""
 
 _NO_CLASSES = ProgramClasses()
+T = TypeVar("T")
 
 _kept: WeakValueDictionary[int, type] = WeakValueDictionary()
 """The classes that copies refer to."""
@@ -137,6 +138,23 @@ class Copies:
     def copy(self, number: int) -> Any:
         """Another copy of the part of a number, as it was when all this was made."""
         return pickle.loads(self._pickled[number].content)
+
+
+def captured(value: T, what: str) -> T:
+    """A copy of a part of a program, as it is now.
+
+    What a function takes from around it may change before the program runs, as the variable of a loop does; and one
+    function object may be given to several operators, which share nothing.
+
+    Args:
+        value: the part.
+        what: what a message may call it.
+
+    Raises:
+        ProgramError: as :func:`dumps_program`.
+    """
+    found: T = Copies([(value, what)]).copy(0)
+    return found
 
 
 def bring_modules(modules: Modules) -> None:
