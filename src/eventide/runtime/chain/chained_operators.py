@@ -56,13 +56,22 @@ class ElementContext(ProcessFunction.Context, CoProcessFunction.Context):
 
     def __init__(self, moment: Moment) -> None:
         self.time_ms: int | None = None
-        self._timers: TimerService = Times(moment)
+        self._timers: Times = Times(moment)
 
     def timer_service(self) -> TimerService:
         return self._timers
 
     def timestamp(self) -> int | None:
         return self.time_ms
+
+    def follow(self, moment: Moment) -> None:
+        """Tell the times of another task, or micro-batch, from now on."""
+        self._timers.follow(moment)
+
+
+def _no_context() -> ElementContext:
+    """A context before its first element."""
+    return ElementContext(Moment())
 
 
 Call: TypeAlias = Callable[[Any, ElementContext], Iterable[Any]]
@@ -87,6 +96,10 @@ class Clock:
     """The times of an operator or task, as functions ask for them."""
 
     def __init__(self, moment: Moment) -> None:
+        self._moment = moment
+
+    def follow(self, moment: Moment) -> None:
+        """Tell the times of another moment from now on."""
         self._moment = moment
 
     def current_processing_time(self) -> int:
@@ -355,6 +368,8 @@ class Process(_CalledFunction):
     """A ``ProcessFunction``, which has side outputs."""
 
     type_info: TypeInformation = field(default_factory=Types.PICKLED_BYTE_ARRAY)
+    context: ElementContext = field(default_factory=_no_context, compare=False, repr=False)
+    """The context that the function sees, which may keep it."""
 
     def caller(self, values: list[Any]) -> Call:
         """The function, which may go on while its results are taken."""
@@ -379,7 +394,8 @@ class Process(_CalledFunction):
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """The results of the function, by side output."""
         call = self.call
-        context, out = ElementContext(moment), Collector(self.name, self.type_info)
+        context, out = self.context, Collector(self.name, self.type_info)
+        context.follow(moment)
         values = iter(elements.values)
         try:
             for value, context.time_ms, number in zip(values, elements.timestamps, elements.sequence, strict=True):
@@ -412,6 +428,8 @@ class DeadLetterOperator:
 
     step: ElementOperator
     tag: str
+    context: ElementContext = field(default_factory=_no_context, compare=False, repr=False)
+    """The context that the function sees, which may keep it."""
 
     @property
     def name(self) -> str:
@@ -447,7 +465,8 @@ class DeadLetterOperator:
         step = self.step
         values, columns = elements.values, elements.columns
         originals = own_each(values) if columns is None else values  # those of columns can be made once more
-        context, out = ElementContext(moment), Collector(step.name, step.type_info)
+        context, out = self.context, Collector(step.name, step.type_info)
+        context.follow(moment)
         letters = DeadLetterOutput(step.name, self.tag, out, metrics)
         call = step.caller(values)
         rows = zip(values, elements.timestamps, elements.sequence, strict=True)

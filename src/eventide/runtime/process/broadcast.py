@@ -57,11 +57,13 @@ class _KeyedElementContext(KeyedElementContext, _ElementContext, KeyedBroadcastP
 class _BroadcastContext(Clock, BroadcastProcessFunction.Context, KeyedBroadcastProcessFunction.Context):
     """Context of the function with an element of the broadcast stream."""
 
-    def __init__(self, moment: Moment, states: BroadcastStates, keyed: KeyedState | None, at: KeyContext) -> None:
+    keyed: KeyedState | None = None
+    """The state by key in this micro-batch; None beside a stream without keys."""
+
+    def __init__(self, moment: Moment, states: BroadcastStates, at: KeyContext) -> None:
         super().__init__(moment)
         self.time_ms: int | None = None
         self._states = states
-        self._keyed = keyed
         self._at = at
 
     def timestamp(self) -> int | None:
@@ -71,13 +73,13 @@ class _BroadcastContext(Clock, BroadcastProcessFunction.Context, KeyedBroadcastP
         return self._states.of(state_descriptor)
 
     def apply_to_keyed_state(self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], Any]) -> None:
-        if self._keyed is None:
+        if self.keyed is None:
             raise ProgramError("apply_to_keyed_state needs a keyed stream beside the broadcast one; call key_by before")
-        self._keyed.open_everything()
+        self.keyed.open_everything()
         state, name = state_descriptor.bind(self._at.store), FUNCTION_STATE + state_descriptor.name
         at = self._at
-        self._keyed.forget_expired(at.clock_ms)
-        at.values = self._keyed.values
+        self.keyed.forget_expired(at.clock_ms)
+        at.values = self.keyed.values
         for key in [*dict.fromkeys([*at.values[name], *at.values[name + SUFFIX]])]:
             at.key = key
             function(key, state)
@@ -105,9 +107,9 @@ class BroadcastOperator(ProcessOperator):
     def __init__(self, spec: BroadcastSpec, states: BroadcastStates, context: OperatorContext) -> None:
         super().__init__(spec, context)
         self._states = states
-        self._context = seen = _ElementContext(self._moment)
+        self._context = seen = self._at.lasting(_ElementContext, self._moment)
         seen.states = states
-        beside = _BroadcastContext(self._moment, states, None, spec.key_context)
+        beside = self._at.lasting(_BroadcastContext, self._moment, states, self._at)
         self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
@@ -125,9 +127,10 @@ class KeyedBroadcastOperator(KeyedProcessOperator):
     ) -> None:
         super().__init__(spec, keyed, context)
         self._states = states
-        self._context = seen = _KeyedElementContext(self._moment, self._at, keyed)
+        self._context = seen = self._at.lasting(_KeyedElementContext, self._moment, self._at)
         seen.states = states
-        beside = _BroadcastContext(self._moment, states, keyed, self._at)
+        beside = self._at.lasting(_BroadcastContext, self._moment, states, self._at)
+        beside.keyed = keyed
         self.inputs = (*self.inputs, _receiver(self, spec, beside))
 
     def flush(self) -> None:
@@ -185,7 +188,8 @@ class BroadcastOperation:
 
 def open_broadcast(spec: BroadcastSpec, backend: Backend, context: OperatorContext) -> Operator:
     """The operator of a function beside a broadcast stream, on its state."""
-    states = BroadcastStates(backend, spec.descriptors)
+    states = spec.key_context.lasting(BroadcastStates, spec.descriptors)
+    states.begin(backend)
     if not spec.has_keys:
         return BroadcastOperator(spec, states, context)
     keyed = KeyedState(backend, context.max_parallelism, in_batch=context.in_batch)
@@ -199,15 +203,19 @@ class BroadcastStates:
     """The broadcast states of an operator in one subtask, by the names of their descriptors.
 
     A map is stored like state by key: a micro-batch reads the keys that it asks for, and writes those that it changes.
+    A function may keep the maps, which stay while it is open.
     """
 
-    def __init__(self, backend: Backend, descriptors: Iterable[MapStateDescriptor]) -> None:
-        self._stored = {
-            descriptor.name: KeyedState(PartOfState(backend, f"broadcast/{descriptor.name}/"), 1)
-            for descriptor in descriptors
-        }
-        self._maps = {name: _Map(keyed) for name, keyed in self._stored.items()}
-        self._views = {name: _View(keyed) for name, keyed in self._stored.items()}
+    def __init__(self, descriptors: Iterable[MapStateDescriptor]) -> None:
+        self._stored: dict[str, KeyedState] = {}
+        names = [descriptor.name for descriptor in descriptors]
+        self._maps = {name: _Map(self._stored, name) for name in names}
+        self._views = {name: _View(self._stored, name) for name in names}
+
+    def begin(self, backend: Backend) -> None:
+        """Begin a micro-batch, on what is stored."""
+        for name in self._maps:
+            self._stored[name] = KeyedState(PartOfState(backend, f"broadcast/{name}/"), 1)
 
     def of(self, descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """The state of a descriptor.
@@ -228,18 +236,24 @@ class BroadcastStates:
 
     def _checked(self, descriptor: object) -> str:
         name = getattr(descriptor, "name", None)
-        if name not in self._stored:
+        if name not in self._maps:
             raise ProgramError(
-                f"the stream was not broadcast with {descriptor!r}, but with {', '.join(self._stored)}; name "
+                f"the stream was not broadcast with {descriptor!r}, but with {', '.join(self._maps)}; name "
                 "each descriptor that the function asks for in broadcast(…)"
             )
         return str(name)
 
 
 class _View(ReadOnlyBroadcastState[Any, Any]):
-    def __init__(self, keyed: KeyedState) -> None:
-        self._keyed = keyed
-        self._all_at_hand = False
+    def __init__(self, stored: Mapping[str, KeyedState], name: str) -> None:
+        self._stored = stored
+        self._name = name
+        self._loaded: KeyedState | None = None
+
+    @property
+    def _keyed(self) -> KeyedState:
+        """What is stored, as this micro-batch sees it."""
+        return self._stored[self._name]
 
     def get(self, key: object) -> Any:
         found = self._keyed.read(key, None, _VALUE)
@@ -249,9 +263,9 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
         return self._keyed.read(key, None, _VALUE) is not None
 
     def items(self) -> Iterator[tuple[Any, Any]]:
-        if not self._all_at_hand:
-            self._keyed.open_everything()
-            self._all_at_hand = True
+        if self._loaded is not self._keyed:
+            self._loaded = self._keyed
+            self._loaded.open_everything()
         return iter([(key, value) for key, (value,) in self._keyed.items(_VALUE)])
 
     def keys(self) -> Iterator[Any]:

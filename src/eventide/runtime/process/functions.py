@@ -30,7 +30,6 @@ from eventide.runtime.elements.elements import in_time_order
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.state.key_context import KeyContext
-from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import SortInputs
 
 Results: TypeAlias = Iterable[Any] | None
@@ -133,12 +132,12 @@ class ProcessEach(Processing):
 
     @property
     def on_timer(self) -> Handle | None:
-        """The function's ``on_timer``, where it has one."""
-        function = self.user_function
-        if not isinstance(function, _WITH_TIMERS):
+        """The function's ``on_timer``, where it has one, as a ``CoProcessFunction`` may."""
+        written = getattr(type(self.user_function), "on_timer", None)
+        if written is None or any(written is kind.on_timer for kind in _WITH_TIMERS):
             return None
-        is_inherited = any(type(function).on_timer is kind.on_timer for kind in _WITH_TIMERS)
-        return None if is_inherited else function.on_timer
+        on_timer: Handle = self.user_function.on_timer
+        return on_timer
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,23 +213,21 @@ _HANDLERS: dict[str, Callable[[Any], tuple[Handle, ...]]] = {
 class _TimersOfKey(Times):
     """The times of an operator, and timers of the current key; in batch execution, none is set while others fire."""
 
-    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState) -> None:
+    def __init__(self, moment: Moment, at: KeyContext) -> None:
         super().__init__(moment)
         self._at = at
-        self._event_timers = keyed.event_timers
-        self._processing_timers = keyed.processing_timers
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self._processing_timers.register(whole_ms(timestamp), self._at.key, None)
+        self._at.processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._event_timers.register(whole_ms(timestamp), self._at.key, None)
+        self._at.event_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self._processing_timers.delete(whole_ms(timestamp), self._at.key, None)
+        self._at.processing_timers.delete(whole_ms(timestamp), self._at.key, None)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self._event_timers.delete(whole_ms(timestamp), self._at.key, None)
+        self._at.event_timers.delete(whole_ms(timestamp), self._at.key, None)
 
 
 class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, KeyedCoProcessFunction.OnTimerContext):
@@ -239,12 +236,12 @@ class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, K
     ``domain`` is that of the current timer; ``in_batch`` says that all input comes before any watermark.
     """
 
-    def __init__(self, moment: Moment, at: KeyContext, keyed: KeyedState, *, in_batch: bool = False) -> None:
+    def __init__(self, moment: Moment, at: KeyContext) -> None:
         super().__init__(moment)
-        self.in_batch = in_batch
+        self.in_batch = False
         self.domain: TimeDomain | None = None
         self._at = at
-        self._timers = _TimersOfKey(moment, at, keyed)
+        self._timers = _TimersOfKey(moment, at)
 
     def get_current_key(self) -> Any:
         return self._at.key

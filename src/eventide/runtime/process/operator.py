@@ -62,7 +62,8 @@ class _ProcessOperator(Operator):
     def __init__(self, spec: ProcessSpec, context: OperatorContext, keyed: KeyedState | None = None) -> None:
         self._spec = spec
         self._at: KeyContext = spec.key_context
-        self._moment = Moment(context.watermark_ms, context.clock_ms)
+        self._moment = self._at.lasting(Moment)
+        self._moment.watermark, self._moment.processing_time = context.watermark_ms, context.clock_ms
         copies = spec.processing.user_function is not None
         self._out = Collector(spec.name, spec.output_type, copies=copies, advice=self.advice)
         if spec.processing.late is not None:
@@ -123,7 +124,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
         super().__init__(spec, context)
-        self._context = ElementContext(self._moment)
+        self._context = self._at.lasting(ElementContext, self._moment)
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark."""
@@ -146,7 +147,8 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
         super().__init__(spec, context, keyed)
         self._keyed = keyed
         self._at.begin(keyed, context.clock_ms)
-        self._context = KeyedElementContext(self._moment, self._at, keyed, in_batch=context.in_batch)
+        self._context = self._at.lasting(KeyedElementContext, self._moment, self._at)
+        self._context.in_batch = context.in_batch
         on_timer = spec.processing.on_timer
         watched = partial(context.metrics.watched, spec.name, ON_TIMER, may_leave_out=self._letters is None)
         self._on_timer = None if on_timer is None else self._guarded_timer(watched(on_timer))

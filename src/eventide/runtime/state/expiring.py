@@ -125,7 +125,7 @@ class ExpiringList(ListState[Any]):
         self._cell = cell
         self._ttl = ttl
 
-    def get(self) -> Iterator[Any]:
+    def get(self) -> list[Any]:
         """The elements that have not expired; with those that have, where they may be seen.
 
         A read forgets the expired elements, but for one case in which Flink's lists go on showing them: they may be
@@ -138,7 +138,7 @@ class ExpiringList(ListState[Any]):
             self._keep([(ttl.clock(), value) for _, value in living])
         elif len(living) < len(parts) and not (living and ttl.shows_expired):
             self._keep(living)
-        return iter([value for _, value in (parts if ttl.shows_expired else living)])
+        return [value for _, value in (parts if ttl.shows_expired else living)]
 
     def add(self, value: object) -> None:
         self.add_all([value])

@@ -42,6 +42,7 @@ from eventide.runtime.state.expiring import (
     without_times,
 )
 from eventide.runtime.state.keyed import KeyedState
+from eventide.runtime.state.timers import Timers
 
 FUNCTION_STATE = "global:"
 """The beginning of the names of functions' state: windows have others beside it."""
@@ -56,6 +57,7 @@ Slots: TypeAlias = Callable[[str, StateTtlConfig, int], tuple[Cell, TimeToLive]]
 
 _Kind = TypeVar("_Kind", bound=StateDescriptor[Any])
 _State = TypeVar("_State", bound=State)
+_T = TypeVar("_T")
 
 _EXPIRING: dict[int, Callable[[Cell, TimeToLive], State]] = {LIST: ExpiringList, MAP: ExpiringMap}
 
@@ -70,18 +72,43 @@ class KeyContext:
         key: the key.
         values: the state of all loaded keys, by name and key.
         clock_ms: the time of the micro-batch by the clock.
-        expires: whether any state has a time to live.
+        event_timers: the timers of event time.
+        processing_timers: the timers of processing time.
+        is_kept: whether the function has got its state where it may keep it, and not when it was opened.
     """
 
-    __slots__ = ("_declared", "_keyed", "clock_ms", "key", "store", "values")
+    __slots__ = (
+        "_declared",
+        "_keyed",
+        "_lasting",
+        "clock_ms",
+        "event_timers",
+        "is_kept",
+        "key",
+        "processing_timers",
+        "store",
+        "values",
+    )
+
+    event_timers: Timers
+    processing_timers: Timers
 
     def __init__(self) -> None:
         self.key: object = None
         self.values: Mapping[str, dict[Any, Any]] = _NO_VALUES
         self.clock_ms = MIN_MS
         self.store = StateHandles(self._cell, self._declare, self._slot)
+        self.is_kept = False
         self._keyed: KeyedState | None = None
         self._declared: dict[str, tuple[TypeInformation, str]] = {}
+        self._lasting: dict[type, Any] = {}
+
+    def lasting(self, kind: type[_T], *arguments: Any) -> _T:
+        """An object of a class, which stays while the function is open: what a function has kept of it stays right."""
+        found: _T | None = self._lasting.get(kind)
+        if found is None:
+            found = self._lasting[kind] = kind(*arguments)
+        return found
 
     def begin(self, keyed: KeyedState, clock_ms: int) -> None:
         """Begin a micro-batch of a time by the clock, on the state that an operator has in it.
@@ -91,6 +118,7 @@ class KeyContext:
                 program declares.
         """
         self._keyed, self.clock_ms = keyed, clock_ms
+        self.event_timers, self.processing_timers = keyed.event_timers, keyed.processing_timers
         for name, (type_info, kind) in self._declared.items():
             keyed.declare(name, type_info, kind)
 
@@ -325,8 +353,8 @@ class _Merging(_Handle, ABC):
 
 
 class _List(_Merging, ListState[Any]):
-    def get(self) -> Iterator[Any]:
-        return iter(list(self._cell.read() or ()))
+    def get(self) -> list[Any]:
+        return list(self._cell.read() or ())
 
     def add(self, value: object) -> None:
         self.add_all([value])

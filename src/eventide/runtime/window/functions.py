@@ -150,6 +150,7 @@ class FiringContext(Clock, ProcessAllWindowFunction.Context[Any]):
 
     def global_state(self) -> KeyedStateStore:
         """State for the key, shared by all its windows; that of the runtime context is the same."""
+        self._at.is_kept = True
         self.enter()
         return self._at.store
 

@@ -450,8 +450,8 @@ class WindowOperator(KeyedOperator):
                 self._keyed.take(moment.key, state_window, CONTENTS)
 
     def _enter(self) -> None:
-        """Load the key for a window function that may use its own state."""
-        if self._is_rich:
+        """Load the key for a window function that may use its own state: it was opened, or may have kept it."""
+        if self._is_rich or self._at.is_kept:
             self._firing.enter()
 
     def _show(self, kept: object, *, stays: bool) -> None:
