@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -76,7 +75,6 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._dashboard_url: str | None = None
         self._watchers: list[_Watcher] = []
         self.next_job = NextJob()
-        self._functions: dict[int, Any] = {}
 
     @staticmethod
     def get_execution_environment(
@@ -619,16 +617,6 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def explain(self, *streams: DataStream) -> None:
         """Print the plan, of streams as in `get_plan`: where functions run, how elements travel, and where state is."""
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
-
-    def own_function(self, function: T) -> T:
-        """A function object for an operator with state: itself the first time, a copy from then on.
-
-        Each operator opens its own, and finds its own state then.
-        """
-        if id(function) in self._functions:
-            return copy.copy(function)
-        self._functions[id(function)] = function
-        return function
 
     def as_configured(self, function: T) -> T:
         """A function as the configuration wants it: one that is called with each element, if that was set."""

@@ -17,7 +17,7 @@ from eventide.api.functions import (
 from eventide.api.state import MapStateDescriptor
 from eventide.common.type_variables import OUT, T, T1_co, T2_co, T_co
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.datastream.data_stream.stream import DataStream, check_one_environment, of_operation
+from eventide.datastream.data_stream.stream import DataStream, check_keys_of, check_one_environment, of_operation
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, Transformation
 from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
@@ -68,7 +68,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is no ``CoMapFunction``.
         """
         check_is(func, CoMapFunction, "map on connected streams needs a CoMapFunction")
-        return self._processed(Called(self._own(func), "map of two inputs"), output_type)
+        return self._processed(Called(func, "map of two inputs"), output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
@@ -79,7 +79,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is no ``CoFlatMapFunction``.
         """
         check_is(func, CoFlatMapFunction, "flat_map on connected streams needs a CoFlatMapFunction")
-        return self._processed(Called(self._own(func), "flat_map of two inputs"), output_type)
+        return self._processed(Called(func, "flat_map of two inputs"), output_type)
 
     def process(
         self,
@@ -98,17 +98,16 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
                 f"{type(func).__name__} is a KeyedCoProcessFunction, and these streams have no keys; "
                 "call key_by(selector1, selector2) before, or write a CoProcessFunction"
             )
-        return self._processed(ProcessBoth(self._own(func)), output_type)
-
-    def _own(self, function: _F) -> _F:
-        return self.stream1.get_execution_environment().own_function(function)
+        return self._processed(ProcessBoth(func), output_type)
 
     def _has_keys(self) -> bool:
         return all(isinstance(stream._transformation, KeyTransformation) for stream in (self.stream1, self.stream2))
 
     def _processed(self, processing: Processing, output_type: TypeInformation | None) -> DataStream[Any]:
         streams: tuple[DataStream[Any], DataStream[Any]] = self.stream1, self.stream2
-        if not self._has_keys():
+        if self._has_keys():
+            check_keys_of(self.stream1, self.stream2)
+        else:
             streams = without_key(self.stream1), without_key(self.stream2)
         inputs = tuple(stream._transformation for stream in streams)
         return processed(inputs, processing, self.stream1.get_execution_environment(), output_type)
@@ -172,7 +171,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         environment = self.non_broadcast_stream.get_execution_environment()
         inputs = node, self.broadcast_stream.input_stream._transformation
         operation = BroadcastOperation(
-            ProcessBeside(environment.own_function(func)),
+            ProcessBeside(func),
             tuple(self.broadcast_state_descriptors),
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
@@ -23,8 +24,10 @@ from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 from eventide.datastream.data_stream.stream import (
     DataStream,
+    check_keys_of,
     check_named_once,
     check_one_environment,
+    check_types_of_keys,
     field_type,
     key_of,
     type_with_fields,
@@ -120,11 +123,7 @@ class Where(Generic[T2_co, S_co]):
             ProgramError: if it is none of these, a field is not there, or its type is another than that of the first.
         """
         key = key_of("equal_to", self._inputs[1]._transformation, key_selector, key_type, more)
-        if _ANY not in (key.type_info, self._key.type_info) and key.type_info != self._key.type_info:
-            raise ProgramError(
-                f"keys of one type can be equal; where has {self._key.type_info}, equal_to has {key.type_info}; "
-                "declare the same type for both"
-            )
+        check_types_of_keys("where", self._key, "equal_to", key)
         return EqualTo(self._inputs, self._with_window, (self._key, key))
 
 
@@ -162,22 +161,16 @@ class _WithWindow(Generic[T1_co, T2_co]):
         self._windows = windows
 
     def trigger(self, new_trigger: Trigger[Any, Any]) -> Self:
-        """Set when windows fire, in place of the assigner's own rule; it sees elements of both streams."""
-        self._windows.trigger(new_trigger)
-        return self
+        """Windows that fire by a trigger, in place of the assigner's own rule; it sees elements of both streams."""
+        return type(self)(self._sides, copy(self._windows).trigger(new_trigger))
 
     def evictor(self, new_evictor: Evictor[Any, Any]) -> Self:
-        """Set which elements of a window, of both streams, the function sees."""
-        self._windows.evictor(new_evictor)
-        return self
+        """Windows of which the function sees the elements, of both streams, that an evictor keeps."""
+        return type(self)(self._sides, copy(self._windows).evictor(new_evictor))
 
     def allowed_lateness(self, new_lateness: Duration | Time | int) -> Self:
-        """Keep each window for late elements until the watermark has passed its end by `new_lateness`."""
-        self._windows.allowed_lateness(new_lateness)
-        return self
-
-    def _own(self, function: _F) -> _F:
-        return self._windows.get_execution_environment().own_function(function)
+        """Windows that stay for late elements until the watermark has passed their end by `new_lateness`."""
+        return type(self)(self._sides, copy(self._windows).allowed_lateness(new_lateness))
 
     def _by_field(self) -> _Sides:
         """Both streams, keyed by fields where their selectors return these as they are."""
@@ -214,10 +207,10 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         configured: Any = env.as_configured(function)
         pairs: OfPairs
         if isinstance(configured, FlatJoinFunction):
-            pairs = FlatJoinsPairs(self._own(configured))
+            pairs = FlatJoinsPairs(configured)
         else:
             own = configured if isinstance(configured, JoinFunction) else CallableJoin(configured)
-            pairs = JoinsPairs(self._own(own))
+            pairs = JoinsPairs(own)
         sides = self._by_field()
         types = [side.type_info for side in sides]
         pairs.obstacle = obstacle_of_function(pairs, types, [side.key for side in sides]) or obstacle_of(
@@ -284,7 +277,7 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
             ProgramError: if it is no ``CoGroupFunction``.
         """
         check_is(function, CoGroupFunction, "apply needs a CoGroupFunction")
-        return self._applied("co_group", CoGroups(self._own(function)), output_type)
+        return self._applied("co_group", CoGroups(function), output_type)
 
 
 JoinedStreams._with_window = JoinedWithWindow
@@ -380,7 +373,8 @@ class IntervalJoined(Generic[T1_co, T2_co]):
             )
         configured: Any = env.as_configured(process_join_function)
         function = configured if isinstance(configured, ProcessJoinFunction) else CallableProcessJoin(configured)
-        return self._operator(env.own_function(function), output_type)
+        check_keys_of(*self._inputs)
+        return self._operator(function, output_type)
 
     def select(self, *columns: JoinedColumn) -> DataStream[Row]:
         """Give some fields of each pair that meets: ``select(left("id"), right("price").alias("paid"))``.
@@ -532,7 +526,7 @@ class AsOfJoin(Generic[T1_co, T2_co]):
             raise ProgramError(f"an as-of join is 'inner' or 'left', not {how!r}")
         env, tag = self._inputs[0].get_execution_environment(), None if self._late is None else self._late.tag_id
         join = AsOf(how == "left", self._lateness_ms)
-        processing = JoiningAsOf(env.own_function(JoinsAsOf(function, join, self._late)))
+        processing = JoiningAsOf(JoinsAsOf(function, join, self._late))
         operation = AsOfOperation(processing, kind or _ANY, how=join, gives=gives, late_tag=tag)
         side_outputs = {} if tag is None else {tag: self._inputs[0].get_type()}
         inputs = tuple(stream._transformation for stream in self._inputs)

@@ -71,7 +71,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         if isinstance(func, VectorizedKeyedProcessFunction):
             return self._on_columns(func, output_type)
         check_is(func, KeyedProcessFunction, "process on a keyed stream needs a KeyedProcessFunction")
-        return processed((self._transformation,), ProcessEach(self._env.own_function(func)), self._env, output_type)
+        return processed((self._transformation,), ProcessEach(func), self._env, output_type)
 
     def _on_columns(
         self, function: VectorizedKeyedProcessFunction, output_type: TypeInformation | None
@@ -81,7 +81,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
                 f"{type(function).__name__} gives columns, so the type of its results must be declared: "
                 "process(function, output_type)"
             )
-        operation = VectorizedOperation(self._env.own_function(function), output_type)
+        operation = VectorizedOperation(function, output_type)
         return of_operation(self._env, (self._transformation,), operation, output_type)
 
     broadcast = _refused("broadcast")
@@ -187,7 +187,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         """Call a function that is opened after the shuffle, where the state of its key is."""
         if not (is_rich(func) and isinstance(func, kind)):
             return super()._called(name, kind, step, func, output_type)
-        called = Called(self._env.own_function(func), f"keyed {name}")
+        called = Called(func, f"keyed {name}")
         return processed((self._transformation,), called, self._env, output_type)
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:

@@ -71,7 +71,7 @@ from eventide.runtime.exchange.partitioners import (
     SelectingPartitioner,
     StreamPartitioner,
 )
-from eventide.runtime.process.operation import Redistribution
+from eventide.runtime.process.operation import BROADCAST, Redistribution
 from eventide.runtime.tasks.operator import Key, Operation
 
 if TYPE_CHECKING:
@@ -331,8 +331,9 @@ class DataStream(StreamHints, Generic[T_co]):
 
         if not isinstance(key_selector, str):
             key_selector = self._env.as_configured(key_selector)
-        key = key_of("key_by", self._transformation, key_selector, key_type, more)
-        return KeyedStream(self._env, KeyTransformation(self._transformation, key))
+        source = before_broadcast(self._transformation)
+        key = key_of("key_by", source, key_selector, key_type, more)
+        return KeyedStream(self._env, KeyTransformation(source, key))
 
     @overload
     def broadcast(self) -> DataStream[T_co]: ...
@@ -356,7 +357,7 @@ class DataStream(StreamHints, Generic[T_co]):
             ProgramError: if one is no ``MapStateDescriptor``.
         """
         if broadcast_state_descriptor is None:
-            return self._redistributed("broadcast", BroadcastPartitioner)
+            return self._redistributed(BROADCAST, BroadcastPartitioner)
         from eventide.datastream.data_stream.connected import BroadcastStream
 
         return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
@@ -465,7 +466,7 @@ class DataStream(StreamHints, Generic[T_co]):
         source = self._transformation
         while isinstance(source, KeyTransformation):
             source = source.inputs[0]
-        return AllWindowedStream(self._env, source, window_assigner)
+        return AllWindowedStream(self._env, before_broadcast(source), window_assigner)
 
     def time_window_all(
         self, size: Duration | Time | int, slide: Duration | Time | int | None = None
@@ -641,8 +642,8 @@ class DataStream(StreamHints, Generic[T_co]):
         return DataStreamSink(transformation)
 
     def _redistributed(self, kind: str, partitioner: Callable[[ElementCodec], StreamPartitioner]) -> DataStream[T_co]:
-        type_info = self.get_type()
-        return of_operation(self._env, (self._transformation,), Redistribution(kind, partitioner, type_info), type_info)
+        type_info, source = self.get_type(), before_broadcast(self._transformation)
+        return of_operation(self._env, (source,), Redistribution(kind, partitioner, type_info), type_info)
 
     def _side_output(self, output_tag: OutputTag) -> Transformation:
         source, tag = self._transformation, output_tag.tag_id
@@ -663,6 +664,13 @@ class DataStream(StreamHints, Generic[T_co]):
         return SideOutputTransformation(source, tag, _side_outputs(source).get(tag, output_tag.type_info))
 
 
+def before_broadcast(node: Transformation) -> Transformation:
+    """The node before a broadcast, for what deals its elements out in another way: that counts alone, as in Flink."""
+    while isinstance(node, OperationTransformation) and node.operation.kind == BROADCAST:
+        (node,) = node.inputs
+    return node
+
+
 def of_operation(
     env: StreamExecutionEnvironment,
     inputs: tuple[Transformation, ...],
@@ -673,6 +681,27 @@ def of_operation(
     has_timestamps = all(node.has_timestamps for node in inputs)
     node = OperationTransformation(operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
     return DataStream(env, node)
+
+
+def check_types_of_keys(first: str, one: Key, second: str, other: Key) -> None:
+    """Check that keys of two streams can be equal, as far as their types are declared.
+
+    Raises:
+        ProgramError: if they cannot.
+    """
+    undeclared = Types.PICKLED_BYTE_ARRAY()
+    if undeclared not in (one.type_info, other.type_info) and one.type_info != other.type_info:
+        raise ProgramError(
+            f"keys of one type can be equal; {first} has {one.type_info}, {second} has {other.type_info}; declare the "
+            "same type for both"
+        )
+
+
+def check_keys_of(first: DataStream[Any], second: DataStream[Any]) -> None:
+    """Check that the keys of two keyed streams can be equal; see :func:`check_types_of_keys`."""
+    one, other = first._transformation, second._transformation
+    if isinstance(one, KeyTransformation) and isinstance(other, KeyTransformation):
+        check_types_of_keys("the first stream", one.key, "the second", other.key)
 
 
 def key_of(

@@ -281,7 +281,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             return function
         for accepted, adapter in self._adapters:
             if isinstance(function, accepted):
-                return adapter(self._env.own_function(function))
+                return adapter(function)
         names = " or ".join(accepted.__name__ for accepted, _ in self._adapters)
         raise ProgramError(f"{kind} on this stream takes a {names}, not {function!r}")
 

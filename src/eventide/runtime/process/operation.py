@@ -170,6 +170,10 @@ class HandOn(Processing):
         return (lambda value, _: (value,),)
 
 
+BROADCAST = "broadcast"
+"""The kind of a redistribution by which every subtask gets all elements."""
+
+
 @dataclass(frozen=True, slots=True)
 class Redistribution:
     """Description of ``rebalance`` and the like: another way to the subtasks.
