@@ -72,11 +72,15 @@ class SelectsOfTwo(JoinFunction[Any, Any, Row]):
         return repr(self._selection)
 
 
+_OWN = "as-of join: "
+"""The beginning of the names of the join's own state, beside which the user's function has some."""
+
+
 class _Versions:
     """Rows of the current key, in the order of the times from which they are valid; they change in place."""
 
     def __init__(self, runtime_context: RuntimeContext) -> None:
-        self._kept = runtime_context.get_state(ValueStateDescriptor("versions", Types.PICKLED_BYTE_ARRAY()))
+        self._kept = runtime_context.get_state(ValueStateDescriptor(_OWN + "versions", Types.PICKLED_BYTE_ARRAY()))
 
     def put(self, row: object, at: int) -> None:
         """Keep a row from its time on, in place of one of the same time."""
@@ -127,7 +131,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""
         self._function.open(runtime_context)
-        self._waiting = WaitingElements(runtime_context)
+        self._waiting = WaitingElements(runtime_context, _OWN + "waiting")
         self._versions = _Versions(runtime_context)
 
     def close(self) -> None:

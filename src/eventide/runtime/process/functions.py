@@ -68,9 +68,9 @@ class WaitingElements:
     Those of one time are a list that grows in place: to have one more wait costs the same however many there are.
     """
 
-    def __init__(self, runtime_context: RuntimeContext) -> None:
+    def __init__(self, runtime_context: RuntimeContext, name: str = "waiting") -> None:
         kinds = Types.LONG(), Types.LIST(Types.PICKLED_BYTE_ARRAY())
-        self._by_time = runtime_context.get_map_state(MapStateDescriptor("waiting", *kinds))
+        self._by_time = runtime_context.get_map_state(MapStateDescriptor(name, *kinds))
 
     def add(self, value: object, at: int, timers: TimerService) -> None:
         """Keep an element until a time."""

@@ -81,6 +81,7 @@ class KeyContext:
         "_declared",
         "_keyed",
         "_lasting",
+        "_without_limit",
         "clock_ms",
         "event_timers",
         "is_kept",
@@ -101,6 +102,7 @@ class KeyContext:
         self.is_kept = False
         self._keyed: KeyedState | None = None
         self._declared: dict[str, tuple[TypeInformation, str]] = {}
+        self._without_limit: set[str] = set()
         self._lasting: dict[type, Any] = {}
 
     def lasting(self, kind: type[_T], *arguments: Any) -> _T:
@@ -118,6 +120,7 @@ class KeyContext:
                 program declares.
         """
         self._keyed, self.clock_ms = keyed, clock_ms
+        keyed.without_limit = self._without_limit
         self.event_timers, self.processing_timers = keyed.event_timers, keyed.processing_timers
         for name, (type_info, kind) in self._declared.items():
             keyed.declare(name, type_info, kind)
@@ -135,6 +138,7 @@ class KeyContext:
     def _cell(self, name: str) -> _CellOfKey:
         """The cell of a state without a time to live; if it had one before, what it kept then stays."""
         name = FUNCTION_STATE + name
+        self._without_limit.add(name)
         return _CellOfKey(self, name, name + SUFFIX, without_times)
 
     def _slot(self, name: str, config: StateTtlConfig, form: int) -> tuple[_CellOfKey, TimeToLive]:

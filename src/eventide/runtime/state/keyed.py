@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b85decode, b85encode
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from eventide.runtime.invoke import shown
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, unpickled
 from eventide.runtime.state.declared import VALUE, RowTypes, widened
-from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired
+from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
 from eventide.runtime.state.growing import GrowingArray, GrowingObjects
 from eventide.runtime.state.loaded_rows import LoadedRows, Values
@@ -82,6 +82,9 @@ class KeyedState(LoadedRows[GrowingObjects]):
         kind_of_timers = BatchTimers if in_batch else Timers
         self._timers = self.event_timers, self.processing_timers = [kind_of_timers(self, kind, 0) for kind in (0, 1)]
         self._forget()
+
+    without_limit: Collection[str] = frozenset()
+    """The names of values that have no time to live in this program, also if they had one in an earlier one."""
 
     def _forget(self) -> None:
         super()._forget()
@@ -217,11 +220,16 @@ class KeyedState(LoadedRows[GrowingObjects]):
         self.forget_expired(clock_ms)
 
     def forget_expired(self, clock_ms: int) -> None:
-        """Forget what has expired of the keys that were touched."""
-        for name, values in self.values.items():
+        """Forget what has expired of the keys that were touched; what has no time to live any more stays for good."""
+        for name, values in [*self.values.items()]:
             if not name.endswith(SUFFIX):
                 continue
+            plain = name.removesuffix(SUFFIX)
             for key, stored in self.items(name):
+                if plain in self.without_limit:
+                    del values[key]
+                    self.values[plain].setdefault(key, without_times(stored))
+                    continue
                 living = unexpired(stored, clock_ms)
                 if living is None:
                     del values[key]
