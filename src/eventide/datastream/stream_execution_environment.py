@@ -549,7 +549,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
             file_path: A local path, or a URI that Arrow knows.
             watch_type: Whether to end with the files that are there, or to go on looking for new ones.
             interval: With ``PROCESS_CONTINUOUSLY``, how often to look, in milliseconds; at least 1.
-            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``.
+            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``; by default,
+                those that are still being copied (``FilePathFilter.create_default_filter()``).
             type_info: The type of the elements; by default, that of the format.
 
         Raises:
@@ -561,7 +562,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             builder = FileSource.for_bulk_file_format(file_format, file_path)
         else:
             builder = FileSource.for_record_stream_format(file_format, file_path)
-        builder = replace(builder, path_filter=path_filter, nested=False)
+        builder = replace(builder, path_filter=path_filter or FilePathFilter.create_default_filter(), nested=False)
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
             if type(interval) is not int or interval < 1:
                 raise ProgramError(f"read_file looks for new files after 1 ms or more, not {interval!r}")

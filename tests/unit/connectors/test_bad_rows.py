@@ -133,7 +133,7 @@ def test_rows_of_csv_as_a_schema_says(tmp_path: Path) -> None:
         .build()
     )
     rows, bad = read(FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), str(tmp_path)))
-    assert rows == [("a", [1, 2], "x|y"), ("b", [3], None), (None, None, "z")]
+    assert rows == [("a", [1, 2], "x|y"), ("b", [3], None), (None, [], "z")]
     assert bad == [(2, "'c|4'"), (3, "'it''s'|5;six|")]
 
 

@@ -313,7 +313,7 @@ def test_csv_is_written_down_as_its_schema_says(tmp_path):
     first, second = rows(source)
     assert first[:4] == (1, "x|\n'y", True, [1, 2])
     assert first[4].timestamp() == 1
-    assert second == (None,) * 5
+    assert second == (None, None, None, [], None)
     (tmp_path / "f.csv").write_text("s|n|b|a|at\nskipped||||\n")
     with pytest.raises(DataError, match=r"f\.csv has the columns \['s', 'n', 'b', 'a', 'at'\] in its header, not"):
         rows(source)

@@ -130,7 +130,7 @@ class CsvSchemaBuilder:
         return self.add_column(name, Types.STRING())
 
     def add_boolean_column(self, name: str) -> Self:
-        """Add a column of ``true`` and ``false``."""
+        """Add a column of ``true`` and ``false``; as in Flink, any other text is false."""
         return self.add_column(name, Types.BOOLEAN())
 
     def add_number_column(self, name: str, number_type: TypeInformation | None = None) -> Self:
@@ -138,7 +138,7 @@ class CsvSchemaBuilder:
         return self.add_column(name, number_type or Types.LONG())
 
     def add_array_column(self, name: str, separator: str = ";", element_type: TypeInformation | None = None) -> Self:
-        """Add a column of several values with a separator between them, by default of text; an empty one is None."""
+        """Add a column of several values with a separator between them, by default of text; one without is empty."""
         self.add_column(name, Types.LIST(element_type or Types.STRING()))
         return self._with(array_separators=(*self.schema.array_separators, (name, separator)))
 
@@ -407,7 +407,7 @@ class CsvReaderFormat(StreamFormat):
         import pyarrow as pa
         from pyarrow import csv as pc
 
-        special = (pa.types.is_timestamp, pa.types.is_list, pa.types.is_binary)
+        special = (pa.types.is_timestamp, pa.types.is_list, pa.types.is_binary, pa.types.is_boolean)
         types = {f.name: pa.string() if any(is_a(f.type) for is_a in special) else f.type for f in struct or ()}
         return pc.ConvertOptions(
             column_types=types,
@@ -449,15 +449,22 @@ class CsvReaderFormat(StreamFormat):
         )
 
     def _column(self, column: pa.Array, field: pa.Field) -> pa.Array:
-        """A column as it was read; where that was as text, and it is none, None stands for what is empty."""
+        """A column as it was read; where that was as text, and it is none, None stands for what is empty.
+
+        As in Flink, an array without a text is empty, and what is not ``true`` is false.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if column.type == field.type or not pa.types.is_string(column.type):
             return column
-        texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+        is_empty = pc.equal(column, "")
         if pa.types.is_list(field.type):
-            return pc.split_pattern(texts, dict(self.schema.array_separators)[field.name])
+            lists = pc.split_pattern(column, dict(self.schema.array_separators)[field.name])
+            return pc.if_else(is_empty, pa.scalar([], lists.type), lists)
+        texts = pc.if_else(is_empty, pa.scalar(None, pa.string()), column)
+        if pa.types.is_boolean(field.type):
+            return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), "true")
         return texts
 
     def _name(self, file: File, column: int) -> str:
@@ -466,11 +473,11 @@ class CsvReaderFormat(StreamFormat):
         if schema.row_type is not None and not schema.needs_names:
             return schema.row_type.field_names[column]
         with file.stream() as stream:
-            return self._header(file, CsvLines(stream))[column]
+            return self._header(file, CsvLines(stream, self.schema.escape_char))[column]
 
     def _lines(self, file: File, stream: pa.NativeFile) -> CsvLines:
         """The lines of a file, and the end that shows whether all of them were read."""
-        lines, schema = CsvLines(stream), self.schema
+        lines, schema = CsvLines(stream, self.schema.escape_char), self.schema
         names = schema.row_type.field_names if schema.row_type is not None and not schema.needs_names else None
         if lines.first:
             lines.end_beside(len(self._header(file, lines) if names is None else names), schema.column_separator)

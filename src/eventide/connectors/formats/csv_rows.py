@@ -451,8 +451,11 @@ class CsvLines(io.RawIOBase):
     no row that could be skipped; and then a row with another number of cells than the others. If Arrow does not meet
     that row, a value has swallowed it: its quote was not closed.
 
+    What stands after an escape character for a line feed and the like becomes that, which Arrow takes as it is.
+
     Args:
         stream: the bytes of the file.
+        escape: the escape character; None if there is none.
     """
 
     first: bytes
@@ -461,9 +464,10 @@ class CsvLines(io.RawIOBase):
     has_open_quote: bool
     """Whether the last value, if all was read, has a quote that is not closed."""
 
-    def __init__(self, stream: pa.NativeFile) -> None:
+    def __init__(self, stream: pa.NativeFile, escape: str | None = None) -> None:
         self._end = b""
-        self._more = partial(stream.read, BLOCK - len(_end_beside(1, ",")))
+        self._escape, self._rest = (escape or "").encode(), b""
+        self._read = partial(stream.read, BLOCK - len(_end_beside(1, ",")) - len(self._escape))
         block = self._more()
         self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
         while block and not self.first:
@@ -471,6 +475,20 @@ class CsvLines(io.RawIOBase):
             self.first = block.lstrip(b"\r\n")
         self._next = self.first
         self.has_open_quote = True
+
+    def _more(self) -> bytes:
+        """The next bytes of the file."""
+        block = self._read()
+        if not self._escape or not block:
+            rest, self._rest = self._rest, b""
+            return block or rest
+        escape, block = self._escape, self._rest + block
+        ends = len(block) - len(block.rstrip(escape))
+        self._rest = escape if ends % 2 else b""
+        block = block[: len(block) - len(self._rest)]
+        after = {char.encode(): stands.encode() for char, stands in _AFTER_ESCAPE.items()}
+        pairs = re.compile(re.escape(escape) + b"(.)", re.DOTALL)
+        return pairs.sub(lambda found: escape + after.get(found[1], found[1]), block)
 
     def end_beside(self, cells: int, separator: str) -> None:
         """End with a row that differs from those with a number of cells."""
