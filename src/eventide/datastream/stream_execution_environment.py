@@ -512,7 +512,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         r"""Read the lines of the files of a folder, or of one file, once, as a stream of ``str``.
 
-        Files in folders below are passed over, as in Flink. Flink: ``readTextFile``.
+        Files in folders below, and those that are still being copied (``_COPYING_`` in their name), are passed over, as
+        in Flink. Flink: ``readTextFile``.
 
         Args:
             file_path: A local path, or a URI that Arrow knows.
@@ -528,7 +529,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
         >>> list(local_environment().read_text_file(str(file)).execute_and_collect())
         ['to be', 'or not']
         """
-        return self.read_file(StreamFormat.text_line_format(charset_name), file_path)
+        whole = FilePathFilter.create_default_filter()
+        return self.read_file(StreamFormat.text_line_format(charset_name), file_path, path_filter=whole)
 
     def read_file(
         self,
@@ -549,8 +551,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             file_path: A local path, or a URI that Arrow knows.
             watch_type: Whether to end with the files that are there, or to go on looking for new ones.
             interval: With ``PROCESS_CONTINUOUSLY``, how often to look, in milliseconds; at least 1.
-            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``; by default,
-                those that are still being copied (``FilePathFilter.create_default_filter()``).
+            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``.
             type_info: The type of the elements; by default, that of the format.
 
         Raises:
@@ -562,7 +563,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             builder = FileSource.for_bulk_file_format(file_format, file_path)
         else:
             builder = FileSource.for_record_stream_format(file_format, file_path)
-        builder = replace(builder, path_filter=path_filter or FilePathFilter.create_default_filter(), nested=False)
+        builder = replace(builder, path_filter=path_filter, nested=False)
         if watch_type is FileProcessingMode.PROCESS_CONTINUOUSLY:
             if type(interval) is not int or interval < 1:
                 raise ProgramError(f"read_file looks for new files after 1 ms or more, not {interval!r}")

@@ -148,7 +148,7 @@ def captured(value: T, what: str) -> T:
 
     Args:
         value: the part.
-        what: what a message may call it.
+        what: its name in messages.
 
     Raises:
         ProgramError: as :func:`dumps_program`.

@@ -15,6 +15,7 @@ import pytest
 from pyarrow import orc
 
 from eventide.common import Types
+from eventide.connectors.file_system.format import BLOCK
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
@@ -317,6 +318,31 @@ def test_csv_is_written_down_as_its_schema_says(tmp_path):
     (tmp_path / "f.csv").write_text("s|n|b|a|at\nskipped||||\n")
     with pytest.raises(DataError, match=r"f\.csv has the columns \['s', 'n', 'b', 'a', 'at'\] in its header, not"):
         rows(source)
+
+
+@pytest.mark.parametrize("quotes", [True, False])
+def test_cells_of_csv_mean_what_they_mean_in_flink(tmp_path, quotes):
+    schema = CsvSchema.builder().add_string_column("s").add_boolean_column("b").add_array_column("a")
+    schema.set_escape_char("!")
+    if not quotes:
+        schema.disable_quote_char()
+    cells = ["a!nb,true,x;y", "!tc!!n,1,", "!,d!;,TRUE,z", "e,,", "f,yes,g"]
+    (tmp_path / "f.csv").write_text("\n".join(cells))
+    assert rows(FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema.build()), tmp_path).build()) == [
+        ("a\nb", True, ["x", "y"]),
+        ("\tc!n", False, []),
+        (",d;", True, ["z"]),
+        ("e", None, []),
+        ("f", False, ["g"]),
+    ]
+
+
+def test_an_escape_character_may_stand_at_the_end_of_a_block(tmp_path):
+    schema = CsvSchema.builder().add_string_column("s").set_escape_char("!").build()
+    texts = ["x" * length for length in (BLOCK - 9, 5, 3)]
+    (tmp_path / "f.csv").write_text("".join(f"{text}!n!!!ty\n" for text in texts))
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema), tmp_path).build()
+    assert [row[0] for row in rows(source)] == [f"{text}\n!\ty" for text in texts]
 
 
 def test_json_lines_have_fields_by_name_and_none_where_one_is_missing(tmp_path):

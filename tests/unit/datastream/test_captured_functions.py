@@ -1,5 +1,7 @@
 """A function is given to an operator as it is then, and each operator has one of its own."""
 
+# ruff: noqa: B023 - that functions use the variable of a loop is what is tested
+
 from __future__ import annotations
 
 import pytest

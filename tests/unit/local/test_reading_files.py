@@ -29,7 +29,11 @@ def lines(stream):
 
 
 def test_lines_of_the_folder_itself_are_read(folder):
-    assert lines(local_environment().read_text_file(folder)) == ["a.txt", "b.report", "d._COPYING_"]
+    assert lines(local_environment().read_file(TEXT, folder)) == ["a.txt", "b.report", "d._COPYING_"]
+
+
+def test_text_that_is_still_being_copied_is_passed_over(folder):
+    assert lines(local_environment().read_text_file(folder)) == ["a.txt", "b.report"]
 
 
 def test_a_charset_is_that_of_the_file(tmp_path):

@@ -252,7 +252,7 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
 
     @property
     def _keyed(self) -> KeyedState:
-        """What is stored, as this micro-batch sees it."""
+        """The stored entries, as this micro-batch sees them."""
         return self._stored[self._name]
 
     def get(self, key: object) -> Any:

@@ -1,4 +1,4 @@
-"""What a function has kept of its context stays right, element after element and micro-batch after micro-batch."""
+"""Contexts, timer services and states that a function has kept are right in every later micro-batch."""
 
 from __future__ import annotations
 

@@ -182,6 +182,26 @@ def test_a_time_to_live_may_come_and_go_with_the_program():
     assert play(plain, VALUE, [(10_000, [("a", "get", 0)])], checkpoint)[0] == [[7]]
 
 
+@pytest.mark.parametrize(
+    ("descriptor", "actions", "action", "expected"),
+    [
+        (ValueStateDescriptor, VALUE, "set", 7),
+        (ListStateDescriptor, LIST, "add", [7]),
+    ],
+)
+def test_without_a_time_to_live_in_a_later_program_state_stays_of_keys_that_it_does_not_touch(
+    descriptor, actions, action, expected
+):
+    checkpoint = LocalCheckpoint()
+    play(expiring(descriptor("v", LONG)), actions, [(0, [("a", action, 7), ("b", action, 7)])], checkpoint)
+    for time_ms in (5, 500, 1_000):
+        checkpoint.offsets = {}
+        play(descriptor("v", LONG), actions, [(time_ms, [("b", "get", 0)])], checkpoint)
+    checkpoint.offsets = {}
+    keys = [("a", "get", 0), ("b", "get", 0)]
+    assert play(descriptor("v", LONG), actions, [(2_000, keys)], checkpoint)[0] == [[expected, expected]]
+
+
 def test_an_entry_that_is_read_is_kept_with_the_time_to_live_that_the_program_has_now():
     checkpoint, longer = LocalCheckpoint(), MapStateDescriptor("m", LONG, LONG)
     play(expiring(MapStateDescriptor("m", LONG, LONG), on_read=True), MAP, [(0, [("a", "put", 1)])], checkpoint)
