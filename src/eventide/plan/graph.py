@@ -481,6 +481,11 @@ class NextJob:
         self._nodes.clear()
         return nodes
 
+    def run_only_for_others(self, *nodes: Transformation) -> None:
+        """Leave out nodes that run only where an operator or a sink after them does."""
+        for node in nodes:
+            self._nodes.pop(node.number, None)
+
     def leave_out(self, sink: SinkTransformation) -> None:
         """Leave out operators that a user query runs for its own sink."""
         for node in reachable([sink]):

@@ -144,6 +144,9 @@ class EqualTo(Generic[S_co]):
         first, second = (
             stream.map(OnSide(side), Types.PICKLED_BYTE_ARRAY()) for side, stream in enumerate(self._inputs)
         )
+        # Where the join runs on columns, nothing takes the elements with their sides.
+        env = self._inputs[0].get_execution_environment()
+        env.next_job.run_only_for_others(first._transformation, second._transformation)
         one, other = self._keys
         names = " = ".join(", ".join(key.columns) or name_of(key.select) for key in self._keys)
         key_type = next((key.type_info for key in self._keys if key.type_info != _ANY), None)

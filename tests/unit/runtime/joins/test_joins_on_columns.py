@@ -192,6 +192,14 @@ def test_only_the_fields_that_are_used_are_read():
     }
 
 
+def test_nothing_else_takes_the_elements_of_a_window_join_on_columns():
+    stream = _windowed().select(right("f2"))
+    stream.print()
+    plan = stream.get_execution_environment().get_plan()
+    assert {source.name: source.fields for source in plan.sources}["collection"] == ("id", "at")
+    assert [operator.name for operator in plan.operators] == ["join"]
+
+
 def test_late_elements_of_either_side_are_whole():
     late = OutputTag("late", ORDER)
     env = local_environment()
