@@ -49,6 +49,7 @@ from eventide.plan.graph import (
     without_uid,
 )
 from eventide.plan.job import Host, JobPlan, JobSettings, RuntimeExecutionMode, SavepointRestoreSettings
+from eventide.runtime.elements.ownership import own_each
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -425,8 +426,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]: ...
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream[Any]:
-        """A stream of the elements of a collection, in its order; their type may be declared."""
-        source = CollectionSource(collection, type_info)
+        """A stream of the elements of a collection, in its order, as they are now; their type may be declared."""
+        source = CollectionSource(own_each([*collection]), type_info)
         return self._of_source(SourceTransformation("collection", source, source.get_produced_type()))
 
     def from_source(

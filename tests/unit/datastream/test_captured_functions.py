@@ -75,6 +75,14 @@ def test_an_attribute_that_is_set_later_makes_no_difference(numbers):
     assert given(doubled.union(numbers.map(function))) == [2, 4, 6, 10, 20, 30]
 
 
+def test_elements_of_a_collection_are_as_they_were_when_it_was_given():
+    elements = [{"n": 1}]
+    stream = local_environment().from_collection(elements)
+    elements[0]["n"] = 5
+    elements.append({"n": 6})
+    assert list(stream.execute_and_collect()) == [{"n": 1}]
+
+
 class Fresh(FilterFunction):
     def __init__(self):
         self.seen = set()
