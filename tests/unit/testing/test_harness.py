@@ -1,5 +1,7 @@
 """The harness shows one operator, step by step, and tells what is left."""
 
+from typing import ClassVar
+
 import pytest
 
 from eventide.common import Types, WatermarkStrategy
@@ -104,10 +106,9 @@ def test_only_window_operators_fit():
 
 
 class Opened(ReduceFunction):
-    """Writes down its life."""
+    """Writes down the life of all of its kind."""
 
-    def __init__(self):
-        self.life = []
+    life: ClassVar[list[tuple[str, ...]]] = []
 
     def open(self, runtime_context):
         self.life.append(("open", runtime_context.get_task_name()))
@@ -121,14 +122,14 @@ class Opened(ReduceFunction):
 
 
 def test_functions_are_opened_and_closed():
-    function = Opened()
-    stream = timed(local_environment(), []).window_all(TumblingEventTimeWindows.of(10)).reduce(function).name("w")
+    Opened.life.clear()
+    stream = timed(local_environment(), []).window_all(TumblingEventTimeWindows.of(10)).reduce(Opened()).name("w")
     with OperatorHarness(stream) as harness:
         harness.process(("a", 1), timestamp=1)
         harness.process(("a", 2), timestamp=2)
         harness.advance_watermark(9)
         assert harness.outputs() == [("a", 1)]
-    assert function.life == [("open", "w"), ("reduce",), ("close",)]
+    assert Opened.life == [("open", "w"), ("reduce",), ("close",)]
 
 
 def test_the_local_environment_refuses_data_frames():

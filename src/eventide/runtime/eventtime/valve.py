@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eventide.common.ms import MAX_MS
 from eventide.runtime.eventtime.combiner import Members, Progress, WatermarkCombiner
-from eventide.runtime.exchange.frames import Rest, WatermarkReport
+from eventide.runtime.exchange.frames import WatermarkReport
+from eventide.runtime.exchange.rest import Rest
 
 Reports: TypeAlias = Sequence[tuple[int, WatermarkReport]]
 """Reports of channels at one point, each with the number of the edge that it came on."""

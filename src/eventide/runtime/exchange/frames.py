@@ -9,7 +9,7 @@ import json
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -324,16 +324,3 @@ def _piece(due: list[_Waiting], size: int) -> tuple[list[_Waiting], int | None]:
             first = {id(each) for each in by_number[:at]}
             return [each for each in due if id(each) in first], (one.number or 0) - 1
     return due, None
-
-
-class Rest(StrEnum):
-    """How a split of which more could be read is treated by what plans its source.
-
-    One that is ``HELD`` is too far ahead of others: its clock of idleness stands still. Of one that is ``DONE`` nothing
-    more is read in this run, which ends with what was there at its start: no other waits for it. ``NONE`` says that it
-    is neither any more.
-    """
-
-    NONE = "none"
-    HELD = "held"
-    DONE = "done"

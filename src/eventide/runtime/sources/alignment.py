@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from eventide.api.source import Source
 from eventide.common.ms import MAX_MS, add_ms
-from eventide.runtime.exchange.frames import Rest
+from eventide.runtime.exchange.rest import Rest
 
 Facts: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Facts about aligned sources after a micro-batch, by their names, as JSON values.

@@ -18,7 +18,7 @@ from eventide.api.source import PartRange, Source
 from eventide.common.checksum import checksum_of
 from eventide.errors import StateError
 from eventide.runtime.compact import as_compact_text, from_compact_text
-from eventide.runtime.exchange.frames import Rest
+from eventide.runtime.exchange.rest import Rest
 from eventide.runtime.sources.alignment import (
     AlignmentStanding,
     Facts,

@@ -15,10 +15,10 @@ from eventide.runtime.exchange.frames import (
     END_OF_INPUT,
     Frame,
     Inbox,
-    Rest,
     Signal,
     WatermarkReport,
 )
+from eventide.runtime.exchange.rest import Rest
 from eventide.runtime.metrics import ALIGNMENT_DRIFT, HELD_BY, SPLITS_HELD
 from eventide.runtime.sources.alignment import Facts, lowest
 from eventide.runtime.state.backend import Backend
