@@ -846,3 +846,13 @@ def test_a_question_mark_in_a_local_path_is_a_character(tmp_path):
 def test_two_paths_of_one_place_are_refused():
     with pytest.raises(ProgramError, match=r"s3://b/in\?region=eu and s3://b/in name one place"):
         FileSource.text("s3://b/in?region=eu", "s3://b/in").build()
+
+
+def test_a_file_that_is_empty_when_it_is_found_is_read_when_it_has_rows(tmp_path):
+    (tmp_path / "a.txt").write_text("first\n")
+    late = tmp_path / "b.txt"
+    late.touch()
+    run = Run(FileSource.text(str(tmp_path)).monitor_continuously(Duration(0)).build())
+    assert [by_name(batch) for batch in run.all()] == [{"a.txt": (["first"], True)}]
+    late.write_text("second\n")
+    assert [by_name(batch) for batch in run.all()] == [{"b.txt": (["second"], True)}]

@@ -281,7 +281,9 @@ class FileSource(Source):
         there = self._as_known(looked, known)
         if looked is not self._looked:
             self._looked = looked
-            self._unread = [path for path in there if path not in finished]
+            # A file that is empty has only just been made, or will have no rows: it is read when it has some bytes.
+            empty = {path for path, info in looked.items() if not info.size and path not in known}
+            self._unread = [path for path in there if path not in finished and path not in empty]
             self._gone = [path for path in finished if path not in there]
         begun = (path for path, position in known.items() if position)
         gone = [path for path, position in known.items() if position is None and path not in there]
