@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import io
 import lzma
 import math
 import pickle
@@ -16,6 +17,7 @@ from pyarrow import orc
 
 from eventide.common import Types
 from eventide.connectors.file_system.format import BLOCK
+from eventide.connectors.formats.csv_rows import CsvLines
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
@@ -335,6 +337,25 @@ def test_cells_of_csv_mean_what_they_mean_in_flink(tmp_path, quotes):
         ("e", None, []),
         ("f", False, ["g"]),
     ]
+
+
+def test_a_quote_within_a_name_of_a_header_is_a_part_of_it(tmp_path):
+    (tmp_path / "f.csv").write_text('a"b,c\nx,1\n')
+    kind = Types.ROW_NAMED(['a"b', "c"], [Types.STRING(), Types.LONG()])
+    assert rows(FileSource.csv(tmp_path, type_info=kind).build()) == [("x", 1)]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_bytes_of_csv_that_come_in_small_parts_are_all_read(size):
+    class Slow(io.BytesIO):
+        def read(self, _):
+            return super().read(size)
+
+    lines = CsvLines(Slow(b"!a!n!!,!!!!!,b\n!"), "!")
+    read = b""
+    while block := lines.read():
+        read += block
+    assert read == b"!a!\n!!,!!!!!,b\n!"
 
 
 def test_an_escape_character_may_stand_at_the_end_of_a_block(tmp_path):

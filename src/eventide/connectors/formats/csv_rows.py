@@ -467,6 +467,7 @@ class CsvLines(io.RawIOBase):
     def __init__(self, stream: pa.NativeFile, escape: str | None = None) -> None:
         self._end = b""
         self._escape, self._rest = (escape or "").encode(), b""
+        self._pairs = re.compile(re.escape(self._escape) + b"(.)", re.DOTALL)
         self._read = partial(stream.read, BLOCK - len(_end_beside(1, ",")) - len(self._escape))
         block = self._more()
         self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
@@ -477,18 +478,21 @@ class CsvLines(io.RawIOBase):
         self.has_open_quote = True
 
     def _more(self) -> bytes:
-        """The next bytes of the file."""
-        block = self._read()
-        if not self._escape or not block:
-            rest, self._rest = self._rest, b""
-            return block or rest
-        escape, block = self._escape, self._rest + block
-        ends = len(block) - len(block.rstrip(escape))
-        self._rest = escape if ends % 2 else b""
-        block = block[: len(block) - len(self._rest)]
-        after = {char.encode(): stands.encode() for char, stands in _AFTER_ESCAPE.items()}
-        pairs = re.compile(re.escape(escape) + b"(.)", re.DOTALL)
-        return pairs.sub(lambda found: escape + after.get(found[1], found[1]), block)
+        """The next bytes of the file; none at its end alone."""
+        escape = self._escape
+        block: bytes = self._read()
+        if not escape:
+            return block
+        block = self._rest + block
+        while block == escape and (more := self._read()):  # the character that it escapes comes next
+            block += more
+        is_cut = (len(block) - len(block.rstrip(escape))) % 2 == 1 and block != escape
+        self._rest = escape if is_cut else b""
+        return self._pairs.sub(self._after_escape, block[: len(block) - len(self._rest)])
+
+    def _after_escape(self, found: re.Match[bytes]) -> bytes:
+        meant = _AFTER_ESCAPE.get(found[1].decode("latin-1"))
+        return found[0] if meant is None else self._escape + meant.encode()
 
     def end_beside(self, cells: int, separator: str) -> None:
         """End with a row that differs from those with a number of cells."""
