@@ -109,7 +109,7 @@ ON_THIS_MACHINE = (
     "eventide.local.host",
     "eventide.runtime.python_folder",
     "eventide.spark.demo",
-    "eventide.spark.query.held_frames",
+    "eventide.spark.query.subtask_run",
     "eventide.spark.query.worker",
     "eventide.spark.session.java",
     "eventide.spark.session.locations",

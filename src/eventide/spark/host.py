@@ -26,7 +26,6 @@ from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, S
 from eventide.runtime.metrics import JobMetrics, gathered
 from eventide.runtime.search import Search
 from eventide.savepoint import Outline
-from eventide.spark.changes import Changes
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import (
     bytes_of_offsets,
@@ -40,10 +39,10 @@ from eventide.spark.checkpoint.record import (
 )
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import clocks_of_state, evidence
-from eventide.spark.checkpoint.strategies import ask_for, values_in_force, waiting_changes
+from eventide.spark.checkpoint.strategies import Changes, ask_for, values_in_force, waiting_changes
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched
 from eventide.spark.connect import ResultConsumer, ResultSpool, check_server, over_connect, refuse_over_connect, there
-from eventide.spark.failures import in_our_words, is_of_an_ended_process
+from eventide.spark.failures import Restarts, in_our_words, is_of_an_ended_process
 from eventide.spark.job import QueryRun, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import COUNTERS, ProgressView, contents_of, have_ended
 from eventide.spark.query.compiler import frames_of, shipped_of_sink, shipping
@@ -52,7 +51,6 @@ from eventide.spark.query.data_source import SourceNames
 from eventide.spark.query.frame_rows import RowsOfSink, typed_rows
 from eventide.spark.query.shared_files import Runs, begun
 from eventide.spark.query.worker import FaultLog, archives_are_here
-from eventide.spark.restarts import Restarts
 from eventide.spark.session.locations import delete_temporary, leave, made_temporary, resolved, take
 from eventide.spark.session.make import (
     ROCKSDB,

@@ -32,11 +32,10 @@ from eventide.common.time import Duration, Time
 from eventide.common.words import length
 from eventide.errors import ProgramError, StateError, TimersLeftWarning
 from eventide.runtime.metrics import JobMetrics, gathered, warning_of_timers
-from eventide.spark.changes import Changes
+from eventide.spark.checkpoint.strategies import Changes
 from eventide.spark.connect import ResultConsumer
-from eventide.spark.failures import FENCED, is_of_a_gone_server, original
+from eventide.spark.failures import FENCED, Restarts, is_of_a_gone_server, original
 from eventide.spark.progress import ProgressView, about, said_in
-from eventide.spark.restarts import Restarts
 from eventide.spark.sinks.program_sinks import Collected, Taken
 
 _LOG = logging.getLogger("eventide")

@@ -13,7 +13,7 @@ import pytest
 from eventide.common.job import BatchProgress, FinishedJob, JobExecutionResult, JobID, JobStatus, completed
 from eventide.common.ms import MIN_MS
 from eventide.dashboard import watch
-from eventide.dashboard.picture import picture
+from eventide.dashboard.notebook import picture
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import ProgramError
 from support.watching import NASTY, T, finished, job_of_the_twin

@@ -19,11 +19,11 @@ from eventide.datastream.connectors import CollectSink
 from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import connect
 from eventide.spark import job as job_module
-from eventide.spark.changes import Changes
+from eventide.spark.checkpoint.strategies import Changes
 from eventide.spark.connect import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
+from eventide.spark.failures import Restarts
 from eventide.spark.job import QueryRun, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
-from eventide.spark.restarts import Restarts
 from eventide.spark.sinks.program_sinks import Collected, HandOver
 
 

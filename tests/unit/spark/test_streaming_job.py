@@ -11,12 +11,11 @@ from eventide.common import JobStatus, RestartStrategies
 from eventide.datastream.data_stream import CloseableIterator
 from eventide.errors import ProgramError, StateError, StorageError, UserFunctionError
 from eventide.spark import job as job_module
-from eventide.spark.changes import Changes
 from eventide.spark.checkpoint.owner import Ownership
-from eventide.spark.failures import FENCED
+from eventide.spark.checkpoint.strategies import Changes
+from eventide.spark.failures import FENCED, Restarts
 from eventide.spark.job import QueryRun, Savepoints, StreamingJob, TriggerClock
 from eventide.spark.progress import ProgressView
-from eventide.spark.restarts import Restarts
 from eventide.spark.sinks.program_sinks import Collected
 
 
@@ -483,7 +482,7 @@ def test_a_job_does_not_ask_a_store_again_at_once_that_gives_no_answer(
     monkeypatch, caplog, error, warned, looks_a_minute_later
 ):
     looks, now = [], [100.0]
-    monkeypatch.setattr("eventide.spark.changes.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("eventide.spark.checkpoint.strategies.time.monotonic", lambda: now[0])
 
     def waiting():
         looks.append(now[0])

@@ -121,7 +121,7 @@ from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.plan.compiler import compile_plan
 from eventide.plan.graph import SinkTransformation
 from eventide.savepoint import Savepoint
-from eventide.spark.query.held_frames import HeldFrames
+from eventide.spark.query.subtask_run import HeldFrames
 from eventide.testing import ScriptedSource, local_environment
 
 place = Path(sys.argv[1])

@@ -50,8 +50,9 @@ from eventide.api.functions._rich import (
     RichReduceFunction,
     RichSourceFunction,
     RichWindowFunction,
+    SourceContext,
+    SourceFunction,
 )
-from eventide.api.functions._source import SourceContext, SourceFunction
 from eventide.api.functions.asynchronous import AsyncFunction, AsyncRetryPredicate, AsyncRetryStrategy
 from eventide.api.functions.timestamps import (
     AscendingTimestampExtractor,

@@ -3,8 +3,7 @@
 from eventide._absent import hand_out_names
 from eventide.datastream.data_stream.connected import BroadcastConnectedStream, BroadcastStream, ConnectedStreams
 from eventide.datastream.data_stream.keyed import KeyedStream
-from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
-from eventide.datastream.data_stream.stream import DataStream
+from eventide.datastream.data_stream.stream import CloseableIterator, DataStream, DataStreamSink
 from eventide.datastream.data_stream.windowed import AllWindowedStream, WindowedStream
 
 __all__ = [

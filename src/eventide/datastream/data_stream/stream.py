@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import itemgetter
@@ -27,6 +27,7 @@ from eventide.api.windows import TimeWindow, WindowAssigner
 from eventide.common.accepted import level_of_the_program
 from eventide.common.column_expression import ColumnExpression, is_expression
 from eventide.common.execution_config import ExecutionConfig, checked_parallelism
+from eventide.common.job import JobClient
 from eventide.common.time import Duration, Time
 from eventide.common.timestamp_assigner import ExpressionAssigner, FunctionAssigner
 from eventide.common.type_variables import IN, OUT, K, T, T_co, W
@@ -44,8 +45,7 @@ from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._batches import BatchForm, on_arrow
-from eventide.datastream._hints import StreamHints
-from eventide.datastream.data_stream.sink import CloseableIterator, DataStreamSink
+from eventide.datastream._hints import SinkHints, StreamHints
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import (
     AssignTransformation,
@@ -83,6 +83,58 @@ if TYPE_CHECKING:
     from eventide.datastream.data_stream.keyed import KeyedStream
     from eventide.datastream.data_stream.windowed import AllWindowedStream
     from eventide.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+
+class DataStreamSink(SinkHints):
+    """A sink in the program, to be named. Flink: ``DataStreamSink``."""
+
+    def __init__(self, transformation: SinkTransformation) -> None:
+        self._transformation = transformation
+
+    def name(self, name: str) -> Self:
+        """Name the sink."""
+        self._transformation.name = name
+        return self
+
+    def uid(self, uid: str) -> Self:
+        """Give the sink an id of its own in the program, which the checkpoint remembers.
+
+        A sink keeps no state, so a job goes on whether or not its sinks, or their ids, have changed.
+        """
+        self._transformation.uid = uid
+        return self
+
+
+class CloseableIterator(Generic[T_co]):
+    """The elements that a job collects, as they come. Closing it cancels the job.
+
+    Use it in a ``with`` block, or run it to its end.
+    """
+
+    def __init__(self, client: JobClient) -> None:
+        self._client = client
+        self._elements: Iterator[T_co] = client.collected()
+
+    def __iter__(self) -> Iterator[T_co]:
+        return self
+
+    def __next__(self) -> T_co:
+        return next(self._elements)
+
+    def next(self) -> T_co:
+        """The next element; raises StopIteration when the job has ended."""
+        return next(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancel the job if it has not ended."""
+        if not self._client.get_job_status().result().is_globally_terminal_state():
+            self._client.cancel().result()
 
 
 @says_what_is_absent

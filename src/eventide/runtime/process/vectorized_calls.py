@@ -25,7 +25,6 @@ from eventide.errors import DataError, ProgramError
 from eventide.runtime.chain.batch_operators import values_of
 from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
-from eventide.runtime.clock_code import may_set_timers_of_clock
 from eventide.runtime.elements.elements import Numbers, columns_in_time_order
 from eventide.runtime.elements.keys import (
     are_comparable,
@@ -34,6 +33,7 @@ from eventide.runtime.elements.keys import (
     key_column,
     numbers_of_columns,
 )
+from eventide.runtime.process.functions import may_set_timers_of_clock
 from eventide.runtime.state.declared import MAP, VALUE
 from eventide.runtime.state.key_context import FUNCTION_STATE
 from eventide.runtime.state.keyed_columns import KeyedColumns

@@ -31,9 +31,9 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.errors import ProgramError
 from eventide.runtime.chain.chained_operators import Clock, Moment
 from eventide.runtime.chain.outputs import described
-from eventide.runtime.clock_code import may_set_timers_of_clock
 from eventide.runtime.columnar.panes import WITH_PANES
 from eventide.runtime.elements.elements import in_time_order
+from eventide.runtime.process.functions import may_set_timers_of_clock
 from eventide.runtime.state.key_context import KeyContext, handles_under
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import SortInputs

@@ -8,9 +8,8 @@ from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
 from eventide.spark.query import subtask_run
 from eventide.spark.query.frame_rows import FRAME_ROW, frame_batches
-from eventide.spark.query.held_frames import HeldFrames
 from eventide.spark.query.stage_processor import StageProcessor
-from eventide.spark.query.subtask_run import MapStateBackend
+from eventide.spark.query.subtask_run import HeldFrames, MapStateBackend
 
 
 def frames(count, size):

@@ -9,7 +9,7 @@ import pytest
 from eventide.datastream import KeyedCoProcessFunction, KeyedProcessFunction
 from eventide.datastream.functions import VectorizedKeyedProcessFunction
 from eventide.datastream.window import EventTimeTrigger, Trigger, TriggerResult
-from eventide.runtime.clock_code import may_set_timers_of_clock
+from eventide.runtime.process.functions import may_set_timers_of_clock
 
 
 class Direct(KeyedProcessFunction):
