@@ -43,21 +43,30 @@ FLOORS = {
     "eventide.cli": 10,
     "eventide.__main__": 11,
 }
-# Floors within the runtime: a reader from the bottom up meets nothing that is explained further up. Windows at
-# their two speeds, and joins in windows, share rules and panes.
+# Floors within the runtime: a reader from the bottom up meets nothing that is explained further up.
 RUNTIME_FLOORS = {
-    "eventide.runtime.elements": 1,
-    "eventide.runtime.exchange": 2,
-    "eventide.runtime.state": 2,
-    "eventide.runtime.eventtime": 3,
-    "eventide.runtime.observation": 4,
-    "eventide.runtime.chain": 5,
-    "eventide.runtime.sources": 6,
-    "eventide.runtime.tasks": 7,
-    "eventide.runtime.process": 8,
-    "eventide.runtime.columnar": 9,
-    "eventide.runtime.window": 9,
-    "eventide.runtime.joins": 9,
+    "eventide.runtime": 0,
+    "eventide.runtime.compact": 1,
+    "eventide.runtime.invoke": 1,
+    "eventide.runtime.pickles": 1,
+    "eventide.runtime.python_folder": 1,
+    "eventide.runtime.search": 2,
+    "eventide.runtime.elements": 2,
+    "eventide.runtime.tracing": 3,
+    "eventide.runtime.exchange": 4,
+    "eventide.runtime.eventtime": 5,
+    "eventide.runtime.observation.event_time_log": 6,
+    "eventide.runtime.observation.histograms": 6,
+    "eventide.runtime.metrics": 7,
+    "eventide.runtime.state": 8,
+    "eventide.runtime.observation": 9,
+    "eventide.runtime.chain": 10,
+    "eventide.runtime.sources": 11,
+    "eventide.runtime.tasks": 12,
+    "eventide.runtime.process": 13,
+    "eventide.runtime.columnar": 14,
+    "eventide.runtime.window": 15,
+    "eventide.runtime.joins": 16,
 }
 FLUENT = ("eventide.datastream.data_stream", "eventide.datastream.stream_execution_environment")
 # Loads the standard library only, so that a worker that unpickles a trigger loads little.
@@ -179,13 +188,13 @@ def packages_of_the_runtime_go_down(root: Path) -> list[str]:
     """The runtime's packages, from what travels to what a task does: each knows only those before it."""
 
     def floor(name: str) -> int:
-        return next((number for package, number in RUNTIME_FLOORS.items() if f"{name}.".startswith(f"{package}.")), 0)
+        return RUNTIME_FLOORS[max((entry for entry in RUNTIME_FLOORS if f"{name}.".startswith(f"{entry}.")), key=len)]
 
     def is_wrong(module: Module, imported: Import) -> bool:
-        here, there = floor(module.name), floor(imported.name)
-        windows = here == there == max(RUNTIME_FLOORS.values())
+        if not (module.name.startswith("eventide.runtime.") and imported.is_of("eventide.runtime")):
+            return False
         same = module.parts[:3] == tuple(imported.name.split(".")[:3])
-        return imported.is_of("eventide.runtime") and here > 0 and there >= here and not same and not windows
+        return floor(imported.name) >= floor(module.name) and not same
 
     return _imports(root, is_wrong, "is above {module}, or beside it, within the runtime: see RUNTIME_FLOORS")
 

@@ -55,8 +55,8 @@ _NAMES = {
     "eventide.api.source": "Counted _Idle",
     "eventide.api.functions.timers": "TimeDomain",
     "eventide.api.windows._evictors": "TimestampedValue",
-    "eventide.runtime.columnar.contents": "_Kept",
     "eventide.runtime.joins.windowed": "OnSide",
+    "eventide.runtime.window.aggregated_contents": "_Kept",
     "eventide.runtime.window.contents": "Accumulated",
     "pyarrow.lib": (
         "_reconstruct_record_batch _reconstruct_table binary chunked_array decimal128 decimal256 dictionary field "
@@ -77,6 +77,7 @@ _FORMER_MODULES = {
     "eventide.datastream.time_domain": "eventide.api.functions.timers",
     "eventide.datastream.window._evictors": "eventide.api.windows._evictors",
     "eventide.datastream.window._windows": "eventide.common.windows",
+    "eventide.runtime.columnar.contents": "eventide.runtime.window.aggregated_contents",
 }
 """The modules that data of older checkpoints name, and where their classes are now."""
 

@@ -82,8 +82,8 @@ REASONS = {
         "eventide.api.source": "Counted _Idle",
         "eventide.api.functions.timers": "TimeDomain",
         "eventide.api.windows._evictors": "TimestampedValue",
-        "eventide.runtime.columnar.contents": "_Kept",
         "eventide.runtime.joins.windowed": "OnSide",
+        "eventide.runtime.window.aggregated_contents": "_Kept",
         "eventide.runtime.window.contents": "Accumulated",
     },
     FORMER: {
@@ -98,6 +98,7 @@ REASONS = {
         "eventide.datastream.time_domain": "TimeDomain",
         "eventide.datastream.window._evictors": "TimestampedValue",
         "eventide.datastream.window._windows": "CountWindow GlobalWindow TimeWindow",
+        "eventide.runtime.columnar.contents": "_Kept",
     },
 }
 

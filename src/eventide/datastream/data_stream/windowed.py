@@ -38,7 +38,7 @@ from eventide.datastream.time_characteristic import TimeCharacteristic
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, OperationTransformation, Transformation
 from eventide.runtime.columnar.aggregation import Aggregation
-from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
+from eventide.runtime.window.aggregated_contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Contents, Evictable, Reduced
 from eventide.runtime.window.functions import Apply, ApplyAll, FiringFunction, ProcessAll, WindowProcess, WindowSpec
 from eventide.runtime.window.operation import WindowOperation

@@ -26,10 +26,10 @@ from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import order_by, spread
+from eventide.runtime.eventtime.rules import has_passed, is_window_late, latest_late_time, passes
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.runtime.window.rules import has_passed, is_window_late, latest_late_time, passes
 
 _SESSION = "__session"
 

@@ -31,10 +31,10 @@ from eventide.runtime.columnar.panes import OfPanes, WholeWindows, windows_of
 from eventide.runtime.columnar.stores import NUMBER, PaneStore, PaneTree
 from eventide.runtime.elements.keys import first_rows
 from eventide.runtime.elements.ordering import spread
+from eventide.runtime.eventtime.rules import has_passed, passes
 from eventide.runtime.metrics import OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.runtime.window.rules import has_passed, passes
 
 _GROUP = "__group"
 _OVERDUE = "overdue/"

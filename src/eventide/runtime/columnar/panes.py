@@ -23,7 +23,7 @@ from eventide.common.windows import TimeWindow
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
 from eventide.runtime.columnar.layout import PANE, Array, key_names, numbers_in
 from eventide.runtime.elements.ordering import spread
-from eventide.runtime.window.rules import last_cleaned_up, last_late, latest_late_time, reached
+from eventide.runtime.eventtime.rules import last_cleaned_up, last_late, latest_late_time, reached
 
 _DAY_MS = 24 * 60 * 60 * 1_000
 _FEW_DAYS = 100

@@ -26,6 +26,7 @@ from eventide.runtime.columnar.panes import later
 from eventide.runtime.columnar.stores import KeyedTable
 from eventide.runtime.elements.ordering import firsts
 from eventide.runtime.elements.ownership import own
+from eventide.runtime.eventtime.rules import latest_late_time
 from eventide.runtime.invoke import no_timestamp
 from eventide.runtime.joins.columns import ColumnJoinOperator, Side
 from eventide.runtime.joins.pairs import InInterval, function_name
@@ -34,7 +35,6 @@ from eventide.runtime.metrics import ELEMENTS
 from eventide.runtime.process.functions import InEventTime, LateElements, ProcessBoth, WaitingElements
 from eventide.runtime.state.backend import Backend, PartOfState
 from eventide.runtime.tasks.operator import OperatorContext
-from eventide.runtime.window.rules import latest_late_time
 
 
 @dataclass(frozen=True, slots=True)

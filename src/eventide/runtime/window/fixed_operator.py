@@ -21,6 +21,7 @@ from eventide.runtime.columnar.panes import panes_of, windows_in_row
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import groups_of_hashes, hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
+from eventide.runtime.eventtime.rules import cleanup_time, has_passed
 from eventide.runtime.invoke import no_results
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
@@ -34,7 +35,6 @@ from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
 from eventide.runtime.window.reducing_columns import added_by_key, folded
-from eventide.runtime.window.rules import cleanup_time, has_passed
 from eventide.runtime.window.window_store import WindowStore
 
 _WINDOW_STATE = "window state"

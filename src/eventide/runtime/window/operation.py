@@ -25,7 +25,6 @@ from eventide.api.windows import (
 )
 from eventide.api.windows.triggers import unpurged
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
-from eventide.runtime.columnar.contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
@@ -51,6 +50,7 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
 from eventide.runtime.tracing.tracing import key_fields
+from eventide.runtime.window.aggregated_contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
 from eventide.runtime.window.element_store import AggregateTables, ElementTables
 from eventide.runtime.window.fixed_operator import FixedWindowOperator

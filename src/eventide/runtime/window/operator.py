@@ -19,6 +19,7 @@ from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
+from eventide.runtime.eventtime.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
 from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.process.operator import KeyedOperator
@@ -36,7 +37,6 @@ from eventide.runtime.window.functions import (
     WindowMoment,
     WindowSpec,
 )
-from eventide.runtime.window.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
 
 OnMerge: TypeAlias = Callable[[Window, list[Window], Window, list[Window]], None]
 

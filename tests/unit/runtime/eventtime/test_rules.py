@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.datastream.window import CumulatingEventTimeWindows, SlidingEventTimeWindows, TumblingCalendarWindows
 from eventide.runtime.columnar.panes import panes_of
-from eventide.runtime.window.rules import cleanup_time, has_passed, is_element_late, is_window_late
+from eventide.runtime.eventtime.rules import cleanup_time, has_passed, is_element_late, is_window_late
 
 
 @pytest.mark.parametrize(("watermark", "late"), [(8, False), (9, True), (10, True)])
