@@ -8,9 +8,6 @@ import pytest
 
 from support.spark_cluster import SparkCluster
 
-collect_ignore = ["from_nothing.py", "killed_driver.py", "temporary_checkpoint.py"]
-"""Programs of their own, which import from their folder."""
-
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[SparkCluster]:

@@ -10,11 +10,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.cluster.drivers import ended
 
+from support.cluster.drivers import ended
 from support.spark_cluster import SparkCluster
 
-PROGRAM = Path(__file__).with_name("from_nothing.py")
+PROGRAM = Path(__file__).parents[1] / "support" / "cluster" / "from_nothing.py"
 SHOP = """
 from eventide.common import Row
 

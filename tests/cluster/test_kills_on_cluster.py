@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.disturbed import VICTIMS, Disturbed, of_files
 from tests.kafka.test_sink_kill import by_key, disordered
-from tests.spark import killed_job
-from tests.spark.test_kill import PROGRAMS, check
+from tests.spark.faults.test_kill import PROGRAMS, check
 
 from eventide.testing import KafkaBroker
 from support import kafka_to_kafka_job
+from support.cluster.disturbed import VICTIMS, Disturbed, of_files
 from support.kafka_topics import contents, new_topic, produce
+from support.spark import killed_job
 from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]

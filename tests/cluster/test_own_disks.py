@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.disturbed import Disturbed, of_files
-from tests.cluster.drivers import PATIENCE_S, started
-from tests.cluster.own_disks import can_have_own_disks, with_own_disk
-from tests.spark import killed_job
-from tests.spark.test_kill import PROGRAMS, check
+from tests.spark.faults.test_kill import PROGRAMS, check
 
+from support.cluster.disturbed import Disturbed, of_files
+from support.cluster.drivers import PATIENCE_S, started
+from support.cluster.own_disks import can_have_own_disks, with_own_disk
+from support.spark import killed_job
 from support.spark_cluster import SparkCluster
 
 OTHER_MACHINES = {"SETTINGS": json.dumps({"spark.shuffle.readHostLocalDisk": "false"})}
@@ -68,7 +68,7 @@ def test_state_that_lies_on_a_disk_that_is_gone_is_said_to_be() -> None:
     """Without a location for the checkpoint, it is a folder of the driver's machine, and each executor has its own."""
     started_by = with_own_disk()
     with SparkCluster(memory="1g", started_by=started_by) as cluster:
-        program = Path(__file__).with_name("temporary_checkpoint.py")
+        program = Path(__file__).parents[1] / "support" / "cluster" / "temporary_checkpoint.py"
         driver = started(program, cluster, variables=OTHER_MACHINES, started_by=started_by)
         try:
             assert driver.stdout is not None

@@ -12,8 +12,8 @@ from statistics import fmean
 
 import pyspark
 import pytest
-from tests.cluster.drivers import PATIENCE_S
 
+from support.cluster.drivers import PATIENCE_S
 from support.guide_pages import BLOCK, GUIDE
 from support.spark_cluster import SparkCluster
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from connect.server import ConnectServer
 from eventide.datastream import StreamExecutionEnvironment
-
-collect_ignore = ["printing_job.py"]
+from support.connect.server import ConnectServer
 
 
 @pytest.fixture(scope="session")

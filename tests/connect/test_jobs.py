@@ -18,7 +18,6 @@ from pyarrow.parquet import read_table
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from connect.server import ConnectServer
 from eventide.aggregates import count, sum_
 from eventide.cli.app import app
 from eventide.common import (
@@ -52,6 +51,7 @@ from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError, UserFunctionError
 from eventide.spark.connect import MOST_WAITING, ask
 from eventide.testing import KafkaBroker
+from support.connect.server import ConnectServer
 from support.kafka_topics import new_topic, produce, values
 from support.saved_on_spark import NARROW, expected, job, lines, program
 from support.saved_program import WIDE
@@ -63,7 +63,7 @@ TENS = TumblingEventTimeWindows.of(Time.milliseconds(10))
 TOTAL = Types.ROW_NAMED(["total"], [Types.LONG()])
 PART_TOTAL = Types.ROW_NAMED(["part", "total"], [Types.LONG(), Types.LONG()])
 BIG = OutputTag("big", Types.LONG())
-PRINTING = str(Path(__file__).with_name("printing_job.py"))
+PRINTING = str(Path(__file__).parents[1] / "support" / "connect" / "printing_job.py")
 PATIENCE_S = 150
 
 

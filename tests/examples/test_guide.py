@@ -28,7 +28,7 @@ ON_THE_TWIN = (
 ON_SPARK = ("getting-started.md", "sources-and-sinks.md", "testing.md", "operations.md", "live.md")
 SHOWN_ALONE = (
     "command-line.md",  # commands, whose words tests/unit/cli and tests/spark/test_command_line.py hold
-    "savepoints.md",  # tests/spark/test_savepoints.py
+    "savepoints.md",  # tests/spark/checkpoint/test_savepoints.py
     "cluster.md",  # tests/cluster/test_page.py
     "connect.md",  # tests/connect
     "clusters.md",  # says what was not tried

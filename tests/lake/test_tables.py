@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.lake import lake_job
-from tests.lake.lake import Lake, lakes, spark_version
 
 from eventide.common import Row, Types
 from eventide.testing import ScriptedSource, local_environment
+from support.lake import lake_job
+from support.lake.lake import Lake, lakes, spark_version
 
 pytestmark = [pytest.mark.spark, pytest.mark.lake]
 

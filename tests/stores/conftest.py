@@ -6,15 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from tests.cluster.conftest import cluster
-from tests.stores.hdfs_server import hdfs_server
-from tests.stores.s3_server import s3_server, with_hadoop
-from tests.stores.store import Store
 
 from eventide.storage import opened
+from support.stores.hdfs_server import hdfs_server
+from support.stores.s3_server import s3_server, with_hadoop
+from support.stores.store import Store
 
 __all__ = ["cluster"]
-collect_ignore = ["moto_server.py", "saved_driver.py"]
-"""Programs of their own, which import from their folder."""
 
 
 @pytest.fixture(scope="module")

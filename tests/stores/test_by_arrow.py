@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.stores.store import Store
 
 from eventide.common import WatermarkStrategy
 from eventide.datastream.connectors import FileSource
@@ -12,6 +11,7 @@ from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.spark.query.shared_files import AlignmentFolder
 from eventide.storage import Folder, opened
 from eventide.testing import local_environment
+from support.stores.store import Store
 
 
 def test_files_of_a_folder_appear_whole_are_replaced_and_deleted(store: Store) -> None:

@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 from pyarrow import fs
 from pyspark.sql import SparkSession
-from tests.cluster import disturbed
-from tests.cluster.disturbed import Disturbed, of_files
-from tests.cluster.drivers import PATIENCE_S, ended, started
-from tests.spark import killed_job
-from tests.spark.test_kill import PROGRAMS, check
-from tests.stores import saved_driver
-from tests.stores.store import Store
+from tests.spark.faults.test_kill import PROGRAMS, check
 
 from eventide.spark.checkpoint.files import CheckpointFiles
 from eventide.storage import opened
+from support.cluster import disturbed
+from support.cluster.disturbed import Disturbed, of_files
+from support.cluster.drivers import PATIENCE_S, ended, started
+from support.spark import killed_job
 from support.spark_cluster import SparkCluster
+from support.stores import saved_driver
+from support.stores.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.cluster.drivers import PATIENCE_S, started
-from tests.spark import killed_job
-from tests.stores.s3_server import variables, with_hadoop
-from tests.stores.store import Store
 from tests.stores.test_jobs_in_stores import SAVED, got, lines, put
-from tests.stores.unreliable import Fault, unreliable
 
 from eventide.testing.servers import HOST
+from support.cluster.drivers import PATIENCE_S, started
+from support.spark import killed_job
 from support.spark_cluster import SparkCluster
+from support.stores.s3_server import variables, with_hadoop
+from support.stores.store import Store
+from support.stores.unreliable import Fault, unreliable
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
 

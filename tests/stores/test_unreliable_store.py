@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import pytest
-from tests.stores.s3_server import s3_server, variables
-from tests.stores.unreliable import Fault, Unreliable, unreliable
 
 from eventide.common import Duration, Types, WatermarkStrategy
 from eventide.connectors.file_system.sink import PartFiles
@@ -23,6 +21,8 @@ from eventide.storage import Folder, opened
 from eventide.testing import local_environment
 from eventide.testing.servers import HOST
 from support.disks import outcome
+from support.stores.s3_server import s3_server, variables
+from support.stores.unreliable import Fault, Unreliable, unreliable
 from support.twin import plan_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]  # they take minutes, though they need no Spark

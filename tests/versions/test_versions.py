@@ -11,7 +11,7 @@ from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.errors import StateError
 from eventide.savepoint.directory import NAME
 from support.steps import in_steps
-from versions.stored import archives, by_checkpoint, by_savepoint, expected, extracted, known
+from support.stored_versions import archives, by_checkpoint, by_savepoint, expected, extracted, known
 
 
 @pytest.fixture(params=archives(), ids=lambda archive: archive.name.removesuffix(".tar.xz"))

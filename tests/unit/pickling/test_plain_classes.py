@@ -374,7 +374,7 @@ def test_what_is_shown_is_not_made():
     assert repr(shown_loads(dumps(np.int64(5)))) == "np.int64(5)"
 
 
-FUZZER = pathlib.Path(__file__).with_name("opcodes.py")
+FUZZER = pathlib.Path(__file__).parents[2] / "support" / "random_pickles.py"
 
 
 def test_no_opcodes_over_plain_classes_do_anything_but_make_values():

@@ -82,7 +82,7 @@ def test_a_savepoint_that_one_spark_took_is_begun_with_on_another(
     program(env, 2, tmp_path / "out1", NARROW)
     env.execute()
     take_savepoint(spark, str(tmp_path / "one"), str(tmp_path / "saved"))
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
     command = [python, saved_on_spark.__file__, str(tmp_path / "saved"), str(tmp_path)]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

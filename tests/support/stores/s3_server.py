@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.stores.store import Store, hadoop_version
-
 from eventide.testing.kafka_broker import fetched
 from eventide.testing.servers import HOST, free_ports, listens
+from support.stores.store import Store, hadoop_version
 
 _PROGRAM = Path(__file__).with_name("moto_server.py")
 

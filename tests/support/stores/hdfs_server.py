@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.stores.store import Store, hadoop_version
-
 from eventide.spark.session.java import check_java
 from eventide.testing.kafka_broker import fetched
 from eventide.testing.servers import HOST
+from support.stores.store import Store, hadoop_version
 
 _MAIN = "org.apache.hadoop.test.MiniDFSClusterManager"
 _NAME = "hadoop-client-minicluster"

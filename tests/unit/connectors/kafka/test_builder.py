@@ -22,7 +22,7 @@ from eventide.datastream.connectors.kafka import (
 )
 from eventide.errors import ProgramError
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def minimal() -> KafkaSourceBuilder:

@@ -1,9 +1,10 @@
 """The stored state of a program with state of every kind, by each version of eventide, and how to make it anew.
 
-PYTHONPATH=src:tests python -m versions.stored
+PYTHONPATH=src:tests python -m support.stored_versions
 
-writes ``data/VERSION.tar.xz`` of the version that runs: a savepoint, a checkpoint of a job on Spark, and the results up
-to both. It is done once for each version that stores something otherwise, and the archive is never changed again.
+writes ``tests/versions/data/VERSION.tar.xz`` of the version that runs: a savepoint, a checkpoint of a job on Spark, and
+the results up to both. It is done once for each version that stores something otherwise, and the archive is never
+changed again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from support.saved_on_spark import BATCHES, RULES
 from support.saved_program import streams
 from support.twin import plan_of
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "versions" / "data"
 PLACE = Path("/tmp/eventide-stored-checkpoint")
 """Where the checkpoint lies while a job uses it: Spark writes whole paths into it, so it is put there again."""
 

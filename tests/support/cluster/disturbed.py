@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.cluster.drivers import PATIENCE_S, started
-from tests.spark.test_kill import PROGRAMS
+from tests.spark.faults.test_kill import PROGRAMS
 
 from eventide.spark.checkpoint.files import CheckpointFiles
+from support.cluster.drivers import PATIENCE_S, started
 from support.spark_cluster import SparkCluster
 
 VICTIMS = ("executor", "worker", "driver", "master")
@@ -66,7 +66,7 @@ class Disturbed:
                 self._wait_for_work()
                 time.sleep(self._dice.uniform(0, 1))
                 what = victim.replace("_", " ")
-                print(f"{self._name}: behind micro-batch {self._planned()}, the {what} is killed", flush=True)
+                print(f"{self._name}: after micro-batch {self._planned()}, the {what} is killed", flush=True)
                 getattr(self, f"_kill_{victim}")(self._dice.randrange(2))
             self._driver.communicate(timeout=PATIENCE_S)
             assert self._driver.returncode == 0

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark import killed_job, test_kill
+from tests.spark.faults import test_kill
+
+from support.spark import killed_job
 
 _JOBS = ("bounded", "function")
 _PATIENCE_S = 400

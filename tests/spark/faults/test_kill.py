@@ -18,12 +18,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark import killed_job, killed_states
 
 from eventide.errors import StateError
 from eventide.spark.checkpoint.savepoint import take_savepoint
 from eventide.spark.checkpoint.state_reader import evidence
 from eventide.why import why
+from support.spark import killed_job, killed_states
 
 PROGRAMS: dict[str, ModuleType] = {"bounded": killed_job, "function": killed_job, "states": killed_states}
 """The program of each job."""
@@ -72,12 +72,12 @@ def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism
     kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
     for series in range(0, kills, _MOST_KILLS):
         moments = random.Random(f"{seed} savepoint {series}")
-        before, behind = (tmp_path / f"series-{series}" / name for name in ("before", "behind"))
+        before, after = (tmp_path / f"series-{series}" / name for name in ("before", "after"))
         saved = str(tmp_path / f"series-{series}" / "saved")
         _killed_until_it_can_be_saved(spark, job, before, moments, saved)
-        assert _killed_again_and_again(job, behind, moments, 1, "3", saved) == 0
+        assert _killed_again_and_again(job, after, moments, 1, "3", saved) == 0
         found = _output(spark, before)
-        for sink, lines in _output(spark, behind).items():
+        for sink, lines in _output(spark, after).items():
             found[sink] = sorted([*found.get(sink, []), *lines])
         assert found == expected, f"--seed={seed}, series {series}"
 

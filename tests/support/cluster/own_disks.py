@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _TEMPORARY = Path(tempfile.gettempdir()).resolve()
-_REPOSITORY = Path(__file__).parents[2]
+_REPOSITORY = Path(__file__).parents[3]
 _SCRIPT = """
 set -e
 temporary=$1; shift

@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark import stepped_job
+
+from support.spark import stepped_job
 
 _PATIENCE_S = 240
 _AN_HOUR_S = 3_600
@@ -32,7 +33,7 @@ class SteppedJob:
         self.clock = place / "clock"
         self.clock.write_bytes(bytes(8))
         self.library = str(place / "set_clock.so")
-        source = Path(__file__).parents[1] / "support" / "set_clock.c"
+        source = Path(__file__).parents[2] / "support" / "set_clock.c"
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", self.library, source, "-ldl"], check=True)
         self.written = 0
         (place / "input").mkdir()
