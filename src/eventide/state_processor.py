@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, overload
 
 import pyarrow as pa
 
 from eventide import __version__
 from eventide.api.functions import KeyedProcessFunction, KeySelector
 from eventide.common.execution_config import MAX_PARALLELISM, check_parallelisms
+from eventide.common.type_variables import KEY, IN_contra, KEY_co, KEY_contra, T, T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.typeinfo.widening import type_of_text
 from eventide.errors import DataError, ProgramError
@@ -181,8 +183,16 @@ _AT_ONCE = 65_536
 class OperatorTransformation:
     """Where it begins."""
 
+    @overload
     @staticmethod
-    def bootstrap_with(data: object) -> OneInputOperatorTransformation:
+    def bootstrap_with(data: Sequence[T] | AbstractSet[T] | Iterator[T]) -> OneInputOperatorTransformation[T]: ...
+
+    @overload
+    @staticmethod
+    def bootstrap_with(data: object) -> OneInputOperatorTransformation[Any]: ...
+
+    @staticmethod
+    def bootstrap_with(data: object) -> OneInputOperatorTransformation[Any]:
         """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
 
         Args:
@@ -197,12 +207,24 @@ class OperatorTransformation:
 
 
 @dataclass(frozen=True)
-class OneInputOperatorTransformation:
+class OneInputOperatorTransformation(Generic[T_co]):
     """Data without keys."""
 
     data: object
 
-    def key_by(self, key_selector: object, key_type: object = None, *more: str) -> KeyedOperatorTransformation:
+    @overload
+    def key_by(
+        self, key_selector: str, key_type: str | None = None, *more: str
+    ) -> KeyedOperatorTransformation[Any, T_co]: ...
+
+    @overload
+    def key_by(
+        self, key_selector: KeySelector[T_co, KEY] | Callable[[T_co], KEY], key_type: TypeInformation | None = None
+    ) -> KeyedOperatorTransformation[KEY, T_co]: ...
+
+    def key_by(
+        self, key_selector: object, key_type: object = None, *more: str
+    ) -> KeyedOperatorTransformation[Any, T_co]:
         """Say the key of each element, as `DataStream.key_by` does: a function and the type of keys, or fields by name.
 
         It must find the keys that the job finds. A type that is given here is compared with that of the job.
@@ -222,14 +244,14 @@ class OneInputOperatorTransformation:
 
 
 @dataclass(frozen=True, repr=False)
-class KeyedOperatorTransformation:
+class KeyedOperatorTransformation(Generic[KEY_co, T_co]):
     """Data by key."""
 
     data: object
     select: Callable[[Any], Any]
     key_type: TypeInformation | None
 
-    def transform(self, function: KeyedStateBootstrapFunction) -> StateBootstrapTransformation:
+    def transform(self, function: KeyedStateBootstrapFunction[KEY_co, T_co]) -> StateBootstrapTransformation:
         """Say what makes state of them.
 
         Raises:
@@ -252,7 +274,7 @@ class StateBootstrapTransformation:
     bootstrap: Bootstrap
 
 
-class KeyedStateBootstrapFunction(KeyedProcessFunction):
+class KeyedStateBootstrapFunction(KeyedProcessFunction[KEY_contra, IN_contra, Any]):
     """Makes the state of a keyed operator: it is called with each element, and puts what it wants into its state.
 
     The names and types of its states are those of the function that will find them. It may set timers, of event time
@@ -269,7 +291,7 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction):
     """
 
     @abstractmethod
-    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+    def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> None:
         """Put what should be kept of an element into the state of its key; nothing comes out."""
 
 

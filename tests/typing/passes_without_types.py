@@ -2,9 +2,11 @@
 # pyright: basic
 """A program as PyFlink's pages have it, without a type: nothing is found in it."""
 
-from eventide.common import Duration, Row, Time, Types, WatermarkStrategy
+from eventide.common import Duration, Encoder, Row, SerializationSchema, Time, Types, WatermarkStrategy
 from eventide.common.watermark_strategy import TimestampAssigner
 from eventide.datastream import DataStream, OutputTag
+from eventide.datastream.connectors import FileSink
+from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink, KafkaTopicSelector
 from eventide.datastream.functions import (
     AggregateFunction,
     FlatMapFunction,
@@ -93,6 +95,21 @@ class Counts(ProcessWindowFunction[tuple, tuple, str, TimeWindow]):
         return [(key, context.window().start, context.window().end, len(list(elements)))]
 
 
+class FirstAsText(SerializationSchema):
+    def serialize(self, element):
+        return str(element[0]).encode()
+
+
+class ByFirst(KafkaTopicSelector):
+    def apply(self, data):
+        return f"of-{data[0]}"
+
+
+class Lines(Encoder):
+    def encode(self, element):
+        return f"{element[0]}\n".encode()
+
+
 env = local_environment()
 strategy = (
     WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
@@ -120,3 +137,12 @@ windows.reduce(lambda a, b: (a[0], a[1] + b[1])).print()
 stream.key_by(lambda value: value[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).print()
 pairs = Types.TUPLE([Types.STRING(), Types.INT()])
 stream.key_by("f0").process(SumOfMany(), pairs).map(lambda value: value[1]).print()
+
+records = KafkaRecordSerializationSchema.builder().set_value_serialization_schema(FirstAsText())
+records.set_topic_selector(ByFirst()).set_key_serialization_schema(FirstAsText())
+sink: KafkaSink = (
+    KafkaSink.builder().set_bootstrap_servers("localhost:9092").set_record_serializer(records.build()).build()
+)
+stream.sink_to(sink)
+stream.map(lambda value: value[0]).sink_to(sink)
+stream.sink_to(FileSink.for_row_format("/tmp/out", Lines("UTF-8")).build())

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, Literal
+from typing import Any, Generic, Literal, Protocol
 
 from eventide._absent import says_what_is_absent
 from eventide.common.time import Duration, Time
@@ -17,6 +17,7 @@ from eventide.errors import ProgramError
 
 __all__ = [
     "BatchProgress",
+    "Explanation",
     "FinishedJob",
     "JobClient",
     "JobExecutionResult",
@@ -204,6 +205,44 @@ class BatchProgress:
         return self.began_ms + self.took_ms
 
 
+class Explanation(Protocol):
+    """Why watermarks stand where they do: an :class:`eventide.why.Why`, which :meth:`JobClient.why` returns.
+
+    Print it, or take its parts.
+    """
+
+    @property
+    def answer(self) -> str:
+        """The cause in one sentence, or that nothing is wrong."""
+
+    @property
+    def standings(self) -> Sequence[Any]:
+        """Where each operator stands, and which splits hold it: of :class:`eventide.why.OperatorStanding`."""
+
+    @property
+    def windows(self) -> Sequence[tuple[Any, Any]]:
+        """The windows that were asked for, each with the standing of its operator."""
+
+    @property
+    def keys(self) -> Sequence[Any]:
+        """The state of each operator for the key that was asked for: of :class:`eventide.why.KeyAnswer`."""
+
+    @property
+    def advice(self) -> Sequence[Any]:
+        """Certain faults, the most important ones first: of :class:`eventide.why.Finding`."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Facts that are no faults, and good to know."""
+
+    @property
+    def asked_ms(self) -> int:
+        """When it was asked for, by the clock, in milliseconds."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as JSON values; times are milliseconds."""
+
+
 _NO_SAVEPOINT = (
     "there is no running job to take a savepoint of: jobs have savepoints while they run on Spark as streams; that of "
     "one that has ended is written by `eventide savepoint CHECKPOINT TARGET`"
@@ -317,7 +356,7 @@ class JobClient(ABC):
         """
 
     @abstractmethod
-    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Explanation:
         """Why watermarks stand where they do, and windows do not fire, as the last finished micro-batch left it.
 
         Print it, or take ``to_json()``. Flink has nothing like it.
@@ -367,7 +406,7 @@ class FinishedJob(JobClient):
         result: JobExecutionResult,
         collected: list[Any],
         progress: Sequence[BatchProgress] = (),
-        explain: Callable[..., Any] | None = None,
+        explain: Callable[[str | None, int | str | None, str | None], Explanation] | None = None,
     ) -> None:
         self._result = result
         self._collected = collected
@@ -392,7 +431,7 @@ class FinishedJob(JobClient):
     def get_progress(self) -> list[BatchProgress]:
         return list(self._progress)
 
-    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Explanation:
         if self._explain is None:
             raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
         return self._explain(operator, at, key)

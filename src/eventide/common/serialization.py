@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 from eventide._absent import hand_out_names
 from eventide.common.type_variables import T_co, T_contra
@@ -165,7 +165,13 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
             return elements.cast(pa.binary())
         return super().serialize_column(elements, type_info)
 
-    def deserialize(self, message: bytes | str | None) -> Any:
+    @overload
+    def deserialize(self, message: bytes | str) -> str: ...
+
+    @overload
+    def deserialize(self, message: bytes | str | None) -> str | None: ...
+
+    def deserialize(self, message: bytes | str | None) -> str | None:
         """Return the decoded text; None where there is no message."""
         if message is None:
             return None
@@ -203,7 +209,13 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
             raise DataError(f"ByteArraySchema: expected bytes, got {element!r}")
         return bytes(element)
 
-    def deserialize(self, message: bytes | str | None) -> Any:
+    @overload
+    def deserialize(self, message: bytes | str) -> bytes: ...
+
+    @overload
+    def deserialize(self, message: bytes | str | None) -> bytes | None: ...
+
+    def deserialize(self, message: bytes | str | None) -> bytes | None:
         """Return the bytes; None where there is no message."""
         return None if message is None else bytes_of(message)
 
@@ -246,7 +258,7 @@ class RowFieldExtractorSchema(SerializationSchema):
         return b"" if field is None else ByteArraySchema().serialize(field)
 
 
-class Encoder:
+class Encoder(Generic[T_contra]):
     r"""Writes the elements of a file sink: each as text, on a line of its own.
 
     >>> Encoder.simple_string_encoder().encode((1, "a"))
@@ -257,7 +269,7 @@ class Encoder:
         self.charset_name = _known_charset(charset_name)
 
     @staticmethod
-    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
+    def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder[object]:
         """Return an encoder that writes ``str(element)`` and a newline.
 
         Raises:
@@ -265,7 +277,7 @@ class Encoder:
         """
         return Encoder(charset_name)
 
-    def encode(self, element: object) -> bytes:
+    def encode(self, element: T_contra) -> bytes:
         """Return the bytes to append to the file."""
         return f"{element}\n".encode(self.charset_name)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Generic
 
 from eventide._secrets import without_secrets
+from eventide.common.type_variables import T_contra
 
 
-class Sink:
-    """Base of all sinks, for ``DataStream.sink_to``."""
+class Sink(Generic[T_contra]):
+    """Base of all sinks, for ``DataStream.sink_to``; its parameter is the type of the elements that it takes."""
 
 
 @dataclass(frozen=True)
-class PrintSink(Sink):
+class PrintSink(Sink[object]):
     """Prints each element on the driver, after ``identifier> `` where one is given."""
 
     identifier: str | None = None
@@ -30,12 +31,12 @@ class PrintSink(Sink):
 
 
 @dataclass(frozen=True)
-class CollectSink(Sink):
+class CollectSink(Sink[object]):
     """Hands each element to the program, for ``execute_and_collect``."""
 
 
 @dataclass(frozen=True)
-class DataFrameSink(Sink):
+class DataFrameSink(Sink[object]):
     """Calls ``function(data_frame, batch_id)`` on the driver for every micro-batch, as Spark's ``foreachBatch``.
 
     A micro-batch that is run again after a failure comes with the same id and the same rows.
@@ -45,7 +46,7 @@ class DataFrameSink(Sink):
 
 
 @dataclass(frozen=True)
-class FormatSink(Sink):
+class FormatSink(Sink[object]):
     """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka`` and more.
 
     Files are written exactly once, as :class:`FileSink` says, and so are tables of ``delta`` and ``iceberg``. Anything

@@ -389,7 +389,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._allow_non_restored_state = allow_non_restored_state
         return self
 
-    def saved_position(self, source_name: str = "data frame") -> Any:
+    def saved_position(self, source_name: str = "data frame") -> dict[str, Any] | list[Any] | int | None:
         """Where a DataFrame stood, in Spark's words, to be given to the reader of the one that takes its place.
 
         Spark itself begins a new query where the options of its readers say. So a program asks here, and says it there;
@@ -416,8 +416,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
             there = ", ".join(map(repr, found)) or "none"
             raise ProgramError(f"the savepoint has no DataFrame {source_name!r}; it has {there}")
         self._placed.add(source_name)
-        offsets = found[source_name]
-        return offsets[0] if len(offsets) == 1 else offsets
+        offsets: list[Any] = found[source_name]
+        position: dict[str, Any] | list[Any] | int | None = offsets[0] if len(offsets) == 1 else offsets
+        return position
 
     @overload
     def from_collection(self, collection: Iterable[Any], type_info: RowTypeInfo) -> DataStream[Row]: ...
@@ -535,13 +536,13 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
     def read_file(
         self,
-        file_format: StreamFormat | BulkFormat,
+        file_format: StreamFormat[T] | BulkFormat[T],
         file_path: str,
         watch_type: FileProcessingMode = FileProcessingMode.PROCESS_ONCE,
         interval: int = -1,
         path_filter: FilePathFilter | None = None,
         type_info: TypeInformation | None = None,
-    ) -> DataStream:
+    ) -> DataStream[T]:
         """Read the files of a folder, or one file, in a format. Flink: ``readFile``, which PyFlink does not have.
 
         Files in folders below are passed over, as in Flink. A file must be complete when it appears and stay as it is;

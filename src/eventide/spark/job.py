@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from eventide.common.accepted import place_in_the_program
 from eventide.common.job import (
     BatchProgress,
+    Explanation,
     JobClient,
     JobExecutionResult,
     JobID,
@@ -74,7 +75,7 @@ class StreamingJob(JobClient):
         collected: Collected,
         view: ProgressView,
         at_end: Callable[[bool], None],
-        explain: Callable[[str | None, int | str | None, str | None], Any],
+        explain: Callable[[str | None, int | str | None, str | None], Explanation],
         savepoints: Savepoints,
         changes: Changes,
     ) -> None:
@@ -180,7 +181,7 @@ class StreamingJob(JobClient):
         at_work = self._at_work
         return 0 if at_work is None or self._result.done() else int((time.monotonic() - at_work[1]) * 1_000)
 
-    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Any:
+    def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Explanation:
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:

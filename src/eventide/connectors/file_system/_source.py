@@ -8,13 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from eventide._absent import says_what_is_absent
 from eventide._secrets import shown_without_secrets, without_secrets
 from eventide.api.source import Source, Unreadable
 from eventide.common.time import Duration
+from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.types import Row
 from eventide.connectors.file_system._planning import (
     FinishedFiles,
     GoneFiles,
@@ -39,7 +41,7 @@ _KNOWN_FOR = Duration.of_hours(1)
 @says_what_is_absent
 @shown_without_secrets
 @dataclass
-class FileSourceBuilder:
+class FileSourceBuilder(Generic[T_co]):
     """Builds a :class:`FileSource`; each step changes the builder and returns it. Flink: ``FileSourceBuilder``.
 
     >>> import tempfile
@@ -48,7 +50,7 @@ class FileSourceBuilder:
     False
     """
 
-    format: FileFormat
+    format: FileFormat[T_co]
     paths: tuple[str, ...]
     discovery_interval: Duration | None = None
     split_by: Callable[[str], str] | None = None
@@ -144,7 +146,7 @@ class FileSourceBuilder:
         self.removal.check(self.paths)
         return self
 
-    def build(self) -> FileSource:
+    def build(self) -> FileSource[T_co]:
         """The source. A type that was not declared is taken from the first file that has something in it.
 
         Raises:
@@ -159,7 +161,7 @@ class FileSourceBuilder:
         return FileSource(replace(self, format=resolved, paths=tuple(map(absolute, self.paths))))
 
 
-class FileSource(Source):
+class FileSource(Source[T_co]):
     r"""Reads the files below some paths: Parquet, ORC, CSV, JSON lines, or text.
 
     Files are read by Arrow in Spark's Python workers; their rows never are in the JVM. They are begun in the order in
@@ -180,7 +182,7 @@ class FileSource(Source):
     ROW(user: STRING, ms: LONG)
     """
 
-    def __init__(self, settings: FileSourceBuilder, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, settings: FileSourceBuilder[T_co], clock: Callable[[], float] = time.time) -> None:
         if settings.format.type_info is None:
             raise ProgramError("the columns of the files are not known; make the source with build()")
         self._settings = settings
@@ -198,17 +200,29 @@ class FileSource(Source):
         self._sorts_out = False
 
     @staticmethod
-    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+    def for_bulk_file_format(bulk_format: BulkFormat[T], *paths: str) -> FileSourceBuilder[T]:
         """Start a source of files in a format of columns, such as ``ParquetColumnarRowInputFormat``."""
         return _builder(BulkFormat, bulk_format, paths)
 
     @staticmethod
-    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+    def for_record_stream_format(stream_format: StreamFormat[T], *paths: str) -> FileSourceBuilder[T]:
         """Start a source of files in a format of lines, such as ``StreamFormat.text_line_format()``."""
         return _builder(StreamFormat, stream_format, paths)
 
+    @overload
     @staticmethod
-    def parquet(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+    def parquet(*paths: str, type_info: None = None) -> FileSourceBuilder[Row]: ...
+
+    @overload
+    @staticmethod
+    def parquet(*paths: str, type_info: TypeInformation[T]) -> FileSourceBuilder[T]: ...
+
+    @overload
+    @staticmethod
+    def parquet(*paths: str, type_info: TypeInformation[T] | None) -> FileSourceBuilder[T]: ...
+
+    @staticmethod
+    def parquet(*paths: str, type_info: TypeInformation[Any] | None = None) -> FileSourceBuilder[Any]:
         """Start a source of Parquet files; see ``ParquetColumnarRowInputFormat``. Not in PyFlink.
 
         Args:
@@ -220,8 +234,20 @@ class FileSource(Source):
 
         return FileSource.for_bulk_file_format(ParquetColumnarRowInputFormat(type_info), *paths)
 
+    @overload
     @staticmethod
-    def orc(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+    def orc(*paths: str, type_info: None = None) -> FileSourceBuilder[Row]: ...
+
+    @overload
+    @staticmethod
+    def orc(*paths: str, type_info: TypeInformation[T]) -> FileSourceBuilder[T]: ...
+
+    @overload
+    @staticmethod
+    def orc(*paths: str, type_info: TypeInformation[T] | None) -> FileSourceBuilder[T]: ...
+
+    @staticmethod
+    def orc(*paths: str, type_info: TypeInformation[Any] | None = None) -> FileSourceBuilder[Any]:
         """Start a source of ORC files; see ``OrcColumnarRowInputFormat``. Not in PyFlink.
 
         Args:
@@ -233,8 +259,20 @@ class FileSource(Source):
 
         return FileSource.for_bulk_file_format(OrcColumnarRowInputFormat(type_info), *paths)
 
+    @overload
     @staticmethod
-    def csv(*paths: str, type_info: TypeInformation | None = None, header: bool = True) -> FileSourceBuilder:
+    def csv(*paths: str, type_info: None = None, header: bool = True) -> FileSourceBuilder[Row]: ...
+
+    @overload
+    @staticmethod
+    def csv(*paths: str, type_info: TypeInformation[T], header: bool = True) -> FileSourceBuilder[T]: ...
+
+    @overload
+    @staticmethod
+    def csv(*paths: str, type_info: TypeInformation[T] | None, header: bool = True) -> FileSourceBuilder[T]: ...
+
+    @staticmethod
+    def csv(*paths: str, type_info: TypeInformation[Any] | None = None, header: bool = True) -> FileSourceBuilder[Any]:
         """Start a source of CSV files with commas and double quotes; see ``CsvSchema`` for others. Not in PyFlink.
 
         Args:
@@ -251,7 +289,7 @@ class FileSource(Source):
         )
 
     @staticmethod
-    def json_lines(*paths: str, type_info: TypeInformation | None = None) -> FileSourceBuilder:
+    def json_lines(*paths: str, type_info: TypeInformation[Row] | None = None) -> FileSourceBuilder[Row]:
         """Start a source of files with a JSON object in each line; see ``JsonReaderFormat``. Not in PyFlink.
 
         Args:
@@ -263,7 +301,7 @@ class FileSource(Source):
         return FileSource.for_record_stream_format(JsonReaderFormat(type_info), *paths)
 
     @staticmethod
-    def text(*paths: str, charset_name: str = "UTF-8") -> FileSourceBuilder:
+    def text(*paths: str, charset_name: str = "UTF-8") -> FileSourceBuilder[str]:
         """Start a source of lines of text. Not in PyFlink."""
         return FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), *paths)
 
@@ -389,7 +427,7 @@ class FileSource(Source):
             read = known.sorted_out if self._sorts_out else known.read
             yield from read(self._tree.at(split), start, end, self._type_info)
 
-    def sorting_out(self) -> FileSource:
+    def sorting_out(self) -> FileSource[T_co]:
         """Return a copy of the source in which rows of text that cannot be read do not stop the job."""
         source = copy(self)
         source._sorts_out = True
@@ -397,7 +435,7 @@ class FileSource(Source):
 
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
-    ) -> FileSource:
+    ) -> FileSource[T_co]:
         """Return a copy of this source that keeps its memory of files that disappeared in ``storage``."""
         source = copy(self)
         source._storage, source._known, source._finished, source._looked = storage, None, None, None
@@ -408,7 +446,7 @@ class FileSource(Source):
         """No: a file, or a split of files, counts from when it is begun."""
         return False
 
-    def with_columns(self, columns: Collection[str]) -> FileSource:
+    def with_columns(self, columns: Collection[str]) -> FileSource[T_co]:
         """Return a copy of the source that reads only these columns of rows with names; at least one."""
         source = copy(self)
         source._type_info = narrowed(self._type_info, set(columns))
@@ -417,7 +455,7 @@ class FileSource(Source):
     def is_bounded(self) -> bool:
         return self._settings.discovery_interval is None
 
-    def get_produced_type(self) -> TypeInformation:
+    def get_produced_type(self) -> TypeInformation[T_co]:
         return self._type_info
 
     def _removed_files(self) -> RemovedFiles:
@@ -460,6 +498,6 @@ def _duration(where: str, duration: Duration) -> Duration:
     return duration
 
 
-def _builder(kind: type, format: FileFormat, paths: tuple[str, ...]) -> FileSourceBuilder:
+def _builder(kind: type, format: FileFormat[T], paths: tuple[str, ...]) -> FileSourceBuilder[T]:
     check_is(format, kind, f"a file source needs a {kind.__name__} of eventide.connectors.formats here")
     return FileSourceBuilder(format, tuple(map(str, paths)))

@@ -8,10 +8,11 @@ import io
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from eventide.api.source import Unreadable
 from eventide.common.ms import clamp_ms
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types, type_info_from_arrow
 from eventide.common.typeinfo.casting import brought_to
 from eventide.connectors.file_system.files import File, check_size
@@ -49,7 +50,7 @@ def type_of_columns(schema: pa.Schema, file: File) -> TypeInformation:
         ) from error
 
 
-def check_columns(where: str, type_info: TypeInformation) -> CompositeTypeInfo:
+def check_columns(where: str, type_info: TypeInformation[T_co]) -> CompositeTypeInfo[T_co]:
     """Check that a declared type has columns.
 
     Raises:
@@ -266,7 +267,7 @@ BLOCK = 4 * 1024 * 1024
 """How many bytes of a text are handled at a time."""
 
 
-class FileFormat(ABC):
+class FileFormat(ABC, Generic[T_co]):
     """How a file becomes rows. It is described in the program, and carried out where files are planned and read.
 
     A position in a file is 0 at its beginning; each format decides what it counts from there.
@@ -280,7 +281,7 @@ class FileFormat(ABC):
 
     @property
     @abstractmethod
-    def type_info(self) -> TypeInformation | None:
+    def type_info(self) -> TypeInformation[T_co] | None:
         """The type of the rows; None while it is still to be found in a file."""
 
     def resolved(self, first: File | None) -> Self:
@@ -335,7 +336,7 @@ class FileFormat(ABC):
         return self.read(file, start, end, type_info)
 
 
-class BulkFormat(FileFormat):
+class BulkFormat(FileFormat[T_co]):
     """A format of columns, which can be read from any row on, in large batches. Flink: ``BulkFormat``.
 
     A position counts half rows: what stands before a row is even, and the end of a file is odd, so that it is not
@@ -374,14 +375,14 @@ class BulkFormat(FileFormat):
         """The rows from one to another; ``to_its_end`` says that the file must have ``end`` rows in all."""
 
 
-class StreamFormat(FileFormat):
+class StreamFormat(FileFormat[T_co]):
     """A format of lines, which is read from a file's beginning to its end, in one micro-batch. Flink: ``StreamFormat``.
 
     Files that are compressed say so by the ending of their name. A position is a number of bytes.
     """
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat[str]:
         """Lines of text as ``str``, without their ends.
 
         Raises:
@@ -427,7 +428,7 @@ class StreamFormat(FileFormat):
         return self.read_stream(file, stream, type_info)
 
 
-class TextLineFormat(StreamFormat):
+class TextLineFormat(StreamFormat[str]):
     """Lines of text; made by :meth:`StreamFormat.text_line_format`."""
 
     def __init__(self, charset_name: str) -> None:
@@ -441,7 +442,7 @@ class TextLineFormat(StreamFormat):
         return f"TextLineFormat({self._charset!r})"
 
     @property
-    def type_info(self) -> TypeInformation:
+    def type_info(self) -> TypeInformation[str]:
         return Types.STRING()
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:

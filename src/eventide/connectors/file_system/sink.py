@@ -12,13 +12,15 @@ import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias
 
 from eventide._absent import says_what_is_absent
 from eventide._secrets import shown_without_secrets
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory, Encoder
+from eventide.common.type_variables import IN_contra, T, T_contra
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.types import Row
 from eventide.connectors.sink import FormatSink, Sink
 from eventide.errors import ProgramError, StateError, check_is
 from eventide.storage import opened, writing
@@ -35,6 +37,9 @@ __all__ = [
     "RollingPolicy",
     "StreamingFileSink",
 ]
+
+OfFields: TypeAlias = Row | tuple[Any, ...] | list[Any] | Mapping[Any, Any] | None
+"""An element that can be written as columns: a value with fields, or None."""
 
 _PART_SIZE = 128 * 1024 * 1024
 _INTERVAL_MS = 60_000
@@ -150,7 +155,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 
 @dataclass(frozen=True)
-class BucketAssigner:
+class BucketAssigner(Generic[T_contra]):
     """In which subdirectory an element is written: in none, or in one for the values of some of its fields.
 
     >>> BucketAssigner.field_bucket_assigner("day", "hour").fields
@@ -162,12 +167,12 @@ class BucketAssigner:
     fields: tuple[str, ...] = ()
 
     @staticmethod
-    def base_path_bucket_assigner() -> BucketAssigner:
+    def base_path_bucket_assigner() -> BucketAssigner[object]:
         """Write all into the directory itself."""
         return BucketAssigner()
 
     @staticmethod
-    def field_bucket_assigner(*fields: str) -> BucketAssigner:
+    def field_bucket_assigner(*fields: str) -> BucketAssigner[OfFields]:
         """Write into a subdirectory for the values of fields, such as ``day=2026-05-01/hour=9``.
 
         The files hold the other fields; Spark, Arrow and Polars read those of the names of directories as columns.
@@ -183,7 +188,9 @@ class BucketAssigner:
         return BucketAssigner(fields=fields)
 
     @staticmethod
-    def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
+    def date_time_bucket_assigner(
+        format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None
+    ) -> BucketAssigner[object]:
         """Write into a subdirectory for the time of the clock. Accepted for compatibility with PyFlink: no effect."""
         return BucketAssigner(format_str, timezone_id)
 
@@ -191,7 +198,7 @@ class BucketAssigner:
 @says_what_is_absent
 @shown_without_secrets
 @dataclass(frozen=True)
-class FileSink(Sink):
+class FileSink(Sink[T_contra]):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
 
     Each micro-batch with results writes files of its own, ``part-<micro-batch>-<number>``, which appear when they are
@@ -205,13 +212,13 @@ class FileSink(Sink):
     """
 
     base_path: str
-    writer: Encoder | BulkWriterFactory
+    writer: Encoder[T_contra] | BulkWriterFactory
     output_file_config: OutputFileConfig = OutputFileConfig()
     rolling_policy: RollingPolicy = RollingPolicy()
-    bucket_assigner: BucketAssigner = BucketAssigner()
+    bucket_assigner: BucketAssigner[T_contra] = BucketAssigner()
 
     @staticmethod
-    def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
+    def for_row_format(base_path: str, encoder: Encoder[T]) -> FileSink.RowFormatBuilder[T]:
         """Start a sink of text lines.
 
         Args:
@@ -230,7 +237,7 @@ class FileSink(Sink):
         return FileSink.RowFormatBuilder(sink)
 
     @staticmethod
-    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder:
+    def for_bulk_format(base_path: str, writer_factory: BulkWriterFactory) -> FileSink.BulkFormatBuilder[OfFields]:
         """Start a sink of rows, as Parquet, CSV or JSON.
 
         Args:
@@ -259,7 +266,7 @@ class FileSink(Sink):
         """Whether elements are written as lines of text."""
         return isinstance(self.writer, Encoder)
 
-    def row(self, value: object) -> Any:
+    def row(self, value: T_contra) -> object:
         """Return the written form of one element: a line without its end, or the element as it is."""
         if isinstance(self.writer, Encoder):
             return self.writer.encode(value).decode(self.writer.charset_name).removesuffix("\n")
@@ -274,10 +281,10 @@ class FileSink(Sink):
 
     @says_what_is_absent
     @dataclass
-    class BaseBuilder:
+    class BaseBuilder(Generic[IN_contra]):
         """Base of the builders of both kinds; each step changes the builder and returns it."""
 
-        sink: FileSink
+        sink: FileSink[IN_contra]
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
             """Ask for names of part files, which Spark does not grant."""
@@ -289,7 +296,7 @@ class FileSink(Sink):
             self.sink = replace(self.sink, rolling_policy=rolling_policy)
             return self
 
-        def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> Self:
+        def with_bucket_assigner(self, bucket_assigner: BucketAssigner[IN_contra]) -> Self:
             """Set which subdirectories there are.
 
             Raises:
@@ -305,7 +312,7 @@ class FileSink(Sink):
             has_no_effect("with_bucket_check_interval", "Spark closes all files at the end of a micro-batch")
             return self
 
-        def build(self) -> FileSink:
+        def build(self) -> FileSink[IN_contra]:
             """The sink; a warning names the settings without effect."""
             asked = []
             if self.sink.output_file_config != OutputFileConfig():
@@ -321,11 +328,11 @@ class FileSink(Sink):
             return self.sink
 
     @dataclass
-    class RowFormatBuilder(BaseBuilder):
+    class RowFormatBuilder(BaseBuilder[IN_contra]):
         """Builds a ``FileSink`` of text lines."""
 
     @dataclass
-    class BulkFormatBuilder(BaseBuilder):
+    class BulkFormatBuilder(BaseBuilder[IN_contra]):
         """Builds a ``FileSink`` of rows."""
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, filterfalse, islice
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Generic, Self
 
 from eventide._absent import says_what_is_absent
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
+from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import (
     CompositeTypeInfo,
     ListTypeInfo,
@@ -21,6 +22,7 @@ from eventide.common.typeinfo import (
     TypeInformation,
     Types,
 )
+from eventide.common.types import Row
 from eventide.connectors.file_system.files import File
 from eventide.connectors.file_system.format import (
     BLOCK,
@@ -59,7 +61,7 @@ _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class CsvSchema:
+class CsvSchema(Generic[T_co]):
     """The columns of CSV files and how they are written down; made with :meth:`builder`. PyFlink: ``CsvSchema``.
 
     ``row_type`` is a row type with names, or a tuple type by the position of the columns; None takes the columns of
@@ -70,7 +72,7 @@ class CsvSchema:
     (ROW(user: STRING, amount: LONG), 2)
     """
 
-    row_type: CompositeTypeInfo | None
+    row_type: CompositeTypeInfo[T_co] | None
     column_separator: str = ","
     quote_char: str | None = '"'
     escape_char: str | None = None
@@ -109,9 +111,9 @@ class CsvSchemaBuilder:
     """Builds a :class:`CsvSchema`; each step changes the builder and returns it."""
 
     columns: tuple[tuple[str, TypeInformation], ...] = ()
-    schema: CsvSchema = field(default_factory=lambda: CsvSchema(None))
+    schema: CsvSchema[Row] = field(default_factory=lambda: CsvSchema(None))
 
-    def build(self) -> CsvSchema:
+    def build(self) -> CsvSchema[Row]:
         """The schema.
 
         Raises:
@@ -236,7 +238,7 @@ def check_csv_types(schema: CsvSchema) -> None:
 
 
 @dataclass(frozen=True)
-class CsvReaderFormat(StreamFormat):
+class CsvReaderFormat(StreamFormat[T_co]):
     """Reads CSV files; made by :meth:`for_schema`.
 
     >>> schema = CsvSchema.builder().add_string_column("user").add_number_column("amount").build()
@@ -245,10 +247,10 @@ class CsvReaderFormat(StreamFormat):
     """
 
     name: ClassVar[str] = "CSV"
-    schema: CsvSchema
+    schema: CsvSchema[T_co]
 
     @staticmethod
-    def for_schema(schema: CsvSchema) -> CsvReaderFormat:
+    def for_schema(schema: CsvSchema[T]) -> CsvReaderFormat[T]:
         """Read files that look as the schema says.
 
         Raises:
@@ -258,7 +260,7 @@ class CsvReaderFormat(StreamFormat):
         return CsvReaderFormat(schema)
 
     @property
-    def type_info(self) -> TypeInformation | None:
+    def type_info(self) -> TypeInformation[T_co] | None:
         return self.schema.row_type
 
     def with_type_of(self, file: File) -> Self:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation
+from eventide.common.types import Row
 from eventide.connectors.file_system.files import File
 from eventide.connectors.file_system.format import (
     BLOCK,
@@ -35,7 +36,7 @@ __all__ = ["JsonBulkWriters", "JsonReaderFormat", "JsonRowDeserializationSchema"
 
 
 @dataclass(frozen=True)
-class JsonReaderFormat(StreamFormat):
+class JsonReaderFormat(StreamFormat[Row]):
     """Reads files with a JSON object in each line. Not in PyFlink, which reads JSON from messages only.
 
     A field that an object does not have is None; one that is not declared is passed over. A point in time is text in
@@ -54,7 +55,7 @@ class JsonReaderFormat(StreamFormat):
     """
 
     name: ClassVar[str] = "JSON"
-    row_type: TypeInformation | None = None
+    row_type: TypeInformation[Row] | None = None
 
     def __post_init__(self) -> None:
         if self.row_type is not None:
@@ -64,7 +65,7 @@ class JsonReaderFormat(StreamFormat):
                 _as_parsed(field.type)
 
     @property
-    def type_info(self) -> TypeInformation | None:
+    def type_info(self) -> TypeInformation[Row] | None:
         return self.row_type
 
     def with_type_of(self, file: File) -> Self:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import BulkWriterFactory
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system.files import File, check_rows
 from eventide.connectors.file_system.format import (
@@ -28,7 +29,7 @@ __all__ = ["OrcBulkWriters", "OrcColumnarRowInputFormat"]
 
 
 @dataclass(frozen=True)
-class OrcColumnarRowInputFormat(BulkFormat):
+class OrcColumnarRowInputFormat(BulkFormat[T_co]):
     """Reads ORC files stripe by stripe, and only those columns that are declared. Flink: the Java class of this name.
 
     Args:
@@ -44,14 +45,14 @@ class OrcColumnarRowInputFormat(BulkFormat):
     """
 
     name: ClassVar[str] = "ORC"
-    row_type: TypeInformation | None = None
+    row_type: TypeInformation[T_co] | None = None
 
     def __post_init__(self) -> None:
         if self.row_type is not None:
             check_columns("ORC", self.row_type)
 
     @property
-    def type_info(self) -> TypeInformation | None:
+    def type_info(self) -> TypeInformation[T_co] | None:
         return self.row_type
 
     def with_type_of(self, file: File) -> Self:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from eventide.common.accepted import has_no_effect
+from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.file_system.files import File, check_rows
 from eventide.connectors.file_system.format import (
@@ -35,7 +36,7 @@ _FEW_ROWS = 64 * 1024
 
 
 @dataclass(frozen=True)
-class ParquetColumnarRowInputFormat(BulkFormat):
+class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
     """Reads Parquet files column by column, and only those columns that are declared.
 
     Args:
@@ -55,7 +56,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
     """
 
     name: ClassVar[str] = "Parquet"
-    row_type: TypeInformation | None = None
+    row_type: TypeInformation[T_co] | None = None
     hadoop_config: object = None
     batch_size: int = _BATCH_ROWS
     is_utc_timestamp: bool = False
@@ -68,7 +69,7 @@ class ParquetColumnarRowInputFormat(BulkFormat):
             raise ProgramError("columns of Parquet files are found by their exact name; leave out is_case_sensitive")
 
     @property
-    def type_info(self) -> TypeInformation | None:
+    def type_info(self) -> TypeInformation[T_co] | None:
         return self.row_type
 
     def with_type_of(self, file: File) -> Self:

@@ -10,6 +10,7 @@ from typing import Self
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.common.accepted import has_no_effect
 from eventide.common.serialization import DeserializationSchema, SerializationSchema
+from eventide.common.type_variables import T_contra
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.watermark_strategy import WatermarkStrategy
 from eventide.connectors.function_source import SourceFace
@@ -172,7 +173,7 @@ class Semantic(Enum):
     NONE = 2
 
 
-class FlinkKafkaProducer(KafkaSink):
+class FlinkKafkaProducer(KafkaSink[T_contra]):
     """Writes elements to a topic of Kafka, for ``add_sink``: a `KafkaSink` with the methods of Flink 1.
 
     ``Semantic.EXACTLY_ONCE`` needs the property ``transactional.id``, a name that no other sink of the cluster has.
@@ -187,7 +188,7 @@ class FlinkKafkaProducer(KafkaSink):
     def __init__(
         self,
         topic: str,
-        serialization_schema: SerializationSchema,
+        serialization_schema: SerializationSchema[T_contra],
         producer_config: Mapping[str, str],
         kafka_producer_pool_size: int = 5,
         semantic: Semantic = Semantic.AT_LEAST_ONCE,

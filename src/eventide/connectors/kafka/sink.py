@@ -6,10 +6,11 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from eventide._absent import says_what_is_absent
 from eventide.common.serialization import SerializationSchema
+from eventide.common.type_variables import T, T_contra
 from eventide.common.typeinfo import TypeInformation
 from eventide.connectors.kafka._properties import as_text, librdkafka_properties
 from eventide.connectors.sink import DeliveryGuarantee, Sink
@@ -29,7 +30,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 @says_what_is_absent
 @dataclass(frozen=True)
-class KafkaSink(Sink):
+class KafkaSink(Sink[T_contra]):
     """Writes elements as records of Kafka topics; made with :meth:`builder`. PyFlink: ``KafkaSink``.
 
     - ``EXACTLY_ONCE``: all records of a micro-batch, and its number, are written in one transaction, so that a reader
@@ -54,7 +55,7 @@ class KafkaSink(Sink):
     """
 
     bootstrap_servers: str
-    record_serializer: KafkaRecordSerializationSchema
+    record_serializer: KafkaRecordSerializationSchema[T_contra]
     delivery_guarantee: DeliveryGuarantee = DeliveryGuarantee.NONE
     transactional_id_prefix: str | None = None
     properties: dict[str, str] = field(default_factory=dict, repr=False)  # there are passwords among them
@@ -70,7 +71,7 @@ class KafkaSink(Sink):
         return self.delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE
 
 
-class KafkaSinkBuilder:
+class KafkaSinkBuilder(Generic[T_contra]):
     """Builds a :class:`KafkaSink`; each step changes the builder and returns it. PyFlink: ``KafkaSinkBuilder``."""
 
     def __init__(self) -> None:
@@ -80,7 +81,7 @@ class KafkaSinkBuilder:
         """Set where brokers are found: host and port, several of them with commas between."""
         return self._with(bootstrap_servers=bootstrap_servers)
 
-    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema) -> Self:
+    def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema[T]) -> KafkaSinkBuilder[T]:
         """Set the serializer that makes records of elements.
 
         Raises:
@@ -88,7 +89,8 @@ class KafkaSinkBuilder:
         """
         needs = "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives"
         check_is(record_serializer, KafkaRecordSerializationSchema, needs)
-        return self._with(record_serializer=record_serializer)
+        builder: KafkaSinkBuilder[Any] = self._with(record_serializer=record_serializer)
+        return builder
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
         """Set how often a record gets to its topic when a job fails in between; by default ``NONE``.
@@ -124,7 +126,7 @@ class KafkaSinkBuilder:
             raise ProgramError("transactional.id is made of a prefix: call set_transactional_id_prefix(...)")
         return self._with(properties={**self._given.get("properties", {}), key: as_text(key, value)})
 
-    def build(self) -> KafkaSink:
+    def build(self) -> KafkaSink[T_contra]:
         """The sink.
 
         Raises:
@@ -136,7 +138,7 @@ class KafkaSinkBuilder:
             raise ProgramError("a KafkaSink needs brokers: call set_bootstrap_servers(...)")
         if "record_serializer" not in self._given:
             raise ProgramError("a KafkaSink needs what makes records of elements: call set_record_serializer(...)")
-        sink = KafkaSink(**{**self._given, "bootstrap_servers": servers})
+        sink: KafkaSink[T_contra] = KafkaSink(**{**self._given, "bootstrap_servers": servers})
         if sink.is_exactly_once and sink.transactional_id_prefix is None:
             raise ProgramError(
                 "EXACTLY_ONCE needs a name of this sink's own in the cluster, which stays the same when the job is "
@@ -150,15 +152,15 @@ class KafkaSinkBuilder:
         return self
 
 
-class KafkaTopicSelector(ABC):
+class KafkaTopicSelector(ABC, Generic[T_contra]):
     """Says into which topic an element goes. PyFlink: ``KafkaTopicSelector``."""
 
     @abstractmethod
-    def apply(self, data: Any) -> str:
+    def apply(self, data: T_contra) -> str:
         """Return the name of the topic for an element."""
 
 
-class KafkaPartitioner(ABC):
+class KafkaPartitioner(ABC, Generic[T_contra]):
     """Says into which partition of its topic a record goes. Flink: ``KafkaPartitioner``; PyFlink has none.
 
     Without one, records go where the producer of Java puts them: by their key, or anywhere if they have none.
@@ -166,7 +168,7 @@ class KafkaPartitioner(ABC):
 
     @abstractmethod
     def partition(
-        self, record: Any, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
+        self, record: T_contra, key: bytes | None, value: bytes | None, target_topic: str, partitions: Sequence[int]
     ) -> int:
         """Return one of the partitions.
 
@@ -179,11 +181,11 @@ class KafkaPartitioner(ABC):
         """
 
 
-class HeaderProvider(ABC):
+class HeaderProvider(ABC, Generic[T_contra]):
     """Says which headers a record has. Flink: ``HeaderProvider``; PyFlink has none."""
 
     @abstractmethod
-    def get_headers(self, input: Any) -> Headers:
+    def get_headers(self, input: T_contra) -> Headers:
         """Return the headers of an element: names with bytes, with text for its UTF-8, or with None.
 
         They may come as pairs, among which a name may stand more than once, or as a mapping.
@@ -191,7 +193,7 @@ class HeaderProvider(ABC):
 
 
 @dataclass(frozen=True)
-class KafkaRecordSerializationSchema:
+class KafkaRecordSerializationSchema(Generic[T_contra]):
     """Form of an element in Kafka: topic, partition, key, value, headers; made with :meth:`builder`.
 
     The timestamp of a record is the event timestamp of its element, where it has one that is not before 1970; else it
@@ -209,11 +211,11 @@ class KafkaRecordSerializationSchema:
     'flights'
     """
 
-    topic: str | KafkaTopicSelector | Callable[[Any], str]
-    value_serializer: SerializationSchema
-    key_serializer: SerializationSchema | None = None
-    partitioner: KafkaPartitioner | Partition | None = None
-    header_provider: HeaderProvider | Callable[[Any], Headers] | None = None
+    topic: str | KafkaTopicSelector[T_contra] | Callable[[Any], str]
+    value_serializer: SerializationSchema[T_contra]
+    key_serializer: SerializationSchema[T_contra] | None = None
+    partitioner: KafkaPartitioner[T_contra] | Partition | None = None
+    header_provider: HeaderProvider[T_contra] | Callable[[Any], Headers] | None = None
 
     @staticmethod
     def builder() -> KafkaRecordSerializationSchemaBuilder:
@@ -221,10 +223,13 @@ class KafkaRecordSerializationSchema:
         return KafkaRecordSerializationSchemaBuilder()
 
 
-class KafkaRecordSerializationSchemaBuilder:
+class KafkaRecordSerializationSchemaBuilder(Generic[T_contra]):
     """Builds a :class:`KafkaRecordSerializationSchema`; each step changes the builder and returns it.
 
-    A topic and the serializer of values must be set. PyFlink: ``KafkaRecordSerializationSchemaBuilder``.
+    A topic and the serializer of values must be set. A type checker takes the type of the elements from this
+    serializer, or from a later step whose argument accepts fewer elements.
+
+    PyFlink: ``KafkaRecordSerializationSchemaBuilder``.
     """
 
     def __init__(self) -> None:
@@ -238,7 +243,15 @@ class KafkaRecordSerializationSchemaBuilder:
         """
         return self._with(topic=checked_topic(topic))
 
-    def set_topic_selector(self, topic_selector: Callable[[Any], str] | KafkaTopicSelector) -> Self:
+    @overload
+    def set_topic_selector(self, topic_selector: KafkaTopicSelector[T_contra] | Callable[[Any], str]) -> Self: ...
+
+    @overload
+    def set_topic_selector(self, topic_selector: KafkaTopicSelector[T]) -> KafkaRecordSerializationSchemaBuilder[T]: ...
+
+    def set_topic_selector(
+        self, topic_selector: KafkaTopicSelector | Callable[[Any], str]
+    ) -> KafkaRecordSerializationSchemaBuilder[Any]:
         """Set the topic of each element by a function of it, or by a selector.
 
         Raises:
@@ -246,7 +259,17 @@ class KafkaRecordSerializationSchemaBuilder:
         """
         return self._with(topic=_checked_function(topic_selector, KafkaTopicSelector, "set_topic_selector"))
 
-    def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema) -> Self:
+    @overload
+    def set_key_serialization_schema(self, key_serialization_schema: SerializationSchema[T_contra]) -> Self: ...
+
+    @overload
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema[T]
+    ) -> KafkaRecordSerializationSchemaBuilder[T]: ...
+
+    def set_key_serialization_schema(
+        self, key_serialization_schema: SerializationSchema
+    ) -> KafkaRecordSerializationSchemaBuilder[Any]:
         """Set the schema that makes the key of a record from its element; without one, records have no key.
 
         Raises:
@@ -255,16 +278,25 @@ class KafkaRecordSerializationSchemaBuilder:
         check_is(key_serialization_schema, SerializationSchema, f"set_key_serialization_schema {_TAKES_A_SCHEMA}")
         return self._with(key_serializer=key_serialization_schema)
 
-    def set_value_serialization_schema(self, value_serialization_schema: SerializationSchema) -> Self:
+    def set_value_serialization_schema(
+        self, value_serialization_schema: SerializationSchema[T]
+    ) -> KafkaRecordSerializationSchemaBuilder[T]:
         """Set the schema that makes the value of a record from its element; the value None deletes its key.
 
         Raises:
             ProgramError: It is not a serialization schema.
         """
         check_is(value_serialization_schema, SerializationSchema, f"set_value_serialization_schema {_TAKES_A_SCHEMA}")
-        return self._with(value_serializer=value_serialization_schema)
+        builder: KafkaRecordSerializationSchemaBuilder[Any] = self._with(value_serializer=value_serialization_schema)
+        return builder
 
-    def set_partitioner(self, partitioner: Partition | KafkaPartitioner) -> Self:
+    @overload
+    def set_partitioner(self, partitioner: KafkaPartitioner[T_contra] | Partition) -> Self: ...
+
+    @overload
+    def set_partitioner(self, partitioner: KafkaPartitioner[T]) -> KafkaRecordSerializationSchemaBuilder[T]: ...
+
+    def set_partitioner(self, partitioner: KafkaPartitioner | Partition) -> KafkaRecordSerializationSchemaBuilder[Any]:
         """Set the partitioner of records, or a function with its arguments.
 
         Raises:
@@ -272,7 +304,15 @@ class KafkaRecordSerializationSchemaBuilder:
         """
         return self._with(partitioner=_checked_function(partitioner, KafkaPartitioner, "set_partitioner"))
 
-    def set_header_provider(self, header_provider: Callable[[Any], Headers] | HeaderProvider) -> Self:
+    @overload
+    def set_header_provider(self, header_provider: HeaderProvider[T_contra] | Callable[[Any], Headers]) -> Self: ...
+
+    @overload
+    def set_header_provider(self, header_provider: HeaderProvider[T]) -> KafkaRecordSerializationSchemaBuilder[T]: ...
+
+    def set_header_provider(
+        self, header_provider: HeaderProvider | Callable[[Any], Headers]
+    ) -> KafkaRecordSerializationSchemaBuilder[Any]:
         """Set the headers of each record by a function of the element, or by a provider.
 
         Raises:
@@ -280,7 +320,7 @@ class KafkaRecordSerializationSchemaBuilder:
         """
         return self._with(header_provider=_checked_function(header_provider, HeaderProvider, "set_header_provider"))
 
-    def build(self) -> KafkaRecordSerializationSchema:
+    def build(self) -> KafkaRecordSerializationSchema[T_contra]:
         """The schema.
 
         Raises:

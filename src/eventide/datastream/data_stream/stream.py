@@ -584,7 +584,7 @@ class DataStream(StreamHints, Generic[T_co]):
         """Print each element on the driver."""
         return self._into("print", PrintSink(sink_identifier))
 
-    def sink_to(self, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+    def sink_to(self, sink: Sink[T_co] | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """Hand the elements to a sink, or to a function of a DataFrame and a batch id.
 
         Raises:
@@ -592,14 +592,14 @@ class DataStream(StreamHints, Generic[T_co]):
         """
         return self._handed_to("sink_to", sink)
 
-    def _handed_to(self, where: str, sink: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+    def _handed_to(self, where: str, sink: Sink[T_co] | Callable[[DataFrame, int], object]) -> DataStreamSink:
         if isinstance(sink, FileSink):
             fits = not sink.has_lines and self.get_type() == sink.row_type
             stream = self if fits else self.map(sink.row, sink.row_type)
             return stream._into("file sink", sink.format_sink())
         return self._into("sink", sink if isinstance(sink, Sink) else DataFrameSink(_function_of(where, sink)))
 
-    def add_sink(self, sink_func: Sink | Callable[[DataFrame, int], object]) -> DataStreamSink:
+    def add_sink(self, sink_func: Sink[T_co] | Callable[[DataFrame, int], object]) -> DataStreamSink:
         """PyFlink's older name of :meth:`sink_to`."""
         return self._handed_to("add_sink", sink_func)
 

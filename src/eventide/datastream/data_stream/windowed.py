@@ -195,10 +195,10 @@ class _Windowed(Generic[KEY_co, T_co, W]):
 
     def aggregate(
         self,
-        aggregate_function: Any,
+        aggregate_function: AggregateFunction[T_co, Any, Any] | ColumnAggregate,
         window_function: object = None,
         accumulator_type: object = None,
-        output_type: Any = None,
+        output_type: object = None,
         *more: object,
     ) -> DataStream[Any]:
         """Aggregate the elements of each window as they come.
@@ -219,7 +219,9 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             return self._aggregate_columns([aggregate_function, *rest, *more])
         check_is(aggregate_function, AggregateFunction, "aggregate needs an AggregateFunction or aggregates of columns")
         function = self._env.as_configured(aggregate_function)
-        return self._operator("aggregate", Aggregated(function), window_function, output_type)
+        return self._operator(
+            "aggregate", Aggregated(function), window_function, cast("TypeInformation | None", output_type)
+        )
 
     def _check_merges(self, used: Trigger[T_co, W] | Evictor[T_co, W], instead: str) -> None:
         if self._assigner.is_merging and not used.can_merge():
