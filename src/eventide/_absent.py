@@ -289,7 +289,7 @@ OLDER_NAMES: dict[str, dict[str, tuple[str, str]]] = {
 #
 # Members are those of a class, by its name; names are those of modules and facades; modules are whole ones. A name that
 # comes to eventide leaves this table: `tests/parity` finds one that stands in both.
-_JAVA = "it is about an object of Java, and names of eventide stand for none"
+_JAVA = "it is for Java objects, and eventide has none"
 _CONNECTOR = (
     "it wraps a Flink connector, written in Java; read with env.from_data_frame(...) over a Spark source, "
     "write with sink_to(...), which takes a FormatSink or a function of a DataFrame and a batch id"
@@ -302,15 +302,15 @@ _JDBC = (
 _DYNAMIC = (
     "it asks a service in Java which clusters there are; read each with a KafkaSource of its own, and union(...) them"
 )
-_INTERNAL = "it is a part that PyFlink makes for itself, and programs have no use for it"
-_ACCUMULATORS = "functions in Python have no accumulators, in PyFlink neither; what is counted, get_metrics() says"
+_INTERNAL = "it is internal to PyFlink, and programs do not use it"
+_ACCUMULATORS = "Python functions have no accumulators, in PyFlink or here; get_metrics() returns the counters"
 _LISTING = (
     "files are found and begun by eventide, in the order in which they were last changed; FileSource has "
     "set_split_by(...)"
 )
 _COLUMNS = "values travel as columns of Arrow; to_arrow(...) and from_arrow(...) are the way there and back"
 _TYPES = "types are made with Types, such as Types.SQL_DATE(), and compare by value, so ask for == and not for a class"
-_CACHE = "Spark keeps results as DataFrames; to_data_frame().cache() does, of a bounded stream in BATCH mode"
+_CACHE = "Spark caches results as DataFrames; call to_data_frame().cache() on a bounded stream in BATCH mode"
 _COMPACTION = "a sink merges no small files; `eventide compact DIRECTORY` does, or a table format"
 _AVRO = (
     "Spark reads and writes Avro, with its package for it: env.from_data_frame(...) over a DataFrame, and "
@@ -327,7 +327,7 @@ MODULES = {
     "table": "SQL and the Table API stay in Flink; use Spark SQL, with to_data_frame() of a stream and "
     "env.from_data_frame(...) as the ways there and back",
     "java_gateway": _GATEWAY,
-    "fn_execution": "it is what runs functions within Flink's workers; here, Spark's Python workers do",
+    "fn_execution": "it runs functions in Flink's workers; here, Spark's Python workers run them",
     "util": _INTERNAL,
     "serializers": _INTERNAL,
     "common.utils": _JAVA,
@@ -367,8 +367,8 @@ _NAMES = {
     ),
     "Flink has it in Java only; every kind of function has open(...) and close(), and its Rich... class has "
     "get_runtime_context()": "AbstractRichFunction",
-    "Flink 1 had it, and it is about an object of Java": "from_j_flink_time to_j_flink_time",
-    "a function has no state beside that of its keys and of a broadcast stream": "OperatorStateStore",
+    "Flink 1 had it, for Java objects": "from_j_flink_time to_j_flink_time",
+    "a function has no state other than that of its keys and of a broadcast stream": "OperatorStateStore",
     "call RollingPolicy.on_checkpoint_rolling_policy()": "OnCheckpointRollingPolicy",
     _COMPACTION: "FileCompactor FileCompactStrategy",
     _LISTING: "FileEnumeratorProvider FileSplitAssignerProvider",
@@ -396,8 +396,8 @@ MEMBERS = {
         "register_cached_file": "add_python_archive(...) brings files to where functions run",
         "create_input": "an InputFormat is an object of Java; use from_source(...) with a FileSource, or "
         "from_data_frame(...)",
-        "get_default_local_parallelism": "Spark's master says it: get_parallelism() is the number of cores",
-        "set_default_local_parallelism": 'Spark\'s master says it: Configuration().set_string("spark.master", '
+        "get_default_local_parallelism": "Spark's master sets it: get_parallelism() is the number of cores",
+        "set_default_local_parallelism": 'Spark\'s master sets it: Configuration().set_string("spark.master", '
         '"local[4]") for get_execution_environment(...), or set_parallelism(...)',
         "_j_stream_execution_environment": _JAVA,
     },

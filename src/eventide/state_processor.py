@@ -391,7 +391,8 @@ class SavepointWriter:
         """
         if not isinstance(transformation, StateBootstrapTransformation):
             raise ProgramError(
-                f"with_operator needs what bootstrap_with(...).key_by(...).transform(...) gives, not {transformation!r}"
+                "with_operator needs the result of bootstrap_with(...).key_by(...).transform(...), not "
+                f"{transformation!r}"
             )
         if not isinstance(uid, str) or not uid:
             raise ProgramError(f"with_operator needs the uid of an operator, not {uid!r}")

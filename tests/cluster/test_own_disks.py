@@ -81,4 +81,4 @@ def test_state_that_lies_on_a_disk_that_is_gone_is_said_to_be() -> None:
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(driver.pid, signal.SIGKILL)
-        assert said.startswith("failed: an executor does not find what the job has stored: there is no file:")
+        assert said.startswith("failed: an executor cannot find what the job has stored: there is no file:")

@@ -101,7 +101,7 @@ def test_what_makes_no_sense_is_refused(broker: KafkaBroker) -> None:
         FlinkKafkaProducer("t", SimpleStringSchema(), servers, semantic=Semantic.EXACTLY_ONCE)
     with pytest.raises(ProgramError, match="needs a Semantic, not 'once'"):
         FlinkKafkaProducer("t", SimpleStringSchema(), servers, semantic="once")  # type: ignore[arg-type]
-    with pytest.raises(ProgramError, match="a record that Kafka does not take fails the job"):
+    with pytest.raises(ProgramError, match="a record that Kafka rejects stops the job"):
         FlinkKafkaProducer("t", SimpleStringSchema(), servers).set_log_failures_only(True)
 
 

@@ -38,7 +38,7 @@ def test_servers_may_be_a_property() -> None:
     ("build", "says"),
     [
         (lambda: KafkaSink.builder().set_record_serializer(RECORDS).build(), "needs brokers"),
-        (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "needs what makes records"),
+        (lambda: KafkaSink.builder().set_bootstrap_servers("a:1").build(), "needs a record serializer"),
         (lambda: whole().set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).build(), "set_transactional_id_prefix"),
         (lambda: whole().set_transactional_id_prefix(""), "has 1 to 64,000 bytes"),
         (lambda: whole().set_transactional_id_prefix("é" * 32_001), "has 1 to 64,000 bytes"),

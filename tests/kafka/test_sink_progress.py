@@ -61,7 +61,9 @@ def test_a_job_that_begins_with_a_savepoint_takes_the_place_of_the_one_before(ma
 
 
 def test_a_job_that_has_gone_on_after_its_savepoint_stops_the_one_that_begins_with_it() -> None:
-    with pytest.raises(StateError, match="before 9, the savepoint is of those before 8: that job has gone on"):
+    with pytest.raises(
+        StateError, match="before 9, but the savepoint covers the micro-batches before 8: that job has continued"
+    ):
         first([Mark(9, OTHER)], Run(MINE, savepoint=Mark(8, OTHER)), 0)
 
 
@@ -73,7 +75,7 @@ def test_a_temporary_checkpoint_is_in_no_ones_way() -> None:
 
 @pytest.mark.parametrize(("run", "marked"), [(Run(MINE, repeated=None), 8), (Run(MINE, repeated=7), 9)])
 def test_a_checkpoint_that_was_put_back_stops_a_job(run: Run, marked: int) -> None:
-    with pytest.raises(StateError, match="micro-batch 7 comes next in the checkpoint"):
+    with pytest.raises(StateError, match="micro-batch 7 is next in the checkpoint"):
         first([Mark(marked, MINE)], run, 7)
 
 
@@ -83,7 +85,9 @@ def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | 
     mark = Mark.of(7, Mark(7, MINE, 1_000).metadata)
     run = Run(MINE, repeated, has_begun=True)
     assert first([mark], replace(run, planned_ms=1_000), 6) == 7
-    with pytest.raises(StateError, match=r"micro-batch 6 comes next in the checkpoint.* is an older one"):
+    with pytest.raises(
+        StateError, match=r"micro-batch 6 is next in the checkpoint.* is older than that of the last run"
+    ):
         first([mark], replace(run, planned_ms=2_000), 6)
     assert first([mark], replace(run, planned_ms=2_000), 7) == 7
 

@@ -142,7 +142,7 @@ def test_a_partition_that_is_not_there_and_a_name_that_is_none_are_refused() -> 
         encoder(builder.set_partitioner(lambda *_: 3)).encode(["a"], [1], Types.STRING())
     assert caught.value.__notes__ == ["The element was 'a'"]
     selecting = KafkaRecordSerializationSchema.builder().set_topic_selector(lambda element: "of " + element)
-    with pytest.raises(ProgramError, match="'of a' cannot be a topic"):
+    with pytest.raises(ProgramError, match="'of a' cannot be the name of a Kafka topic"):
         encoder(selecting.set_value_serialization_schema(SimpleStringSchema())).encode(["a"], [1], Types.STRING())
 
 
@@ -160,8 +160,8 @@ def test_an_element_at_which_a_function_fails_is_named() -> None:
     [
         (lambda b: b.set_value_serialization_schema(SimpleStringSchema()).build(), "records need a topic"),
         (lambda b: b.set_topic("out").build(), "records need a value"),
-        (lambda b: b.set_topic("a b"), "cannot be a topic"),
-        (lambda b: b.set_topic(".."), "cannot be a topic"),
+        (lambda b: b.set_topic("a b"), "cannot be the name of a Kafka topic"),
+        (lambda b: b.set_topic(".."), "cannot be the name of a Kafka topic"),
         (lambda b: b.set_topic_selector("out"), "takes a KafkaTopicSelector or a function"),
         (lambda b: b.set_value_serialization_schema(str), "takes a SerializationSchema"),
     ],

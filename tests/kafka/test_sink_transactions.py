@@ -149,7 +149,7 @@ def test_nothing_is_seen_of_a_transaction_whose_record_is_refused(broker: KafkaB
     topic = new_topic(broker, max_message_bytes="1000")
     sink = sink_to(broker.bootstrap_servers, topic).build()
     transactions = Transactions(sink)
-    with pytest.raises(DataError, match=f"did not take a record for {topic}: .*too large"):
+    with pytest.raises(DataError, match=f"rejected a record for {topic}: .*too large"):
         transactions.write([table(b"small", b"x" * 5_000)], Mark(1, "id"), [topic])
     assert values(broker, topic) == []
     transactions.write([table(b"small")], Mark(1, "id"), [topic])

@@ -122,7 +122,7 @@ def test_partitions_may_be_chosen(broker: KafkaBroker, build: Build) -> None:
 
 
 def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker, build: Build) -> None:
-    with pytest.raises(DataError, match="has no 'nowhere': make it before the job starts, or use set_topic_pattern"):
+    with pytest.raises(DataError, match="has no 'nowhere': create it before the job starts, or use set_topic_pattern"):
         build(on(broker).set_topics("nowhere")).splits()
     topic = new_topic(broker)
     with pytest.raises(DataError, match=f"has no {topic}-5: "):
@@ -131,7 +131,7 @@ def test_a_topic_that_is_not_there_is_an_error(broker: KafkaBroker, build: Build
 
 def test_a_bounded_source_does_not_wait_for_topics(broker: KafkaBroker, build: Build) -> None:
     bounded = on(broker).set_topic_pattern("nowhere.*").set_bounded(KafkaOffsetsInitializer.latest())
-    with pytest.raises(DataError, match=r"has nothing that fits the pattern 'nowhere\.\*'"):
+    with pytest.raises(DataError, match=r"has nothing that matches the pattern 'nowhere\.\*'"):
         build(bounded).splits()
 
 
@@ -340,7 +340,7 @@ def test_a_topic_that_was_made_anew_is_an_error_that_names_it(broker: KafkaBroke
     broker.delete_topic(topic)
     broker.create_topic(topic, 2)
     fill(broker, topic, 10, 10)
-    said = f"the topic '{topic}' of Kafka at {broker.bootstrap_servers} was deleted and made anew: .* id "
+    said = f"the topic '{topic}' of Kafka at {broker.bootstrap_servers} was deleted and created again: .* id "
     said += re.escape(identity)
     with pytest.raises(StateError, match=said):
         build(on(broker).set_topics(topic)).resume({part: identity})
@@ -363,7 +363,7 @@ def test_a_partition_that_ends_before_what_was_read_is_an_error(broker: KafkaBro
     fill(broker, topic, 3)
     source = build(on(broker).set_topics(topic))
     with pytest.raises(
-        DataError, match=f"less than the job has read: {topic}-0 ends at 3, before 10. Records were lost"
+        DataError, match=f"fewer records than the job has read: {topic}-0 ends at 3, before 10. Records were lost"
     ):
         source.next_positions({f"{topic}-0": 10}, None)
 

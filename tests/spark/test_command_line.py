@@ -120,7 +120,7 @@ def test_a_checkpoint_is_read_and_not_touched(spark: SparkSession, tmp_path: Pat
         file.unlink()
     said = CliRunner().invoke(app, ["checkpoint", str(place), "--state"])
     assert (said.exit_code, said.stdout) == (2, "")
-    assert "eventide: an executor does not find what the job has stored: there is no file:" in said.stderr
+    assert "eventide: an executor cannot find what the job has stored: there is no file:" in said.stderr
     assert f"{place}/state/0/" in said.stderr
 
     # The same of a job that died in a micro-batch: it is the last one planned, and is not committed.

@@ -133,7 +133,7 @@ def test_no_page_and_no_answer_of_the_command_line_has_a_password(capsys):
             raise OSError(f"no {LOGIN}")
 
     job = WatchedJob(1, "in", Fails(JobExecutionResult(JobID("the id"), 5), []), {})
-    assert job.why("in") == "That could not be found out: no s3://bucket/in"
+    assert job.why("in") == "The reason could not be determined: no s3://bucket/in"
     with pytest.raises(typer.Exit):
         answer({"location": LOGIN}, "", as_json=True)
     assert json.loads(capsys.readouterr().out) == {"location": "s3://bucket/in"}

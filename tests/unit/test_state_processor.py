@@ -236,7 +236,7 @@ def test_what_a_function_gives_is_taken_by_no_sink(tmp_path):
         (lambda: SavepointWriter.new_savepoint(max_parallelism=0), "a parallelism must be .* not 0"),
         (lambda: SavepointWriter.new_savepoint(32769), "a parallelism must be a whole number from 1 to 32768"),
         (lambda: SavepointWriter.new_savepoint(4, 5), "the parallelism 5 is above the max parallelism 4, "),
-        (lambda: SavepointWriter.new_savepoint().with_operator("a", 1), "with_operator needs what"),
+        (lambda: SavepointWriter.new_savepoint().with_operator("a", 1), "with_operator needs the result of"),
         (lambda: SavepointWriter.new_savepoint().remove_operator("a"), "there is that of no operator"),
     ],
 )

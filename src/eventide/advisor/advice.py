@@ -389,7 +389,7 @@ def notes_on(found: Disorder, bound_ms: int, has_splits: bool) -> Iterator[str]:
     if found.future:
         yield (
             f"{count(found.future, 'element')} happened after they arrived, by up to {length(found.most_future_ms)}: "
-            "look at the clock, or the time zone, of what makes them"
+            "check the clock, or the time zone, of their producer"
         )
     if found.nulls:
         yield (
@@ -440,8 +440,9 @@ def _note_on_leaps(found: Disorder, bound_ms: int) -> Iterator[str]:
     name, split = max(found.splits.items(), key=lambda named: named[1].leap_ms)
     if split.leap_ms and bound_ms >= split.leap_ms / 2:
         yield (
-            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and later elements "
-            "are not: its time is most probably wrong. Leave such elements out, and measure again: this bound is theirs"
+            f"an element of the split {name} is {length(split.leap_ms)} ahead of all before it, and later elements are "
+            "not: its time is most probably wrong. Leave such elements out, and measure again: this bound comes from "
+            "them"
         )
 
 

@@ -105,7 +105,8 @@ def view_of(found: Inspection, sizes: Sequence[StateSize] | None, now_ms: int) -
 def _of_deferred(done: Deferred) -> str:
     return (
         f"Micro-batch {done.number} reads nothing now; it would have read from {count(done.parts, 'part')} of sources. "
-        "Lower env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read it"
+        "Lower env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read that "
+        "input"
     )
 
 

@@ -86,7 +86,7 @@ def _jobs_at(url: str) -> list[dict[str, Any]]:
     try:
         return [_asked(f"{base}/{job['number']}/summary") for job in _asked(base)]
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ProgramError(f"{url} is not a dashboard of eventide, or does not answer: {error}") from error
+        raise ProgramError(f"{url} does not answer as an eventide dashboard: {error}") from error
 
 
 def _asked(url: str) -> Any:

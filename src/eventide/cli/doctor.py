@@ -141,7 +141,7 @@ def library(requirement: Requirement, extra: str = "") -> Check:
 def temporary_files() -> Check:
     """The folder where Spark keeps what it shuffles, and local jobs their state."""
     folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
-    advice = "let SPARK_LOCAL_DIRS and TMPDIR lead to a folder with room"
+    advice = "let SPARK_LOCAL_DIRS and TMPDIR point to a folder with free space"
     try:
         with tempfile.TemporaryFile(dir=folder):
             free_gb = shutil.disk_usage(folder).free / 1e9
@@ -201,7 +201,7 @@ def tried() -> Check:
         return Check("a job on Spark", f"failed: {error}", Health.WRONG, "the log above may say more")
     if found != _EXPECTED:
         return Check("a job on Spark", f"gave {found}, not {_EXPECTED}", Health.WRONG, "please report this as a fault")
-    return Check("a job on Spark", f"gave what it should, after {time.monotonic() - started:.0f} s")
+    return Check("a job on Spark", f"gave the expected result after {time.monotonic() - started:.0f} s")
 
 
 _MARKS = {Health.FINE: Text("ok", "green"), Health.ABSENT: Text("-", "dim"), Health.WRONG: Text("missing", "bold red")}

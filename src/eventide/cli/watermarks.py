@@ -87,7 +87,7 @@ def _time(text: str | None) -> int | str | None:
     found = _LENGTH.fullmatch(text.strip())
     if found is None:
         raise ProgramError(
-            f"{text!r} is no length of time: write a whole number and a unit, such as 500ms, 30s or 5min"
+            f"{text!r} is not a length of time: write a whole number and a unit, such as 500ms, 30s or 5min"
         )
     return int(found[1]) * _UNITS_MS[found[2]]
 

@@ -68,7 +68,7 @@ def json_without_checksum(text: str, *, may_lack: bool = False) -> dict[str, Any
     """
     content: dict[str, Any] = json.loads(text)
     if not isinstance(content, dict):
-        raise ValueError("it is no object of JSON")
+        raise ValueError("it is not a JSON object")
     checksum = content.pop(_NAME, None)
     if (checksum is not None or not may_lack) and checksum != checksum_of(content):
         raise ValueError("its content does not have the checksum that it was written with")

@@ -142,7 +142,7 @@ class ExecutionConfig:
         Raises:
             ProgramError: if it is not a restart strategy.
         """
-        needs = "set_restart_strategy needs what RestartStrategies gives"
+        needs = "set_restart_strategy needs a strategy of RestartStrategies"
         check_is(restart_strategy_configuration, RestartStrategyConfiguration, needs)
         self._restart_strategy = restart_strategy_configuration
         return self

@@ -244,14 +244,14 @@ class Explanation(Protocol):
 
 
 _NO_SAVEPOINT = (
-    "there is no running job to take a savepoint of: jobs have savepoints while they run on Spark as streams; that of "
-    "one that has ended is written by `eventide savepoint CHECKPOINT TARGET`"
+    "there is no running job to take a savepoint of: jobs have savepoints while they run on Spark as streams; for a "
+    "job that has ended, `eventide savepoint CHECKPOINT TARGET` writes one"
 )
 
 
 _NO_CHANGE = (
     "watermark strategies change while a job runs on Spark as a stream, and this one does not; change the program, or, "
-    "if it has a checkpoint, call `eventide watermarks CHECKPOINT`, which has a change wait for the next start"
+    "if it has a checkpoint, call `eventide watermarks CHECKPOINT`, which stores a change for the next start"
 )
 
 
@@ -433,7 +433,9 @@ class FinishedJob(JobClient):
 
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Explanation:
         if self._explain is None:
-            raise ProgramError("a job in batch mode has one watermark, at its end, and leaves no state to ask")
+            raise ProgramError(
+                "a job in batch mode has one watermark, at its end, and leaves no state that why() could read"
+            )
         return self._explain(operator, at, key)
 
     def collected(self) -> Iterator[Any]:

@@ -39,7 +39,7 @@ class Learnt:
         if self._has_own != hasattr(thing, "restore_state"):
             raise ProgramError(
                 f"{type(thing).__name__} has one of snapshot_state() and restore_state(state); it needs both, or "
-                "neither if its memory is in its attributes"
+                "neither if its state is in its attributes"
             )
         self._made = {} if self._has_own else _attributes(thing)
         # Of what can be changed in place, what it was like.
@@ -63,7 +63,7 @@ class Learnt:
         if (name, is_own) != (self._class, self._has_own):
             was, now = (_described(*form) for form in ((name, is_own), (self._class, self._has_own)))
             raise StateError(
-                f"the checkpoint has what a {was} has learnt, and the program has a {now}. Its parameters may change, "
+                f"the checkpoint stores the state of a {was}, but the program uses a {now}. Its parameters may change, "
                 "its class may not: undo that, or start with a new checkpoint location"
             )
         if is_own:
@@ -132,8 +132,8 @@ def _attributes(thing: object) -> dict[str, Any]:
     for part in parts:
         if part is not None and not isinstance(part, dict):
             raise ProgramError(
-                f"{type(thing).__name__} keeps things elsewhere than in its attributes, so that its memory cannot "
-                "be told from its parameters; give it snapshot_state() and restore_state(state)"
+                f"{type(thing).__name__} keeps state outside its attributes, so eventide cannot separate state from "
+                "parameters; give it snapshot_state() and restore_state(state)"
             )
         attributes |= part or {}
     return attributes

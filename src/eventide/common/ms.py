@@ -54,8 +54,8 @@ def whole_ms(time: Any) -> int:
         raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {time!r}")
     if whole < MIN_MS:
         raise ProgramError(
-            f"a timer is set for {time!r} ms, and time begins at -2**63 ms; that is the watermark before there is any, "
-            "so do not subtract from it"
+            f"a timer is set for {time!r} ms, but the smallest time is -2**63 ms, the watermark before the first one; "
+            "do not subtract from it"
         )
     return min(whole, MAX_MS)
 

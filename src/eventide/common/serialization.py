@@ -128,7 +128,7 @@ def bytes_of(message: object) -> bytes:
         return message.encode(errors="surrogatepass")  # half of a pair is not UTF-8, which its reader says
     if isinstance(message, bytes | bytearray | memoryview):
         return bytes(message)
-    raise DataError(f"a message is bytes or text, not {message!r:.200}; cast the column, or encode what it is, before")
+    raise DataError(f"a message is bytes or text, not {message!r:.200}; cast or encode the column first")
 
 
 class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):

@@ -122,8 +122,8 @@ class ExpressionAssigner(VectorizedTimestampAssigner[object]):
     def _bound(self) -> ColumnExpression:
         if self._milliseconds is None:
             raise ProgramError(
-                f"the type of the elements is not known to the timestamps from {self.expression}; give the strategy to "
-                "a stream whose type is declared"
+                f"the element type is unknown, and it is needed for the timestamps from {self.expression}; give the "
+                "strategy to a stream whose type is declared"
             )
         return self._milliseconds
 

@@ -280,7 +280,9 @@ class HybridSourceBuilder(Generic[T_co]):
         if self._sources:
             before = self._sources[-1]
             if not before.is_bounded():
-                raise ProgramError(f"{before!r} has no end, so {source!r} would never be read; only the last may go on")
+                raise ProgramError(
+                    f"{before!r} has no end, so {source!r} would never be read; only the last source may be unbounded"
+                )
             kinds = before.get_produced_type(), source.get_produced_type()
             if kinds[0] != kinds[1]:
                 raise ProgramError(

@@ -377,6 +377,6 @@ def _display_of_the_notebook() -> Callable[..., Any]:
         if hasattr(get_ipython(), "kernel"):
             return shows
     raise ProgramError(
-        "watch(...) draws in the cell of a notebook, and this is none; use client.get_progress() for the figures, "
-        "env.set_dashboard(...) for a page, or env.execute(), which shows on a terminal where the job stands"
+        "watch(...) draws in the cell of a notebook, and this is not a notebook; use client.get_progress() for the "
+        "figures, env.set_dashboard(...) for a page, or env.execute(), which shows on a terminal where the job stands"
     )

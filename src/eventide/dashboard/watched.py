@@ -129,7 +129,7 @@ class WatchedJob:
         try:
             text = str(self.client.why(operator=operator))
         except Exception as error:  # that a page cannot say it is not a failure of the job
-            text = f"That could not be found out: {error}"
+            text = f"The reason could not be determined: {error}"
         text = without_secrets(text)
         return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} … (cut off)"
 
@@ -261,13 +261,15 @@ class Sample:
 
 COUNTERS = (
     Series("numRecordsIn", "Elements that came to an operator.", is_counter=True),
-    Series("numRecordsOut", "Elements that an operator, or a source, put out.", is_counter=True),
+    Series("numRecordsOut", "Elements that an operator, or a source, emitted.", is_counter=True),
     Series("numLateRecordsDropped", "Elements that came too late, and were dropped.", is_counter=True),
     Series("numLateRecordsToSideOutput", "Elements that came too late, and went to a side output.", is_counter=True),
-    Series("numRecordsWithoutWindow", "Elements that no window wanted.", is_counter=True),
+    Series("numRecordsWithoutWindow", "Elements that belong to no window.", is_counter=True),
     Series("numRecordsWithoutTimestamp", "Elements that had no timestamp, and were left out.", is_counter=True),
-    Series("numDeadLetters", "What could not be handled, and became a dead letter.", is_counter=True),
-    Series("numDeadLettersLeftOut", "Dead letters above the limit, which were not put out.", is_counter=True),
+    Series(
+        "numDeadLetters", "Elements and timers that could not be handled, and became dead letters.", is_counter=True
+    ),
+    Series("numDeadLettersLeftOut", "Dead letters above the limit, which were not emitted.", is_counter=True),
     Series("numPartsLost", "Parts of a source that were gone before they were read.", is_counter=True),
 )
 HELD = (
@@ -284,7 +286,7 @@ SPLIT_WATERMARK = Series("currentWatermark", f"The watermark of a split; up to {
 LOWEST_SPLIT = Series("lowestSplitWatermark", "The watermark of the split that is furthest behind.", "ms")
 HIGHEST_SPLIT = Series("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
 SPLITS = Series("numSplits", "Splits that a source has.")
-SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and hold all others.")
+SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and hold back all others.")
 BATCH = Series("lastMicroBatch", "The number of the last micro-batch.")
 BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
 BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")

@@ -291,7 +291,10 @@ def _finite(value: object) -> Number:
     """A plain Python number, which sums can be made of: those of NumPy wrap around."""
     number = _plain(value)
     if isinstance(number, float) and not isfinite(number):
-        raise ProgramError(f"a metric that adds up takes finite numbers, not {number!r}; count those by themselves")
+        raise ProgramError(
+            f"a metric that adds up takes finite numbers, not {number!r}; count non-finite values in a metric of "
+            "their own"
+        )
     return number
 
 

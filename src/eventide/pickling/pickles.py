@@ -106,7 +106,7 @@ def check_name(module: object, name: object) -> None:
     if type(module) is not str or type(name) is not str:
         raise StateError(
             "the stored data name a class by objects that are not text: somebody else has written into the checkpoint, "
-            "nothing of it was run"
+            "none of it was run"
         )
 
 
@@ -237,7 +237,7 @@ def _gone(at: ClassName) -> StateError:
 def _unknown(at: ClassName) -> StateError:
     module, name = at
     return StateError(
-        f"the stored data refer to {name} of {module}, which is not a class that the program is known to use. "
-        f"If the program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it "
-        "does not, somebody else has written into the checkpoint: nothing of it was run"
+        f"the stored data refer to {name} of {module}, which is not a class that the program is known to use. If the "
+        f"program makes such objects, say so: env.get_config().register_type({name.rpartition('.')[2]}). If it does "
+        "not, somebody else has written into the checkpoint: none of it was run"
     )

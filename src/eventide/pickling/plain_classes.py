@@ -411,5 +411,5 @@ def _not_simple(what: str) -> StateError:
     return StateError(
         f"the stored data have {what}: state holds arrays of numbers, times, texts and structures of them, whose "
         "content is their own. If the program has not written that, somebody else has written into the checkpoint: "
-        "nothing of it was run"
+        "none of it was run"
     )

@@ -336,6 +336,6 @@ def _is_of_numpy(made: object) -> bool:
 
 def _changes(what: str) -> StateError:
     return StateError(
-        f"the stored data would set attributes of {what}, which they have not made: somebody else has written into the "
-        "checkpoint, and nothing of that was done"
+        f"the stored data would set attributes of {what}, which they did not create: somebody else has written into "
+        "the checkpoint, and none of that was done"
     )

@@ -356,8 +356,8 @@ class _Compiler:
         for node in self._heads:
             if (node.parallelism or 0) > limit and why_without_parallelism(node) is None:
                 warnings.warn(
-                    f"set_parallelism({node.parallelism}) gives {self._names[node.number]!r} {limit} subtask(s), as "
-                    "the environment has no more; call env.set_parallelism(...) with the highest number of all",
+                    f"set_parallelism({node.parallelism}) gives {self._names[node.number]!r} {limit} subtask(s), the "
+                    "most that the environment allows; call env.set_parallelism(...) with the highest number of all",
                     UserWarning,
                     stacklevel=level_of_the_program(),
                 )

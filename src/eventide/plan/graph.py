@@ -416,13 +416,13 @@ def why_nothing_is_bad(node: Transformation) -> str | None:
             return f"its keys are the fields {', '.join(node.key.columns)}" if node.key.columns else None
         case OperationTransformation():
             if isinstance(node.operation, Redistribution):
-                return "it hands elements on as they are; call it on the stream before"
+                return "it passes elements on unchanged; call it on the stream before"
             if not hasattr(node.operation, "dead_letters"):
-                return "functions beside a broadcast stream, and joins that select fields, have no dead letters"
+                return "functions with a broadcast stream, and joins that select fields, have no dead letters"
             return None
         case FunctionTransformation() | AssignTransformation() | SourceTransformation():
             return None
-    return "it is neither a source nor a function, a window or a key; call it on what these give"
+    return "it is not a source, a function, a window or a key; call it on the stream of one of these"
 
 
 def advice_on_key(node: Transformation) -> str:

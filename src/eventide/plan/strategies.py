@@ -35,7 +35,7 @@ OFF = "off"
 
 _WORDS = {BOUND: "max out-of-orderness", IDLE_TIMEOUT: "idle timeout", MAX_DRIFT: "max allowed watermark drift"}
 _WHY_NOT = {
-    BOUND: "its watermarks do not follow from a bound, but from a generator of yours, or there are none; change the "
+    BOUND: "its watermarks come from a generator of yours and not from a bound, or there are none; change the "
     "program, and start it again on its checkpoint",
     IDLE_TIMEOUT: "the program declares none for it, and Spark wakes a query without data only if it did so from its "
     "first micro-batch on; add with_idleness(...), and begin with a savepoint",
@@ -102,7 +102,7 @@ def checked_values(
             values[what] = to_ms(value, _WORDS[what], least=0)
     if not values:
         raise ProgramError(
-            f"nothing is to change in the watermark strategy of {name!r}: give a bound, a timeout or a drift"
+            f"no new value is given for the watermark strategy of {name!r}: give a bound, a timeout or a drift"
         )
     return values
 

@@ -118,8 +118,8 @@ class Header:
         for source in sources:
             if source.storage is not None and not _STORAGE.fullmatch(source.storage):
                 raise StateError(
-                    f"the savepoint {location} says that the source {source.name!r} remembers something in "
-                    f"{source.storage!r}, which is none of its folders; take a savepoint anew"
+                    f"the savepoint {location} says that the source {source.name!r} has state in {source.storage!r}, "
+                    "which is not one of its folders; take a savepoint anew"
                 )
         files = {name: SavedFile(**file) for name, file in content.pop("files").items()}
         return Header(sources=sources, files=files, **content)
@@ -187,7 +187,7 @@ class Directory:
             StateError: if the name leads out of the directory.
         """
         if name.startswith("/") or ".." in name.split("/"):
-            raise StateError(f"the path {name!r} leads out of the savepoint in {self._root}; take a savepoint anew")
+            raise StateError(f"the path {name!r} is outside the savepoint in {self._root}; take a savepoint anew")
         return f"{self._root}/{name}"
 
     def below(self, folder: str) -> Directory:

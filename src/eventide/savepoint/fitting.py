@@ -89,8 +89,8 @@ def check_fit(
     if found["max parallelism"] != program["max parallelism"]:
         before, now = found["max parallelism"], program["max parallelism"]
         changes.append(
-            f"the max parallelism was {before} and is now {now}, and keys are dealt out by it: take the savepoint with "
-            f"--max-parallelism {now}"
+            f"the max parallelism was {before} and is now {now}, which changes how keys are distributed: take the "
+            f"savepoint with --max-parallelism {now}"
         )
     types = {source["name"]: source["element type"] for source in program["sources"]}
     homeless = []
@@ -99,10 +99,10 @@ def check_fit(
             homeless.append(f"the source {source.name!r} is missing in the program")
         elif source.kind == DATA_FRAME and source.name not in placed:
             homeless.append(
-                f"the source {source.name!r} is a DataFrame, and only what it reads from knows how to begin at "
-                f"{_shown(source.offsets)}: ask for that position with env.saved_position({source.name!r}), and give "
-                "it to the reader, such as by the option startingOffsets for Kafka; where the reader has no such "
-                "option, as for files, read them with an eventide source"
+                f"the source {source.name!r} is a DataFrame, and only its reader can begin at "
+                f"{_shown(source.offsets)}: get that position from env.saved_position({source.name!r}), and pass it to "
+                "the reader, such as by the option startingOffsets for Kafka; if the reader has no such option, as for "
+                "files, read them with an eventide source"
             )
         elif (other := _other_kind(source.name, found, program)) is not None:
             changes.append(other)
@@ -214,18 +214,19 @@ def _unclear(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         return []
     if not all({SOURCES, MAY_GO, BOOTSTRAPPED} & one.keys() for one in before["operators"].values()):
         return [
-            f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, and the version that took the savepoint "
-            "did not say which watermarks are whose; have them come in the order in which they came, new ones last"
+            f"the sources were {', '.join(was)}, and are now {', '.join(becomes)}, and the version that took the "
+            "savepoint did not record which watermarks belong to which source; keep the sources in their old order, "
+            "and add new ones last"
         ]
     names = {
         one["name"]: operator for operator, one in before["operators"].items() if follows_from_the_program(operator)
     }
     if not names:
         return []
-    given = ", ".join(f"{name!r} has that of uid({operator!r})" for name, operator in names.items())
+    given = ", ".join(f"{name!r} has the state of uid({operator!r})" for name, operator in names.items())
     return [
-        f"the sources were {', '.join(was)}, and are {', '.join(becomes)}, so ids that follow from the program may be "
-        f"those of other operators; have new sources come last, or give operators whose state they keep a uid: {given}"
+        f"the sources were {', '.join(was)}, and are now {', '.join(becomes)}, so ids that follow from the program may "
+        f"be those of other operators; add new sources last, or give operators that keep their state a uid: {given}"
     ]
 
 
@@ -236,7 +237,7 @@ def _other_kind(name: str, before: Mapping[str, Any], now: Mapping[str, Any]) ->
     if was is None or becomes is None or was == becomes:
         return None
     return (
-        f"the source {name!r} was a {was} and is a {becomes}, which does not know its positions: give the new one "
+        f"the source {name!r} was a {was} and is a {becomes}, which cannot read its positions: give the new one "
         "another name, and drop the old one with allow_non_restored_state"
     )
 
@@ -257,7 +258,7 @@ def _why_not(source: SavedSource, now: str) -> str | None:
     if why is not None:
         return f"and has {now}: {why}"
     if source.storage is not None:
-        return f"and has {now}; what it has emitted, and is not read yet, has the type that it had"
+        return f"and has {now}; elements that it has emitted, and that are not read yet, have the old type"
     return None
 
 
@@ -305,7 +306,7 @@ def _other_form(spec: ColumnarWindow, before: str) -> str | None:
         if name not in types or types[name] == becomes or not pa.types.is_decimal(becomes.arrow_type()):
             continue
         if not all(pa.types.is_decimal128(kind.arrow_type()) for kind in (types[name], becomes)):
-            return f"{name!r} was {types[name]} and is now {becomes}, of which aggregates are kept in another form"
+            return f"{name!r} was {types[name]} and is now {becomes}, whose aggregates are stored in another form"
     return None
 
 

@@ -99,12 +99,12 @@ def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool, had: Collec
     was = {field.name: field.type for field in before if field.name not in _BESIDE}
     becomes = {field.name: field.type for field in now}
     if was.keys() != becomes.keys() and not may_change:
-        return f"it keeps {', '.join(was)}, and would keep {', '.join(becomes)}"
+        return f"it stores {', '.join(was)}, and would now store {', '.join(becomes)}"
     lost = [name for name in becomes if name not in was and (had is None or name in had)]
     if may_change and lost:
         return (
-            f"it has not kept {', '.join(map(repr, lost))} of the elements that it has, and would give None for that; "
-            "have it give these fields from its next start on a new checkpoint, or leave them out"
+            f"it has not stored {', '.join(map(repr, lost))} of its elements, and would give None for that; add these "
+            "fields when the job starts on a new checkpoint, or leave them out"
         )
     for name in was.keys() & becomes.keys():
         if not _holds(becomes[name], was[name]):

@@ -123,8 +123,8 @@ def ask_for_rows(spark: SparkSession, question: Callable[[], Iterable[pa.RecordB
             if (missing := _NOT_THERE.search(str(error))) is None:
                 raise
             raise ProgramError(
-                f"the Python of the Spark Connect server has no module {missing[1]!r}: install the same there as here, "
-                "eventide among it, or start the server with PYSPARK_PYTHON and PYTHONPATH that lead to it"
+                f"the Python of the Spark Connect server has no module {missing[1]!r}: install the same packages there "
+                "as here, including eventide, or start the server with PYSPARK_PYTHON and PYTHONPATH that point to them"
             ) from error
 
 

@@ -39,11 +39,11 @@ _SCHEMA_OF_STATE = re.compile(r"((?:[a-z][\w+.-]*:)?/[^\n]*?)/state/\d+/_stateSc
 _STATE_FILE = re.compile(r"CANNOT_LOAD_STATE_STORE[^\n]*?((?:[a-z][\w+.-]*:)?/[^\n]*?)(/state/\d+/\d+/[\w./-]*\w)")
 _CHANGED = re.compile(r"Checksum error: ([^\n]+?) at \d+ exp|the file may be corrupted\. File: ([^\n]+)")
 FENCED = (
-    "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could write "
-    f"down what comes next; {ONE_RUN_ONLY}"
+    "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two can write the "
+    f"next entry of the checkpoint; {ONE_RUN_ONLY}"
 )
 SUCCEEDED = (
-    "another run of this job has begun with its checkpoint, and this one has stopped, as the younger run goes on; "
+    "another run of this job has begun with its checkpoint, and this one has stopped, because the newer run goes on; "
     f"{ONE_RUN_ONLY}"
 )
 _MOVED = (
@@ -53,27 +53,28 @@ _MOVED = (
 )
 
 _DAMAGED = (
-    "{file} is not as it was written, as the sum tells that Hadoop or Spark has left of it. Put a copy of it back; "
-    "where it is of a checkpoint and there is none, start with a new checkpoint location, or from a savepoint"
+    "{file} is not as it was written: it does not match the checksum that Hadoop or Spark stored. Put a copy of it "
+    "back; if it belongs to a checkpoint and there is no copy, start with a new checkpoint location, or from a "
+    "savepoint"
 )
 
 _GONE = (
-    "an executor does not find what the job has stored: there is no {place}{file}. Every machine of the cluster must "
+    "an executor cannot find what the job has stored: there is no {place}{file}. Every machine of the cluster must "
     "reach the checkpoint, which lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on "
-    "the disk of a single one; and only the job may delete files in it. What is lost cannot be recovered: start with "
-    "a new checkpoint, or from a savepoint"
+    "the disk of a single one; and only the job may delete files in it. What is lost cannot be recovered: start with a "
+    "new checkpoint, or from a savepoint"
 )
 
 _ENDED = "Python worker exited unexpectedly"
 _MEMORY = {
-    _ENDED: "a Python worker of Spark's has ended without a word, most often because the "
-    "system had no memory left for it; when the job is started again, it finds out at which element, if it is one",
+    _ENDED: "a Python worker of Spark has ended without an error, most often because the system had no memory left "
+    "for it; when the job is started again, it finds out which element was the cause, if it was one",
     r"java\.lang\.OutOfMemoryError|OversizedAllocationException": "the memory of Spark's JVM was not enough",
 }
 _LESS_AT_ONCE = (
     "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
-    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is planned already: 'eventide "
-    "checkpoint PATH --defer' takes that back"
+    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
+    "checkpoint PATH --defer' undoes that"
 )
 
 _NO_SESSION = re.compile(r"INVALID_HANDLE\.SESSION_|\[NO_ACTIVE_SESSION\]")

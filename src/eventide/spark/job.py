@@ -147,8 +147,8 @@ class StreamingJob(JobClient):
     ) -> Future[str]:
         if advance_to_end_of_event_time:
             raise ProgramError(
-                "a job cannot be stopped with all its windows closed: give stop_with_savepoint(False, ...), and the "
-                "windows that are open are in the savepoint; or let the sources end"
+                "a job cannot be stopped with all its windows closed: call stop_with_savepoint(False, ...), which "
+                "keeps the open windows in the savepoint; or let the sources end"
             )
         with self._between_runs:
             written = self._savepoints.take_at_end(savepoint_directory)
@@ -372,7 +372,7 @@ class StreamingJob(JobClient):
             if self._run.check is not None:
                 self._run.check()
         except OSError as error:
-            _LOG.warning("it could not be seen whether another run uses the checkpoint: %s", error)
+            _LOG.warning("eventide could not check whether another run uses the checkpoint: %s", error)
 
     def _succession(self) -> StateError | None:
         """The error of a run that another one has succeeded, which stopped it or has its checkpoint by now; or None."""

@@ -123,7 +123,7 @@ class Folder:
         try:
             self._file_system, self._path = opened(location)
         except ProgramError as error:
-            raise ProgramError(f"the memory of sources is kept below the job's checkpoint: {error}") from error
+            raise ProgramError(f"the state of sources is kept below the job's checkpoint: {error}") from error
         self._advice = advice
         self._has_checksums = has_checksums
         self._is_there = False

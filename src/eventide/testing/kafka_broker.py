@@ -258,7 +258,7 @@ class KafkaBroker:
         deadline = time.monotonic() + _PATIENCE_S
         while not is_so():
             if time.monotonic() > deadline:
-                raise EventideError(f"the Kafka broker has kept a test waiting for {what} for {_PATIENCE_S} seconds")
+                raise EventideError(f"a test waited {_PATIENCE_S} s for {what} of the Kafka broker")
             time.sleep(0.02)
 
 

@@ -98,7 +98,7 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
     notes = notes_on(evidence)
     if at_ms is not None:
         notes += [
-            f"the windows of {one.name!r} are no fixed ones of event time, so none is looked up by a time"
+            f"the windows of {one.name!r} are not fixed windows of event time, so they cannot be looked up by a time"
             for one in found
             if _varies(one)
         ]

@@ -172,7 +172,7 @@ def _behind(evidence: Evidence, standing: OperatorStanding) -> Iterator[Finding]
                 "split behind",
                 f"{standing.name!r} waits for {slow.name!r} of {source!r}, which is {length(behind)} behind the other "
                 f"splits{gain}",
-                "see why it is slow. Meanwhile, what the others bring waits in state; "
+                "see why it is slow. Meanwhile, the elements of the others wait in state; "
                 ".with_watermark_alignment(group, Duration.of_minutes(...)) lets it wait in the source. Results that "
                 "need not wait belong on a stream without that split",
                 standing.name,

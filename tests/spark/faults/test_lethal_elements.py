@@ -102,7 +102,7 @@ def set_aside(location: str) -> Any:
 @pytest.mark.long
 def test_it_is_found_by_the_next_attempt_named_and_set_aside_by_the_command(spark: object, tmp_path: Path) -> None:
     job = Job(tmp_path)
-    with pytest.raises(EventideError, match="when the job is started again, it finds out at which element"):
+    with pytest.raises(EventideError, match="when the job is started again, it finds out which element"):
         job.run()
     refused = set_aside(job.location)
     assert (refused.exit_code, "no element is known" in refused.stderr) == (2, True)

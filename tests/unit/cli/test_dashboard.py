@@ -46,4 +46,4 @@ def test_what_is_no_dashboard_and_no_checkpoint_is_said_in_a_sentence(kind, tmp_
     found = run(url if kind == "nobody" else str(tmp_path))
     assert found.exit_code == 2
     assert "Traceback" not in found.stderr
-    assert ("is not a dashboard of eventide, or does not answer" if kind == "nobody" else str(tmp_path)) in found.stderr
+    assert ("does not answer as an eventide dashboard" if kind == "nobody" else str(tmp_path)) in found.stderr

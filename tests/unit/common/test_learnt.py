@@ -188,12 +188,12 @@ class SaysATuple(Plain):
 
 @pytest.mark.parametrize("thing", [IsAList(), SaysATuple(1)], ids=["list", "tuple"])
 def test_what_keeps_things_elsewhere_is_refused_with_advice(thing):
-    with pytest.raises(ProgramError, match=r"keeps things elsewhere than in its attributes.*give it snapshot_state"):
+    with pytest.raises(ProgramError, match=r"keeps state outside its attributes.*give it snapshot_state"):
         Learnt(thing)
 
 
 def test_what_another_class_has_learnt_is_refused():
-    with pytest.raises(StateError, match="what a Plain has learnt, and the program has a Fields"):
+    with pytest.raises(StateError, match="the state of a Plain, but the program uses a Fields"):
         Learnt(Fields(1)).restore(Learnt(Plain(1)).snapshot())
-    with pytest.raises(StateError, match=r"has what a Decides with snapshot_state\(\) has learnt, and the"):
+    with pytest.raises(StateError, match=r"the state of a Decides with snapshot_state\(\), but the"):
         Learnt(Plain(1)).restore(Learnt(Decides(1)).snapshot())

@@ -52,7 +52,7 @@ def test_the_settings_of_a_job_take_its_restart_strategy_too(env):
     assert env.get_restart_strategy() is strategy
     env.set_restart_strategy(RestartStrategies.no_restart())
     assert env.get_config().get_restart_strategy() == RestartStrategies.no_restart()
-    with pytest.raises(ProgramError, match="set_restart_strategy needs what RestartStrategies gives"):
+    with pytest.raises(ProgramError, match="set_restart_strategy needs a strategy of RestartStrategies"):
         env.get_config().set_restart_strategy("always")
 
 
@@ -149,5 +149,5 @@ def test_an_option_that_is_none_is_refused_by_its_name(env, options, message):
 
 
 def test_only_a_strategy_is_one(env):
-    with pytest.raises(ProgramError, match="needs what RestartStrategies gives, not 3"):
+    with pytest.raises(ProgramError, match="needs a strategy of RestartStrategies, not 3"):
         env.set_restart_strategy(3)

@@ -147,7 +147,7 @@ class TestMessages:
 
     @pytest.mark.parametrize("strange", [5, ["a"], 1.5])
     def test_what_is_no_message_is_refused_with_advice(self, schema, message, element, strange):
-        with pytest.raises(DataError, match=r"a message is bytes or text, not .*; cast the column"):
+        with pytest.raises(DataError, match=r"a message is bytes or text, not .*; cast or encode the column"):
             schema.deserialize(strange)
 
 

@@ -422,7 +422,7 @@ def test_types_that_make_no_sense_are_refused(build):
 
 
 def test_an_instant_of_less_than_a_microsecond_is_told_why_it_does_not_fit():
-    with pytest.raises(DataError, match="it holds whole microseconds, and 500 nanoseconds are none; round the instant"):
+    with pytest.raises(DataError, match="it holds whole microseconds, not 500 nanoseconds; round the instant"):
         Types.INSTANT().to_arrow([Instant(1, 500)])
 
 

@@ -31,10 +31,18 @@ def test_streams_of_a_type_made_by_its_class_can_be_one():
 @pytest.mark.parametrize(
     ("kind", "value", "says"),
     [
-        (Types.BIG_DEC(), Decimal("1E+30"), "up to 20 digits before the point and 18 after it; .*undeclared"),
+        (
+            Types.BIG_DEC(),
+            Decimal("1E+30"),
+            "up to 20 digits before the point and 18 after it; .*do not declare the type",
+        ),
         (Types.BIG_DEC(), Decimal("0.0599999999999999998"), "up to 20 digits before the point and 18 after it"),
-        (Types.BIG_INT(), 10**38, "up to 38 digits; leave the type undeclared"),
-        (Types.ROW([Types.INT()]), Row.of_kind(RowKind.UPDATE_AFTER, 1), "of kind UPDATE_AFTER, .*undeclared"),
+        (Types.BIG_INT(), 10**38, "up to 38 digits; do not declare the type"),
+        (
+            Types.ROW([Types.INT()]),
+            Row.of_kind(RowKind.UPDATE_AFTER, 1),
+            "of kind UPDATE_AFTER, .*do not declare the type",
+        ),
     ],
 )
 @pytest.mark.parametrize(

@@ -270,7 +270,9 @@ def test_what_was_planned_and_is_deferred_is_read_before_the_next_source():
 
 def test_what_cannot_follow_is_refused():
     numbers = NumberSequenceSource(1, 2)
-    with pytest.raises(ProgramError, match=r"has no end, so .* would never be read; only the last may go on"):
+    with pytest.raises(
+        ProgramError, match=r"has no end, so .* would never be read; only the last source may be unbounded"
+    ):
         HybridSource.builder(script(["a"], [], bounded=False)).add_source(script(["b"], []))
     with pytest.raises(ProgramError, match=r"are of one type, and those of .* are LONG, those of .* STRING"):
         HybridSource.builder(numbers).add_source(ScriptedSource(["a"], [], Types.STRING()))

@@ -174,5 +174,5 @@ def test_to_interrupt_the_cell_ends_the_watching_alone(notebook: TheNotebook, mo
 
 def test_elsewhere_it_says_what_there_is_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    with pytest.raises(ProgramError, match=r"this is none; use client\.get_progress"):
+    with pytest.raises(ProgramError, match=r"this is not a notebook; use client\.get_progress"):
         watch(job_of_the_twin().client)

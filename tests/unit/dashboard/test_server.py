@@ -39,7 +39,7 @@ def test_a_job_is_described_and_followed():
         operator = json_of(f"{url}/api/jobs/1/operator?name=script")
         assert operator == {"name": "script", "metrics": {"numRecordsOut": 6}}
         _, _, text = asked(f"{url}/api/jobs/1/why?name=script", method="POST", **{"X-Eventide": "test"})
-        assert json.loads(text)["why"].startswith("That could not be found out: a job in batch")
+        assert json.loads(text)["why"].startswith("The reason could not be determined: a job in batch")
         assert (
             'eventide_currentWatermark{job="trips",job_id="the id",source="script",split="a"}'
             in asked(f"{url}/metrics")[2]

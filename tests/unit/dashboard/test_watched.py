@@ -100,7 +100,7 @@ def test_why_is_what_the_client_says():
         raise KeyError(operator)
 
     assert client(why=lambda operator: f"{operator} waits for split b").why("w") == "w waits for split b"
-    assert client(why=fails).why("w") == "That could not be found out: 'w'"
+    assert client(why=fails).why("w") == "The reason could not be determined: 'w'"
 
 
 def test_why_is_found_out_once_after_a_micro_batch_while_the_answer_is_fresh(monkeypatch):

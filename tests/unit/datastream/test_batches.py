@@ -95,7 +95,7 @@ def test_elements_without_fields_come_as_an_array():
         (lambda s: s.map_batches(lambda b: b.column("name"), Types.LONG()), "does not become int64"),
         (lambda s: s.filter_batches(lambda b: b.column("value")), "expected 3 truth values"),
         (lambda s: s.flat_map_batches(lambda b: b, READING), "expected a pair of results"),
-        (lambda s: s.flat_map_batches(lambda b: (b, [2, 1, 0]), READING), "that do not fall"),
+        (lambda s: s.flat_map_batches(lambda b: (b, [2, 1, 0]), READING), "in non-decreasing order"),
         (lambda s: s.flat_map_batches(lambda b: (b, [0, 1, 3]), READING), "from 0 to 2"),
     ],
 )

@@ -154,11 +154,11 @@ REFUSED = {
     "an evictor that is none": (lambda: keyed().window(TENS).evictor(5), "evictor needs an Evictor, not 5"),
     "late elements where nothing can be late": (
         lambda: keyed().window(GlobalWindows.create()).side_output_late_data(LATE),
-        "nothing can be late for GlobalWindows.*leave side_output_late_data out",
+        "no element can be late for GlobalWindows.*leave side_output_late_data out",
     ),
     "late elements by the clock": (
         lambda: keyed().window(TumblingProcessingTimeWindows.of(5)).side_output_late_data(LATE),
-        "nothing can be late for TumblingProcessingTimeWindows.*leave side_output_late_data out",
+        "no element can be late for TumblingProcessingTimeWindows.*leave side_output_late_data out",
     ),
     "a side output without a tag": (
         lambda: keyed().window(TENS).side_output_late_data("late"),

@@ -215,7 +215,7 @@ CHANGES = {
         joined(pairs(left("v"))),
         joined(pairs(left("v"), right("w"))),
         "kept fields was",
-        "it has not kept 'w' of the elements that it has",
+        "it has not stored 'w' of its elements",
     ),
     "a join function runs in Python, no longer on columns": (
         joined(pairs()),
@@ -245,7 +245,7 @@ CHANGES = {
     "a generator of yours becomes one of another class": (
         program(windows(), strategy=supplied(Highest)),
         program(windows(), strategy=supplied(HighestToo)),
-        "what a Highest has learnt, and the program has a HighestToo",
+        "the state of a Highest, but the program uses a HighestToo",
     ),
     "sources come in another order": (
         from_sources("slow", "fast"),

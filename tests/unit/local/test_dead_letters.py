@@ -599,7 +599,7 @@ REFUSED = {
     "no tag": (lambda: collection(1).map(int).side_output_dead_letters("bad"), "needs an OutputTag"),
     "no function": (
         lambda: timed(local_environment(), [("a", 1)]).rebalance().side_output_dead_letters(BAD),
-        "nothing can be bad for 'rebalance': it hands elements on as they are",
+        "'rebalance' cannot have dead letters: it passes elements on unchanged",
     ),
     "keys that are fields": (
         lambda: collection((1,), type_info=Types.TUPLE([Types.LONG()])).key_by("f0").side_output_dead_letters(BAD),

@@ -271,7 +271,7 @@ def test_a_checkpoint_of_a_strategy_that_makes_other_objects_is_refused():
         return list(runner(plan, checkpoint=checkpoint).batches())
 
     run_once(Either(Sharing()), script[:1])
-    with pytest.raises(StateError, match=r"2 object\(s\) of a watermark strategy .*in the program, 1 can learn"):
+    with pytest.raises(StateError, match=r"2 object\(s\) of a watermark strategy .*, but 1 object"):
         run_once(Either(OneObject()), script)
 
 

@@ -120,10 +120,10 @@ def test_what_has_no_home_may_be_left_behind_and_what_differs_may_not(saved):
         fit(saved, program(size=20), allow_non_restored=True)
 
 
-def test_only_who_reads_a_data_frame_knows_how_to_begin_at_its_position(saved):
+def test_only_the_reader_of_a_data_frame_can_begin_at_its_position(saved):
     [source] = saved.header.sources
     saved.header = replace(saved.header, sources=(replace(source, kind="DataFrame", offsets=[{"orders": {"0": 7}}]),))
-    with pytest.raises(StateError, match=r'is a DataFrame.* how to begin at {"orders": {"0": 7}}: ask for .* with env'):
+    with pytest.raises(StateError, match=r'is a DataFrame.* can begin at {"orders": {"0": 7}}: get .* from env'):
         fit(saved, program())
     plan = program()
     check_fit(saved, plan.identity(), plan.operators, allow_non_restored=False, placed={source.name})
@@ -448,7 +448,7 @@ def test_keys_and_aggregates_on_columns_become_wider_and_nothing_else(size, tmp_
         fit(saved, plan)
         found = sorted(row[:1] + row[-3:] for row in results(saved, plan))
         assert found == [(1, 1, 1, 1.0), (2, 6, 2, 3.0), (3, 5, 5, 5.0)]
-    with pytest.raises(StateError, match="'x' was SHORT and is now BIG_INT, of which aggregates are kept in another"):
+    with pytest.raises(StateError, match="'x' was SHORT and is now BIG_INT, whose aggregates are stored in another"):
         fit(saved, sums(Types.BIG_INT(), [[], []]))
     with pytest.raises(StateError, match="key type was 'SHORT' and is now 'DOUBLE'"):
         fit(saved, sums(Types.DOUBLE(), [[], []]))
@@ -542,7 +542,7 @@ def test_where_sources_are_in_another_order_operators_need_a_uid(tmp_path):
     fit(saved, plan("orders", "payments", "returns"))
     for names in (["payments", "orders"], ["returns", "orders", "payments"]):
         with pytest.raises(
-            StateError, match=r"the sources were orders, payments, and are .* give operators whose state"
+            StateError, match=r"the sources were orders, payments, and are now .* give operators that keep their state"
         ):
             fit(saved, plan(*names))
     uids = {"orders": "of orders", "payments": "of payments"}
@@ -606,7 +606,7 @@ def test_a_file_that_does_not_belong_to_it_is_not_read(saved):
 @pytest.mark.parametrize("storage", ["../secret", "/etc", "eventide-sources/../../secret", "eventide-sources", ""])
 def test_no_header_leads_out_of_the_savepoint(saved, storage):
     change_header(saved, lambda content: content["sources"][0].update(storage=storage))
-    with pytest.raises(StateError, match="is none of its folders"):
+    with pytest.raises(StateError, match="is not one of its folders"):
         Savepoint(saved.location)
 
 
@@ -616,7 +616,7 @@ def test_no_file_of_the_list_leads_out_of_the_savepoint(saved, tmp_path, name):
     change_header(saved, lambda content: content["files"].update({name: {"bytes": 0, "rows": None, "sha256": ""}}))
     with pytest.raises(StateError, match="is missing in the savepoint"):
         Savepoint(saved.location, verify=True)
-    with pytest.raises(StateError, match="leads out of the savepoint"):
+    with pytest.raises(StateError, match="is outside the savepoint"):
         saved.directory.path(name)
 
 

@@ -143,12 +143,15 @@ def test_elements_without_timestamps_and_keys_that_are_null_are_handled():
         (lambda self, b, c: self.total.put(c.keys, [1]), "must give an Arrow batch or array, not a list"),
         (lambda self, b, c: self.total.put(c.keys, np.array([1])), "put: there are 1 values for 3 keys"),
         (lambda self, b, c: self.total.put(c.keys, b.column("name")), "does not become int64"),
-        (lambda self, b, c: self.total.get(pa.array(["a", "c"])), "get: 'c' is no key of this call"),
+        (lambda self, b, c: self.total.get(pa.array(["a", "c"])), "get: 'c' is not a key of this call"),
         (lambda self, b, c: self.total.get(b.column("at")), "keys of the call, .* array of string, and got int64"),
         (lambda self, b, c: self.total.clear("a"), "clear: expected keys of the call, .* and got str"),
         (lambda self, b, c: c.collect(b), "gave a batch with the fields name, at, value"),
-        (lambda self, b, c: c.collect(b.select(["name", "value"]).slice(1)), "there are 2 results of 3 rows"),
-        (lambda self, b, c: c.collect(b.select(["name", "value"]), [0, 1, 3]), "from 0 to 3, and the call has 0 to 2"),
+        (lambda self, b, c: c.collect(b.select(["name", "value"]).slice(1)), "there are 2 results and 3 row numbers"),
+        (
+            lambda self, b, c: c.collect(b.select(["name", "value"]), [0, 1, 3]),
+            "from 0 to 3, and the rows of the call are 0 to 2",
+        ),
         (lambda self, b, c: c.collect(b.select(["name", "value"]), [0.0, 1.0, 2.0]), "rows are of type float64"),
         (lambda self, b, c: c.output(OutputTag("x"), b.column("name")), "side output 'x' has no declared type"),
         (
@@ -204,7 +207,7 @@ def test_a_state_is_asked_for_first_when_the_function_is_opened(get):
             again.put(ctx.distinct_keys, pa.array([1] * len(ctx.distinct_keys)))
             get(self.context)
 
-    with pytest.raises(ProgramError, match=r"'late' is asked for in a call for the first time, .* in open\(\)"):
+    with pytest.raises(ProgramError, match=r"'late' is requested for the first time in a call, .* in open\(\)"):
         results(Late())
 
 
@@ -228,7 +231,7 @@ def test_a_function_that_yields_is_told_to_put_results_out():
     def yields(_, batch, ctx):
         yield batch
 
-    with pytest.raises(ProgramError, match=r"returned a generator; results are put out with ctx.collect"):
+    with pytest.raises(ProgramError, match=r"returned a generator; emit results with ctx.collect"):
         results(function(yields))
 
 
@@ -242,7 +245,7 @@ def expiring():
     ("make", "message"),
     [
         (lambda: results(function(descriptor=expiring())), "'total' has a time to live, which .* set a timer"),
-        (lambda: results(function(descriptor=ValueStateDescriptor("o", Types.PICKLED_BYTE_ARRAY()))), "is no column"),
+        (lambda: results(function(descriptor=ValueStateDescriptor("o", Types.PICKLED_BYTE_ARRAY()))), "be a column"),
         (lambda: results(function(descriptor=ListStateDescriptor("l", Types.LONG()))), "ValueStateDescriptor"),
         (lambda: results(function(), output=None), "type of its results must be declared"),
         (lambda: readings().key_by(lambda r: r.name + "!").process(function(), RESULT).execute_and_collect(),
@@ -282,9 +285,9 @@ def with_map(act, descriptor=COUNTS):
         (with_map(lambda counts, keys: counts.put(keys, pa.array(["x", None, "y"]), np.arange(3))), "1 of the keys in"),
         (with_map(lambda counts, keys: counts.get(keys, pa.array(["x"]))), "there are 1 values for 3 keys"),
         (with_map(lambda counts, keys: counts.put(keys, keys, np.arange(2))), "there are 2 values for 3 keys"),
-        (with_map(lambda counts, keys: counts.clear(pa.array(["z"]))), "'z' is no key of this call"),
-        (with_map(print, MapStateDescriptor("m", Types.LIST(Types.LONG()), Types.LONG())), "which are no columns"),
-        (with_map(print, MapStateDescriptor("m", Types.LONG(), Types.PICKLED_BYTE_ARRAY())), "which are no columns"),
+        (with_map(lambda counts, keys: counts.clear(pa.array(["z"]))), "'z' is not a key of this call"),
+        (with_map(print, MapStateDescriptor("m", Types.LIST(Types.LONG()), Types.LONG())), "which cannot be columns"),
+        (with_map(print, MapStateDescriptor("m", Types.LONG(), Types.PICKLED_BYTE_ARRAY())), "which cannot be columns"),
         (with_map(print, TOTAL), "use get_vectorized_state with a ValueStateDescriptor"),
     ],
 )  # fmt: skip
@@ -307,7 +310,7 @@ def test_a_function_of_single_keys_is_told_to_use_state_of_its_own_kind(ask, ins
 
 
 def test_a_function_of_many_keys_is_told_to_use_state_of_its_own_kind():
-    with pytest.raises(ProgramError, match="many at once; use get_vectorized_state"):
+    with pytest.raises(ProgramError, match="many keys; use get_vectorized_state"):
         results(
             type(
                 "Single",

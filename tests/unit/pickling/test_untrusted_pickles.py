@@ -60,7 +60,7 @@ def marker(tmp_path):
 )
 def test_what_is_no_class_of_data_is_refused_and_not_run(attack, marker):
     stored = pickle.dumps({"a": [attack(str(marker))]})
-    with pytest.raises(StateError, match="somebody else has written into the checkpoint: nothing of it was run"):
+    with pytest.raises(StateError, match="somebody else has written into the checkpoint: none of it was run"):
         loads(stored)
     assert not marker.exists()
 

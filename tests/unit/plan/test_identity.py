@@ -177,7 +177,7 @@ def sums(*uids):
 def test_another_number_of_operators_that_are_alike_is_refused_until_each_has_a_uid(before, now):
     found = sums(*[None] * before)
     ids = list(found["operators"])
-    with pytest.raises(StateError, match="which state belongs to which cannot be told") as raised:
+    with pytest.raises(StateError, match="cannot tell which state belongs to which operator") as raised:
         check_identity("/there", found, sums(*[None] * now))
     assert all(f"uid({operator!r})" in str(raised.value) for operator in ids)
     assert "'TumblingEventTimeWindows.reduce'" in str(raised.value)

@@ -57,7 +57,7 @@ def test_a_generator_of_the_users_has_no_bound_that_could_change():
         windows(source(local_environment(), "own", own.with_timestamp_assigner(lambda ms, _: ms)))
     ).strategies
     assert known == {"own": {"idle_after_ms": 30}}
-    with pytest.raises(ProgramError, match=r"do not follow from a bound, but from a generator of yours, or there are"):
+    with pytest.raises(ProgramError, match=r"come from a generator of yours and not from a bound, or there are"):
         checked_values("own", known, 1, None, None)
 
 
@@ -130,7 +130,7 @@ def test_values_are_lengths_of_time_or_off(change, values):
     ("change", "said"),
     [
         (("lines", 1, None, None), "no watermark strategy of the name 'lines'; it has 'orders', 'own'"),
-        (("orders", None, None, None), "nothing is to change in the watermark strategy of 'orders'"),
+        (("orders", None, None, None), "no new value is given for the watermark strategy of 'orders'"),
         (("orders", "off", None, None), "max out-of-orderness"),
         (("orders", -1, None, None), "max out-of-orderness"),
         (("orders", None, 0, None), "idle timeout"),

@@ -17,8 +17,8 @@ MOVED = (
 
 MEMORY = (
     "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
-    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is planned already: 'eventide "
-    "checkpoint PATH --defer' takes that back"
+    "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
+    "checkpoint PATH --defer' undoes that"
 )
 
 GO_ON = "when the program is started again, it goes on from its checkpoint, and gets the results that it had not read"
@@ -32,8 +32,8 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
         (
             "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for 7.",
             StateError,
-            "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two could "
-            "write down what comes next; let only one run at a time use a checkpoint",
+            "another run of this job goes on with its checkpoint, and this one has stopped: only one of the two can "
+            "write the next entry of the checkpoint; let only one run at a time use a checkpoint",
         ),
         (
             "Query failed: File file:/a/cp/state/0/_stateSchema/default/0_1 does not exist",
@@ -50,7 +50,7 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             "loading state. Error reading streaming state file of file:/tmp/eventide-1/state/0/1/12.changelog does not "
             "exist. If the stream job is restarted with a new or updated state operation, please create a new one.",
             StateError,
-            "an executor does not find what the job has stored: there is no "
+            "an executor cannot find what the job has stored: there is no "
             "file:/tmp/eventide-1/state/0/1/12.changelog. Every machine of the cluster must reach the checkpoint, which"
             " lies where env.get_checkpoint_config().set_checkpoint_storage_dir(...) says, else on the disk of a single"
             " one; and only the job may delete files in it. What is lost cannot be recovered: start with a new "
@@ -59,8 +59,8 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
         (
             "Job aborted: Lost task 0.0: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
             EventideError,
-            "a Python worker of Spark's has ended without a word, most often because the system had no memory left for "
-            f"it; when the job is started again, it finds out at which element, if it is one; {MEMORY}",
+            "a Python worker of Spark has ended without an error, most often because the system had no memory left for "
+            f"it; when the job is started again, it finds out which element was the cause, if it was one; {MEMORY}",
         ),
         (
             "Job aborted due to stage failure: java.lang.OutOfMemoryError: Java heap space",
@@ -286,5 +286,5 @@ def test_another_error_stays_as_it_is():
 def test_a_damaged_file_of_spark_is_named_in_words_of_ours(said: str, file: str) -> None:
     found = original(Exception(said))
     assert type(found) is StateError
-    assert str(found).startswith(f"{file} is not as it was written, as the sum tells")
+    assert str(found).startswith(f"{file} is not as it was written: it does not match the checksum")
     assert is_for_good(found)

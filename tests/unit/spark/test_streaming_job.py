@@ -182,7 +182,7 @@ def test_watermarks_change_between_two_queries_after_the_micro_batch_that_was_be
     assert job.get_job_status().result() is JobStatus.RUNNING
     assert job.get_restarts() == []
     job.cancel()
-    with pytest.raises(ProgramError, match="the job has ended; `eventide watermarks CHECKPOINT` has a change wait"):
+    with pytest.raises(ProgramError, match="the job has ended; `eventide watermarks CHECKPOINT` stores a change"):
         job.change_watermarks("orders", max_out_of_orderness=5)
 
 

@@ -114,7 +114,10 @@ def test_a_key_is_in_its_sessions(kind, key):
     assert "it fires when the watermark reaches 2026-09-21 14:18:19.999 UTC, for which it waits for 'p'" in str(answer)
     asked = kind(SESSIONS, *BATCHES).why(at=NOON)
     assert asked.windows == ()
-    assert "the windows of 'totals' are no fixed ones of event time, so none is looked up by a time" in asked.notes
+    assert (
+        "the windows of 'totals' are not fixed windows of event time, so they cannot be looked up by a time"
+        in asked.notes
+    )
 
 
 class Price:

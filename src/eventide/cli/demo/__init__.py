@@ -127,7 +127,7 @@ def view_of(story: dict[str, Any]) -> Group:
             f"{moment(theirs['watermark_ms'])} at the end. The readings of {lagging!r} arrive after it, and vanish; "
             f"the metric numRowsDroppedByWatermark says {theirs['says_dropped']:,}, because it counts groups of rows.\n"
             "eventide has a watermark for each station and goes by the lowest: "
-            f"{moment(ours['watermark_ms'])} at the end. The hours behind it are open, and wait for {lagging!r}.\n"
+            f"{moment(ours['watermark_ms'])} at the end. The hours after it are open, and wait for {lagging!r}.\n"
         ),
         Text(f"The checkpoint of eventide's job is in {story['checkpoint']}. Try:"),
         Text(f"  eventide why {story['checkpoint']}\n  eventide checkpoint {story['checkpoint']}", "cyan"),

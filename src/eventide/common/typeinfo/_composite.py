@@ -209,8 +209,8 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
             kind = value.get_row_kind()
             if kind is not RowKind.INSERT:
                 raise DoesNotFit(
-                    f"it is of kind {kind.name}, and a declared row has no column for its kind; leave the type "
-                    "undeclared, with which rows keep their kind, or put the kind into a field"
+                    f"it is of kind {kind.name}, and a declared row has no column for its kind; do not declare the "
+                    "type (rows then keep their kind), or put the kind into a field"
                 )
             names = value.get_field_names()
             if names is not None and set(names) != set(self._names()) and (self.names is None or _is_numbered(names)):

@@ -38,11 +38,11 @@ FLOAT_LIMIT = 3.4028235677973366e38
 """A number below this one, halfway between the largest 32-bit float and 2**128, rounds to a finite 32-bit float."""
 
 _LIMITS = {
-    "BIG_INT": "it has up to 38 digits; leave the type undeclared, with which a number travels as it is, or declare "
+    "BIG_INT": "it has up to 38 digits; do not declare the type (numbers then stay as they are), or declare "
     "Types.STRING() and send its text",
     "BIG_DEC": "it has up to 20 digits before the point and 18 after it; Types.BIG_DEC(precision, scale) splits its "
-    "38 in another way; leave the type undeclared, with which a number travels as it is, or declare Types.STRING() "
-    "and send its text",
+    "38 in another way; do not declare the type (numbers then stay as they are), or declare "
+    "Types.STRING() and send its text",
 }
 """Where PyFlink has none, what a column of the type can hold, and what to do with more."""
 
@@ -276,7 +276,7 @@ def _instant_micros(value: object) -> int:
     if not isinstance(value, Instant):
         refuse(value)
     if value.nanos % 1000:
-        raise DoesNotFit(f"it holds whole microseconds, and {value.nanos} nanoseconds are none; round the instant")
+        raise DoesNotFit(f"it holds whole microseconds, not {value.nanos} nanoseconds; round the instant")
     return value.seconds * 1_000_000 + value.nanos // 1000
 
 
@@ -527,7 +527,7 @@ def _in_us(times_ms: Times) -> np.ndarray[Any, Any]:
     times = np.asarray(times_ms, np.int64)
     is_open = (times == MIN_MS) | (times == MAX_MS)
     if ((np.abs(times) > MAX_MS // 1000) & ~is_open).any():
-        raise OverflowError("beyond the timestamps that there are")
+        raise OverflowError("outside the range of timestamps")
     return np.where(is_open, times, times * 1000)
 
 

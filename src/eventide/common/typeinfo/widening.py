@@ -165,9 +165,9 @@ def _obstacle_of_fields(before: CompositeTypeInfo, now: CompositeTypeInfo, *, is
     was, becomes = _fields(before), _fields(now)
     if [*was] != [*becomes]:
         if not _are_named(before, now):
-            return f"{before} and {now} have other fields, which are known by their places"
+            return f"{before} and {now} have different fields, which are matched by position"
         if is_key:
-            return f"{before} and {now} have other fields, and a key is found by a hash of them"
+            return f"{before} and {now} have different fields, and a key is found by their hash"
     for name in was.keys() & becomes.keys():
         found = obstacle(was[name], becomes[name], is_key=is_key)
         if found is not None:

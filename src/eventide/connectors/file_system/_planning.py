@@ -270,7 +270,9 @@ class GoneFiles:
             yield
         except (ProgramError, StateError, OSError) as error:
             self._folder = None
-            warnings.warn(f"which files of a source are gone is not remembered after a restart: {error}", stacklevel=2)
+            warnings.warn(
+                f"after a restart, the job does not know which files of a source are gone: {error}", stacklevel=2
+            )
 
     @property
     def is_known(self) -> bool:
@@ -310,7 +312,9 @@ class RemovedFiles:
         self._files: dict[str, FileInfo] = {}
         if location is not None:
             with suppress(ProgramError):  # Arrow does not reach the checkpoint
-                self._folder = Folder(f"{location}/{_FOLDER}", "delete it: names of files that were removed stay taken")
+                self._folder = Folder(
+                    f"{location}/{_FOLDER}", "delete it: names of files that were removed then stay reserved"
+                )
         if self._folder is not None and _REMOVED in self._folder.names():
             kept = self._folder.read(_REMOVED, json.loads)
             self._files = {path: FileInfo(*info) for path, info in kept.items()}

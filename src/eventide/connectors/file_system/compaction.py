@@ -118,8 +118,8 @@ class Compaction:
             return
         if kinds != ["csv"]:
             raise ProgramError(
-                f"{name} is of a format whose files cannot be put together here; those of Parquet, and JSON, text and "
-                "CSV without compression or, but for CSV, with gzip can"
+                f"{name} has a format whose files cannot be merged; only Parquet, uncompressed JSON, text and CSV, and "
+                "gzipped JSON and text can"
             )
         if self.header is None:
             raise ProgramError("say with --header or --no-header whether the CSV files begin with a line of names")

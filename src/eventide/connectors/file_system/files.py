@@ -166,8 +166,8 @@ class FileTree:
             other = self._roots.setdefault(_shown(path), path)
             if other != path:
                 raise ProgramError(
-                    f"the paths {without_secrets(other)} and {without_secrets(path)} name one place, whose files could "
-                    "not be told apart: make a source of each"
+                    f"the paths {without_secrets(other)} and {without_secrets(path)} name the same place, so their "
+                    "files could not be told apart: make a source for each"
                 )
 
     def list(self) -> dict[str, FileInfo]:
@@ -223,13 +223,11 @@ class FileTree:
         root = self._root_of(path)
         if root is None:
             raise StateError(
-                f"the checkpoint is about the file {path}, which lies under none of the paths of the source "
-                f"({', '.join(self._roots)}); start with a new checkpoint location, or with the path that it lies under"
+                f"the checkpoint names the file {path}, which is under none of the paths of the source "
+                f"({', '.join(self._roots)}); start with a new checkpoint location, or with a path that contains it"
             )
         if ".." in path[len(root) :].split("/"):
-            raise StateError(
-                f"the checkpoint is about the file {path}, which leads out of {root}; start with a new one"
-            )
+            raise StateError(f"the checkpoint names the file {path}, which is outside {root}; start with a new one")
         file_system, inner = opened(self._roots[root])
         return File(path, file_system, inner + path[len(root) :])
 

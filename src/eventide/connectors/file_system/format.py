@@ -295,7 +295,7 @@ class FileFormat(ABC, Generic[T_co]):
             return self
         if first is None:
             raise ProgramError(
-                f"there is no {self.name} file yet whose columns could be taken; declare them, such as "
+                f"there is no {self.name} file yet to take the columns from; declare them, such as "
                 "type_info=Types.ROW_NAMED([...], [...])"
             )
         return self.with_type_of(first)

@@ -184,7 +184,9 @@ class BucketAssigner(Generic[T_contra]):
             ProgramError: Without a field.
         """
         if not fields:
-            raise ProgramError("field_bucket_assigner needs the name of a field; for none, use the base path")
+            raise ProgramError(
+                "field_bucket_assigner needs the name of a field; without one, use base_path_bucket_assigner"
+            )
         return BucketAssigner(fields=fields)
 
     @staticmethod
@@ -381,8 +383,8 @@ def _escaped(text: str) -> str:
 def used_by_another(path: str) -> ProgramError:
     """The error of a sink whose directory has files already: each job counts its micro-batches from 0."""
     return ProgramError(
-        f"the directory {path} holds the output of another job, and the two could not be told apart there; "
-        "give this one a directory of its own, or the checkpoint of the other to go on with it"
+        f"the directory {path} holds the output of another job, and the two could not be told apart there; give this "
+        "one a directory of its own, or continue the other job from its checkpoint"
     )
 
 
@@ -448,8 +450,9 @@ class PartFiles:
             owner = self._text(path)
         if owner != job:
             raise StateError(
-                f"the directory {self.path} is that of another job ({owner}), and the two could not be told apart "
-                f"there; give this one a directory of its own, or delete {self.path}/{_OWN} if that job does not go on"
+                f"the directory {self.path} belongs to another job ({owner}), and the two could not be told apart "
+                f"there; give this one a directory of its own, or delete {self.path}/{_OWN} if that job will not "
+                "continue"
             )
 
     def _text(self, path: str) -> str | None:

@@ -164,7 +164,7 @@ def _is(kind: type[_T], node: object, type_info: TypeInformation) -> _T:
 def _single(type_info: TypeInformation) -> Read:
     form = text_form(type_info)
     if form is None:
-        raise ProgramError(f"JSON has no form of {type_info!r}; declare what is in the message, or Types.STRING()")
+        raise ProgramError(f"JSON cannot represent {type_info!r}; declare what is in the message, or Types.STRING()")
     takes_all, takes_text = type_info == BasicTypeInfo("STRING"), isinstance(type_info, BytesTypeInfo)
     bits = _TRUNCATED.get(type_info.name) if isinstance(type_info, BasicTypeInfo) else None
 
@@ -230,14 +230,14 @@ def _writer(type_info: TypeInformation) -> Write:
     if isinstance(type_info, MapTypeInfo):
         form, part_of = text_form(type_info.key_type), writer(type_info.value_type)
         if form is None:
-            raise ProgramError(f"the keys of a map of JSON are text, which {type_info.key_type!r} has no form of")
+            raise ProgramError(f"the keys of a JSON map are text, and {type_info.key_type!r} has no text form")
         key = form.write
         return lambda value: f"{{{','.join(f'{_quoted(key(k))}:{part_of(v)}' for k, v in value.items())}}}"
     if isinstance(type_info, TimeWindowTypeInfo):
         return lambda window: f'{{"start":{window.start},"end":{window.end}}}'
     form = text_form(type_info)
     if form is None or not isinstance(type_info, BasicTypeInfo | BytesTypeInfo | DecimalTypeInfo):
-        raise ProgramError(f"JSON has no form of {type_info!r}; turn it into something else before, in a map")
+        raise ProgramError(f"JSON cannot represent {type_info!r}; convert it in a map first")
     text = form.write
     if is_bare(type_info):
         return lambda value: bare if (bare := text(value)) not in _IN_QUOTES else f'"{bare}"'

@@ -50,7 +50,9 @@ def _type(node: object, root: dict[str, Any], where: str) -> TypeInformation:
         case "array" if isinstance(node.get("items"), dict):
             return Types.OBJECT_ARRAY(_type(node["items"], root, f"{where}, items"))
         case "array" if isinstance(node.get("items"), list) and node["items"]:
-            raise ProgramError(f"{where}: an array whose items differ has no type here; describe items of one kind")
+            raise ProgramError(
+                f"{where}: an array whose items have different types has no eventide type; describe items of one type"
+            )
         case "string":
             return _text(node, where)
         case "number":
@@ -59,13 +61,13 @@ def _type(node: object, root: dict[str, Any], where: str) -> TypeInformation:
             return Types.BIG_INT()
         case "boolean":
             return Types.BOOLEAN()
-    raise ProgramError(f"{where}: {json.dumps(node)[:200]} describes nothing that there is a type for")
+    raise ProgramError(f"{where}: {json.dumps(node)[:200]} describes a value that has no eventide type")
 
 
 def _text(node: dict[str, Any], where: str) -> TypeInformation:
     if "contentEncoding" in node:
         if node["contentEncoding"] != "base64":
-            raise ProgramError(f"{where}: the contentEncoding {node['contentEncoding']!r} is not known, base64 is")
+            raise ProgramError(f"{where}: expected the contentEncoding base64, got {node['contentEncoding']!r}")
         return Types.PRIMITIVE_ARRAY(Types.BYTE())
     return _FORMATS.get(node.get("format", ""), Types.STRING)()
 
@@ -74,7 +76,7 @@ def _not_null(several: object, null: object, where: str) -> object:
     kinds = several if isinstance(several, list) else []
     left = [one for one in kinds if one != null]
     if len(left) != 1 or len(kinds) > 2:
-        raise ProgramError(f"{where}: of several types, one may be given beside null, not {several!r}")
+        raise ProgramError(f"{where}: only one type besides null is allowed, not {several!r}")
     return left[0]
 
 
@@ -82,9 +84,11 @@ def _found(reference: object, root: dict[str, Any], where: str) -> object:
     """The part of the schema that a reference within it means."""
     node: object = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
-        raise ProgramError(f"{where}: the reference {reference!r} leads out of the schema, which cannot be followed")
+        raise ProgramError(
+            f"{where}: the reference {reference!r} points outside the schema, where eventide does not follow it"
+        )
     for part in reference[2:].split("/"):
         if not isinstance(node, dict) or part not in node:
-            raise ProgramError(f"{where}: the reference {reference!r} leads nowhere")
+            raise ProgramError(f"{where}: the reference {reference!r} points to nothing")
         node = node[part]
     return node

@@ -232,8 +232,8 @@ def check_csv_types(schema: CsvSchema) -> None:
         held = type_info.element_type if isinstance(type_info, ListTypeInfo) and name in arrays else type_info
         if held.is_pickled or isinstance(held, _OF_SEVERAL):
             raise ProgramError(
-                f"a column of a CSV file cannot hold {type_info}, as {name!r} is to do; declare it as Types.STRING() "
-                "and take it apart in a map function, or use add_array_column for a list"
+                f"the column {name!r} of a CSV file cannot hold {type_info}; declare it as Types.STRING() and parse it "
+                "in a map function, or use add_array_column for a list"
             )
 
 

@@ -158,7 +158,7 @@ def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_par
     def write_part(value: object) -> str:
         text = null or "" if value is None else form.write(value)
         if separator in text:
-            raise ValueError(f"{text!r} has {separator!r} in it, which stands between parts of a cell")
+            raise ValueError(f"{text!r} contains {separator!r}, the separator of parts of a cell")
         return text
 
     return TextForm(read, write_part if is_part else write)
@@ -181,7 +181,7 @@ def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_h
     form = text_form(type_info)
     if form is None:
         raise ProgramError(
-            f"a cell of CSV has no form of {type_info!r}: it holds a single value, or a list or a row of such values"
+            f"a CSV cell cannot represent {type_info!r}: it holds a single value, or a list or a row of such values"
         )
     # Times without the Z that they end with in JSON, as Java prints them.
     if type_info == BasicTypeInfo("SQL_TIME"):

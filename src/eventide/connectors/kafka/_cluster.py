@@ -99,11 +99,11 @@ class Cluster:
 
     def beginning_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """The first offsets that are still there."""
-        return self._offsets("where partitions begin", dict.fromkeys(partitions, _spec().earliest()))
+        return self._offsets("the first offsets of partitions", dict.fromkeys(partitions, _spec().earliest()))
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """The offsets after the last records that may be read."""
-        return self._offsets("where partitions end", dict.fromkeys(partitions, _spec().latest()))
+        return self._offsets("the end offsets of partitions", dict.fromkeys(partitions, _spec().latest()))
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
         """The first offsets at or after timestamps; partitions without one are left out."""
@@ -383,8 +383,8 @@ class KnownPartitions:
             if time.monotonic() - began >= GRACE_S:  # a broker that has only just started may not know all of its end
                 listed = ", ".join(f"{part} ends at {ends[places[part]]}, before {at}" for part, at in short.items())
                 raise DataError(
-                    f"Kafka at {self._settings.servers} has less than the job has read: {listed}. Records were lost "
-                    "there; start with a new checkpoint"
+                    f"Kafka at {self._settings.servers} has fewer records than the job has read: {listed}. Records "
+                    "were lost there; start with a new checkpoint"
                 )
             time.sleep(_BETWEEN_LOOKS_S)
 
@@ -395,9 +395,9 @@ class KnownPartitions:
             before = self._identities.get(name, topic.identity)
             if before != topic.identity:
                 raise StateError(
-                    f"the topic {name!r} of Kafka at {self._settings.servers} was deleted and made anew: the job has "
-                    f"read one with the id {before}, and there is one with the id {topic.identity}. Their offsets have "
-                    "nothing to do with each other; start with a new checkpoint"
+                    f"the topic {name!r} of Kafka at {self._settings.servers} was deleted and created again: the job "
+                    f"has read the topic with the id {before}, and its id is now {topic.identity}. Their offsets are "
+                    "unrelated; start with a new checkpoint"
                 )
             self._identities[name] = topic.identity
 
@@ -426,15 +426,15 @@ class KnownPartitions:
         subscription = self._settings.subscription
         if self._settings.is_bounded and not names:
             raise DataError(
-                f"Kafka at {self._settings.servers} has nothing that fits {subscription}, and a bounded source does "
+                f"Kafka at {self._settings.servers} has nothing that matches {subscription}, and a bounded source does "
                 "not wait for it"
             )
         absent = [repr(name) for name in subscription.topics if name not in self._topics]
         absent += [str(place) for place in subscription.partitions if str(place) not in names]
         if absent:
             raise DataError(
-                f"Kafka at {self._settings.servers} has no {', '.join(absent)}: make it before the job starts, or use "
-                "set_topic_pattern, which waits for topics"
+                f"Kafka at {self._settings.servers} has no {', '.join(absent)}: create it before the job starts, or "
+                "use set_topic_pattern, which waits for topics"
             )
 
     def _leave(self, gone: Mapping[KafkaTopicPartition, int]) -> None:

@@ -230,7 +230,7 @@ class FlinkKafkaProducer(KafkaSink[T_contra]):
             ProgramError: Failures are to be logged only.
         """
         if log_failures_only:
-            raise ProgramError("a record that Kafka does not take fails the job; set_log_failures_only(False)")
+            raise ProgramError("a record that Kafka rejects stops the job; do not call set_log_failures_only(True)")
         return self
 
     def set_flush_on_checkpoint(self, flush_on_checkpoint: bool) -> Self:

@@ -20,7 +20,7 @@ _RENAMED = {
     "send.buffer.bytes": "socket.send.buffer.bytes",
 }
 _BYTES_AS_ELEMENTS = "keys and values are read and written by the schemas that the builder is given"
-_PLANNED = "partitions are dealt out by eventide's own plan of a micro-batch"
+_PLANNED = "eventide's own plan of a micro-batch distributes the partitions"
 _COMMITTED = "offsets are committed with each micro-batch; commit.offsets.on.checkpoint=false turns that off"
 _COUNTED = "the job's own metrics have what is counted"
 _WITHOUT_EFFECT = {
@@ -50,7 +50,7 @@ _UNLESS = {"enable.auto.commit": "false", "exclude.internal.topics": "true", "en
 
 _WITHOUT_COUNTERPART = {
     "interceptor.classes": "interceptors are classes of Java; let a function of the stream do it",
-    "partitioner.class": "set partitioner to one of librdkafka's; murmur2_random is what Java's client does by itself",
+    "partitioner.class": "set partitioner to one of librdkafka's; murmur2_random is the default of the Java client",
     "partitioner.ignore.keys": "set partitioner to one of librdkafka's; random ignores keys",
     "flink.partition-discovery.interval-millis": "it was of FlinkKafkaConsumer; set partition.discovery.interval.ms",
 }
@@ -152,7 +152,7 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in properties.items():
         if name in _WITHOUT_COUNTERPART:
-            raise ProgramError(f"the property {name} of the Java client is not here: {_WITHOUT_COUNTERPART[name]}")
+            raise ProgramError(f"the property {name} of the Java client is not supported: {_WITHOUT_COUNTERPART[name]}")
         if name in _WITHOUT_EFFECT:
             if value.strip().lower() != _UNLESS.get(name):
                 has_no_effect(f"the property {name}", _WITHOUT_EFFECT[name])
@@ -185,7 +185,7 @@ def translated_security(properties: Mapping[str, str]) -> dict[str, str]:
         found = {**login, **found}
     for name, instead in _ONLY_IN_JAVA.items():
         if name in found:
-            raise ProgramError(f"the property {name} of the Java client is not here: {instead}")
+            raise ProgramError(f"the property {name} of the Java client is not supported: {instead}")
     return found
 
 

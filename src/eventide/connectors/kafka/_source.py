@@ -415,7 +415,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         group = properties.pop(_GROUP, None) or None
         for initializer in (self._starting, self._stopping):
             if group is None and initializer is not None and needs_group(initializer):
-                raise ProgramError(f"{initializer!r} are those of a group: set_group_id('...')")
+                raise ProgramError(f"{initializer!r} needs a consumer group: set_group_id('...')")
         return KafkaSource(
             KafkaSourceSettings(
                 properties,

@@ -220,11 +220,9 @@ class Patience:
             case Meaning.ABSENT:
                 self.check_complaints()
                 if self.waited >= GRACE_S:
-                    raise NotThere(
-                        f"Kafka at {self._servers} does not know what it was asked for, {what}: {said(error)}"
-                    )
+                    raise NotThere(f"Kafka at {self._servers} does not have {what}: {said(error)}")
             case Meaning.BAD:
-                raise DataError(f"Kafka at {self._servers} refused to say {what}: {said(error)}")
+                raise DataError(f"Kafka at {self._servers} refused the request for {what}: {said(error)}")
 
 
 def refused(servers: str, why: str) -> EventideError:

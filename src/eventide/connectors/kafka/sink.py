@@ -87,7 +87,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         Raises:
             ProgramError: It is no :class:`KafkaRecordSerializationSchema`.
         """
-        needs = "set_record_serializer takes what KafkaRecordSerializationSchema.builder()...build() gives"
+        needs = "set_record_serializer takes the result of KafkaRecordSerializationSchema.builder()...build()"
         check_is(record_serializer, KafkaRecordSerializationSchema, needs)
         builder: KafkaSinkBuilder[Any] = self._with(record_serializer=record_serializer)
         return builder
@@ -137,7 +137,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         if not servers:
             raise ProgramError("a KafkaSink needs brokers: call set_bootstrap_servers(...)")
         if "record_serializer" not in self._given:
-            raise ProgramError("a KafkaSink needs what makes records of elements: call set_record_serializer(...)")
+            raise ProgramError("a KafkaSink needs a record serializer: call set_record_serializer(...)")
         sink: KafkaSink[T_contra] = KafkaSink(**{**self._given, "bootstrap_servers": servers})
         if sink.is_exactly_once and sink.transactional_id_prefix is None:
             raise ProgramError(
@@ -345,7 +345,9 @@ def checked_topic(name: object) -> str:
     """
     if isinstance(name, str) and _TOPIC.fullmatch(name) and name not in {".", ".."}:
         return name
-    raise ProgramError(f"{name!r} cannot be a topic of Kafka: 1 to 249 letters, digits, '.', '_' and '-' can")
+    raise ProgramError(
+        f"{name!r} cannot be the name of a Kafka topic: names have 1 to 249 letters, digits, '.', '_' and '-'"
+    )
 
 
 class RecordEncoder:

@@ -175,10 +175,10 @@ class SinkProducer:
             return refused(self.servers, said(error))
         if meaning is Meaning.ABSENT:
             return DataError(
-                f"there is no such topic or partition at {self.servers} as {topic}: {said(error)}. Create it, with as "
-                "many partitions as it shall have, before the job writes to it"
+                f"the topic {topic}, or a partition of it, does not exist at {self.servers}: {said(error)}. Create it, "
+                "with the number of partitions it needs, before the job writes to it"
             )
-        return DataError(f"Kafka at {self.servers} did not take a record for {topic}: {said(error)}")
+        return DataError(f"Kafka at {self.servers} rejected a record for {topic}: {said(error)}")
 
 
 class Transactions:
@@ -250,7 +250,7 @@ class Transactions:
             except TimeoutError as error:
                 if tried == _TRIES:
                     raise DataError(
-                        f"a transaction of {self.group!r} did not end at {self._producer.servers}, {_TRIES} times over"
+                        f"a transaction of {self.group!r} did not end at {self._producer.servers} in {_TRIES} attempts"
                     ) from error
                 self._begin_anew(mark, is_empty=not records)
             except EventideError:
@@ -463,15 +463,16 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
         further = [m.next_batch for m in found if before and m.checkpoint == before.checkpoint]
         if before is not None and max(further, default=0) > before.next_batch:
             raise StateError(
-                f"the consumer group {group!r} says that the job before has written all micro-batches before "
-                f"{max(further)}, the savepoint is of those before {before.next_batch}: that job has gone on since, "
-                "and what it wrote would be written again. Take the savepoint anew, or start with a new prefix"
+                f"the consumer group {group!r} says that the previous job has written all micro-batches before "
+                f"{max(further)}, but the savepoint covers the micro-batches before {before.next_batch}: that job has "
+                "continued since, and what it wrote would be written again. Take a new savepoint, or start with a new "
+                "prefix"
             )
         if run.has_begun and run.repeated == batch:
             raise StateError(
                 f"micro-batch {batch} is repeated, and Kafka no longer knows whether its records are there: the offset "
                 f"of the consumer group {group} has expired (offsets.retention.minutes, seven days by default), or its "
-                "topic or the group was deleted. Look into the topic; to write them, start with a new prefix"
+                "topic or the group was deleted. Check the topic; to write the records, start with a new prefix"
             )
         return batch
     last = max(own, key=lambda mark: mark.next_batch)
@@ -480,9 +481,10 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int
         is_same = last.planned_ms == run.planned_ms
     if following > batch + is_same:
         raise StateError(
-            f"micro-batch {batch} comes next in the checkpoint, and the consumer group {group} says that those before "
-            f"{following} have been written: the checkpoint is an older one than that of the last run. Go on with "
-            "that, or start with a new prefix, which writes what has been written since once more"
+            f"micro-batch {batch} is next in the checkpoint, but the consumer group {group} says that all "
+            f"micro-batches before {following} have been written: this checkpoint is older than that of the last run. "
+            "Start with that newer one, or with a new prefix; records written since this checkpoint are "
+            "then written again"
         )
     return following
 

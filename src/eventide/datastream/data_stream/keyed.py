@@ -44,7 +44,7 @@ def _refused(method: str) -> Callable[..., NoReturn]:
 
     def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         """Refused: elements are dealt out by their key."""
-        raise ProgramError(f"the elements of a keyed stream are dealt out by their key; call {method} before key_by")
+        raise ProgramError(f"the elements of a keyed stream are distributed by their key; call {method} before key_by")
 
     return refuse
 
@@ -196,7 +196,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
 
     def _field(self, method: str, field: int | str) -> int | str:
         if isinstance(field, bool) or not isinstance(field, int | str):
-            raise ProgramError(f"{method} needs the place or the name of a field, not {field!r}")
+            raise ProgramError(f"{method} needs the position or the name of a field, not {field!r}")
         return field
 
     def window(self, window_assigner: WindowAssigner[T_co, W]) -> WindowedStream[KEY_co, T_co, W]:

@@ -565,7 +565,7 @@ class DataStream(StreamHints, Generic[T_co]):
         check_is(output_tag, OutputTag, "side_output_dead_letters needs an OutputTag")
         node = self._transformation
         if (reason := why_nothing_is_bad(node)) is not None:
-            raise ProgramError(f"nothing can be bad for {node.name!r}: {reason}")
+            raise ProgramError(f"{node.name!r} cannot have dead letters: {reason}")
         if output_tag.tag_id in _side_outputs(node):
             raise ProgramError(f"{node.name!r} has another side output {output_tag.tag_id!r}; choose another tag")
         for each in _guarded_together(node):

@@ -131,7 +131,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         check_is(output_tag, OutputTag, "side_output_late_data needs an OutputTag")
         if not self._assigner.is_event_time():
             raise ProgramError(
-                f"nothing can be late for {type(self._assigner).__name__}, whose windows are not made of event time; "
+                f"no element can be late for {type(self._assigner).__name__}, whose windows do not follow event time; "
                 "leave side_output_late_data out"
             )
         self._late_tag = output_tag

@@ -107,7 +107,7 @@ class FlatMapBatches(_OnBatches):
         if len(origins) != len(values) or not is_rising or not is_in_range:
             raise ProgramError(
                 f"flat_map_batches: {len(values)} results need as many numbers of rows, from 0 to {len(columns) - 1}, "
-                "that do not fall: results stay in the order of the rows that they come from"
+                "in non-decreasing order: results stay in the order of the rows that they come from"
             )
         return replace(columns.at(pa.array(origins)), type_info=self.type_info, values=values)
 

@@ -37,7 +37,7 @@ from eventide.runtime.tracing.kernels import Guard
 
 _REPORTS_OF_A_FRAME = 2_048
 _MOST_BYTES = 1 << 30
-_KEYS_TYPED = "when the keys of its elements were brought to their declared type"
+_KEYS_TYPED = "when the keys of its elements were converted to their declared type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ def _refuse(edge: Edge, error: DataError) -> NoReturn:
             reason, advice, of = error.error, edge.advice_on_key, error.of
             during = _KEYS_TYPED if isinstance(reason, TypeMismatch) else EXTRACTING
         case TypeMismatch():
-            during, advice = "when its elements were brought to their declared type", edge.advice_on_type
+            during, advice = "when its elements were converted to their declared type", edge.advice_on_type
         case _:
             during = "when its elements were sent on"
     raise user_function_error(edge.producer, reason, during=during, advice=advice, **of) from reason

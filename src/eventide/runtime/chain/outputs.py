@@ -177,7 +177,7 @@ def as_results(operator: str, values: list[Any], type_info: TypeInformation | No
     try:
         return type_info.converted(values)
     except DataError as error:
-        during = "when its results were brought to their declared type"
+        during = "when its results were converted to their declared type"
         raise user_function_error(operator, error, during=during, advice=advice) from error
 
 

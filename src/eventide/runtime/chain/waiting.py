@@ -113,7 +113,7 @@ class Wait(OneOutput):
         if any(map(is_tagged, results)):
             raise ProgramError(
                 f"{method} of {type(self.user_function).__name__} returned a pair with an OutputTag, and an "
-                "asynchronous function has no side outputs; have a process function after it give the pair"
+                "asynchronous function has no side outputs; use a process function downstream to emit the pair"
             )
         return list(map(own, results))
 

@@ -116,9 +116,9 @@ class AssignerAndGenerator:
         """
         if len(state) != len(self._learnt):
             raise StateError(
-                f"in the checkpoint, {len(state)} object(s) of a watermark strategy (assigners and generators) have "
-                f"learnt something; in the program, {len(self._learnt)} can learn. Undo the change of the strategy, or "
-                "start with a new checkpoint location"
+                f"the checkpoint has the state of {len(state)} object(s) of a watermark strategy (assigners and "
+                f"generators), but {len(self._learnt)} object(s) in the program keep state. Undo the change of the "
+                "strategy, or start with a new checkpoint location"
             )
         for learnt, snapshot in zip(self._learnt, state, strict=True):
             learnt.restore(snapshot)

@@ -68,7 +68,7 @@ def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
     if not isinstance(assigner, DynamicEventTimeSessionWindows):
         return None
     if dead_letters is not None:
-        return "elements without a gap are wanted as dead letters; without side_output_dead_letters they need not be"
+        return "elements without a gap become dead letters; without side_output_dead_letters gaps run on columns"
     extractor = assigner.session_window_time_gap_extractor
     return "the program says in_python of the gap extractor" if says_in_python(extractor) else None
 

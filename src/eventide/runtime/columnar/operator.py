@@ -426,7 +426,9 @@ class ColumnPartitioner:
         dealt = f"by column {', '.join(self.keys)}" if self.keys else "all together"
         if self.first is not None:
             return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
-        return f"{dealt}, as columns" + (" of whole elements, because late ones are wanted" if self.whole else "")
+        return f"{dealt}, as columns" + (
+            " of whole elements, because late ones go to a side output" if self.whole else ""
+        )
 
     def user_functions(self) -> list[tuple[str, Any]]:
         """None: nothing here is the user's own code."""

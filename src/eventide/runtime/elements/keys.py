@@ -149,8 +149,8 @@ def _compared_fields(kind: type) -> list[str]:
     if code is None or (code.co_code, code.co_names) != (generated.co_code, generated.co_names):
         raise DataError(
             f"the key class {kind.__qualname__} is a dataclass whose __eq__ does not compare its fields, so that keys "
-            "may be equal whose fields differ; leave __eq__ to the dataclass (fields with compare=False do not count), "
-            "or let the key selector return the fields that count, as a tuple"
+            "with different fields may be equal; leave __eq__ to the dataclass (fields with compare=False do not "
+            "count), or let the key selector return the fields that count, as a tuple"
         )
     return names
 

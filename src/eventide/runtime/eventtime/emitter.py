@@ -67,8 +67,8 @@ class Emitter(BatchWatermarkOutput):
     def _may_speak(self) -> bool:
         if self.is_periodic and self.point < END_OF_BATCH:
             raise DataError(
-                "the generator says that it is_periodic, but it spoke in on_event or on_batch; leave is_periodic out, "
-                "or speak in on_periodic_emit only"
+                "the generator says that it is_periodic, but it emitted a watermark in on_event or on_batch; leave "
+                "is_periodic out, or call emit_watermark in on_periodic_emit only"
             )
         return not self.is_muted
 

@@ -541,7 +541,7 @@ class _SelectingWriter:
         except Exception as error:
             element = last_of(batch.values, values)
             raise user_function_error(
-                self._producer, error, during="when an element was dealt out", element=element
+                self._producer, error, during="when an element was partitioned", element=element
             ) from error
         for subtask, indices in of_subtask.items():
             self._waiting[subtask].append(batch.at(indices))

@@ -315,7 +315,7 @@ class KeyedElementContext(ElementContext, KeyedProcessFunction.OnTimerContext, K
 
     def time_domain(self) -> TimeDomain:
         if self.domain is None:
-            raise ProgramError("time_domain() tells of the timer that fires; no timer fires here")
+            raise ProgramError("time_domain() is the domain of the timer that fires; no timer fires here")
         return self.domain
 
 

@@ -91,7 +91,7 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
     if kind.has_exponents:
         return f"columns do not keep how many digits each number of {kind} has"
     if not (has_text(kind) and has_text(key)):
-        return f"the name of the type {kind} does not say all of it"
+        return f"the name of the type {kind} does not describe it completely"
     if isinstance(function, Accumulates | Chooses):
         return None if function.fold(kind) is not None else f"columns do not add up or compare that field of {kind}"
     reduce = function.reduce

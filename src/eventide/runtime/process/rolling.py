@@ -494,7 +494,7 @@ class RollingGroups:
         for at in elements[1:]:
             made.append(combined(function.reduce, kind, made[-1].slice(0, len(at)), values.take(pa.array(at))))
             if made[-1].null_count:
-                raise Guard("a result that is None, after which the next element begins anew")
+                raise Guard("a result that is None, after which the key starts again with its next element")
         place_of = np.empty(len(values), np.int64)
         place_of[np.concatenate(elements)] = np.arange(len(values))
         return pa.concat_arrays(made).take(pa.array(place_of[self.wanted]))

@@ -204,8 +204,8 @@ class VectorizedProcessOperator(Operator):
             self.spec.state.call = NO_CALL
         if returned is not None:
             raise ProgramError(
-                f"the function returned a {type(returned).__name__}; results are put out with ctx.collect(...), and "
-                "nothing is returned or yielded"
+                f"the function returned a {type(returned).__name__}; emit results with ctx.collect(...), and return or "
+                "yield nothing"
             )
 
     def _letter(self, tag: str, call: Call, error: Exception) -> Results:
@@ -242,8 +242,8 @@ class VectorizedOperation:
         kind, function = source.value_type, type(self.function).__name__
         if source.key is None or kind.is_pickled:
             raise ProgramError(
-                f"{name}: {function} is called with columns, so the type of the elements must be declared; give what "
-                "they come from an output_type"
+                f"{name}: {function} is called with columns, so the type of the elements must be declared; declare "
+                "output_type on the operator before it"
             )
         key = source.key.by_field(kind)
         if not key.is_columnar or not are_comparable(kind.arrow_type().field(name).type for name in key.columns):

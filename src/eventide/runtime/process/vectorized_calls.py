@@ -175,7 +175,7 @@ class StateOfKeys(KeyedStateStore):
         keys = state_descriptor.key_type
         if keys.is_pickled or state_descriptor.value_type.is_pickled or not are_comparable([keys.arrow_type()]):
             raise ProgramError(
-                f"the state {state_descriptor.name!r} has maps of type {kind}, which are no columns; declare plain "
+                f"the state {state_descriptor.name!r} has maps of type {kind}, which cannot be columns; declare plain "
                 "types, such as Types.STRING() and Types.LONG()"
             )
         return _MapState(self, name, kind, state_descriptor)
@@ -189,17 +189,18 @@ class StateOfKeys(KeyedStateStore):
             raise self._refused(state_descriptor)
         if state_descriptor.ttl_config is not None:
             raise ProgramError(
-                f"the state {name!r} has a time to live, which a function on columns cannot give it; set a timer, and "
+                f"the state {name!r} has a time to live, which functions on columns do not support; set a timer, and "
                 "clear the state when it fires"
             )
         if kind.is_pickled:
             raise ProgramError(
-                f"the state {name!r} is of type {kind}, which is no column; declare what it holds, such as Types.LONG()"
+                f"the state {name!r} is of type {kind}, which cannot be a column; declare what it holds, such as "
+                "Types.LONG()"
             )
         if self.call is not NO_CALL and FUNCTION_STATE + name not in self.declared:
             raise ProgramError(
-                f"the state {name!r} is asked for in a call for the first time, when state of its keys is in use; get "
-                "it in open(), and use it in the calls"
+                f"the state {name!r} is requested for the first time in a call, when state of its keys is already in "
+                "use; get it in open(), and use it in the calls"
             )
         known, _ = self.declared.setdefault(FUNCTION_STATE + name, (kind, form))
         if known != kind:
@@ -208,9 +209,9 @@ class StateOfKeys(KeyedStateStore):
 
     def _refused(self, state_descriptor: StateDescriptor) -> ProgramError:
         return ProgramError(
-            f"the state {state_descriptor.name!r} is asked for as one of a single key, by a function that is called "
-            "for many at once; use get_vectorized_state with a ValueStateDescriptor, or get_vectorized_map_state with "
-            "a MapStateDescriptor"
+            f"the state {state_descriptor.name!r} was requested as state of a single key, in a function called for "
+            "many keys; use get_vectorized_state with a ValueStateDescriptor, or get_vectorized_map_state with a "
+            "MapStateDescriptor"
         )
 
     def get_state(self, state_descriptor: Any) -> NoReturn:
@@ -350,7 +351,7 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
 
     def time_domain(self) -> TimeDomain:
         if self.domain is None:
-            raise ProgramError("time_domain() tells of the timers that fire; no timer fires here")
+            raise ProgramError("time_domain() is the domain of the timers that fire; no timer fires here")
         return self.domain
 
     def collect(self, results: object, rows: object = None) -> None:
@@ -376,11 +377,13 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
             )
         if len(origins) != len(values):
             raise ProgramError(
-                f"there are {len(values)} results of {len(origins)} rows; give the rows that they come from, one for "
-                "each result"
+                f"there are {len(values)} results and {len(origins)} row numbers; give one row number for each result"
             )
         if len(origins) and not 0 <= origins.min() <= origins.max() < count:
-            raise ProgramError(f"rows are from {origins.min()} to {origins.max()}, and the call has 0 to {count - 1}")
+            raise ProgramError(
+                f"row numbers are from {origins.min()} to {origins.max()}, and the rows of the call are 0 to "
+                f"{count - 1}"
+            )
         self.results.setdefault(tag, []).append((type_info, values, origins.astype(np.int64)))
 
     def check(self) -> None:
@@ -419,8 +422,8 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
         if len(found) and found.min() < 0:
             other = keys[int(np.argmin(found))].as_py()
             raise ProgramError(
-                f"{what}: {other!r} is no key of this call; state and timers can be used of the keys in ctx.keys, as "
-                "those of a KeyedProcessFunction belong to the current key"
+                f"{what}: {other!r} is not a key of this call; use state and timers of the keys in ctx.keys only, as a "
+                "KeyedProcessFunction uses those of its current key"
             )
         return found
 

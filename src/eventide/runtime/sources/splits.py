@@ -342,7 +342,7 @@ def columns_of(rows: pa.RecordBatch, type_info: TypeInformation, sequence: int) 
         if rows.num_columns == 1 and not type_info.is_pickled:
             return Columns(type_info, brought_to(rows.column(0), wanted), None, places)
     except pa.ArrowInvalid as error:
-        raise DataError(f"a column cannot be brought to its declared type in {type_info}: {error}") from error
+        raise DataError(f"a column cannot be converted to its declared type in {type_info}: {error}") from error
     raise DataError(
         f"the record batch has the columns {rows.schema.names}, which are not elements of the type {type_info}"
     )

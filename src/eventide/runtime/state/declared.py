@@ -110,7 +110,7 @@ class DeclaredTypes:
             self._has_changed = True
         elif was != kind:
             raise StateError(
-                f"the state {shown!r} was stored as {was} state and is now {kind} state, which is stored otherwise. "
+                f"the state {shown!r} was stored as {was} state and is now {kind} state, which is stored differently. "
                 "Declare the kind that it had, or give the state another name, under which it begins empty"
             )
         before, text = known.get(name), str(type_info)

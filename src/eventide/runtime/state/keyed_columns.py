@@ -37,7 +37,7 @@ from eventide.runtime.state.timers import NO_PLACE, Numbers
 _NO_ROWS = np.zeros(0, np.int64)
 _NO_HASHES: Hashes = np.zeros(0, np.uint64)
 _HASHES_AT_ONCE = 1 << 18
-_SPACED = "there is state or there are timers of windows, which a function on columns has not"
+_SPACED = "there is state or there are timers of windows, which a function on columns does not have"
 
 
 class KeyedColumns(LoadedRows[GrowingColumn]):
@@ -129,7 +129,7 @@ class KeyedColumns(LoadedRows[GrowingColumn]):
         for of_kind, values in self._of_name(name):
             rows = np.flatnonzero(values.where.array[places] != NO_PLACE) if of_kind != kind else _NO_ROWS
             if len(rows) and not kind.keeps(of_kind.from_arrow(values.at(places[rows]))):
-                raise NoColumns("state is stored that is not as columns of its declared type hold it")
+                raise NoColumns("state is stored that columns of its declared type would change")
         return self.get(name, places, kind)
 
     def put(self, name: str, places: Numbers, values: pa.Array, kind: TypeInformation) -> None:

@@ -293,9 +293,9 @@ def differences(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
 def _unclear(before: list[str], names: list[str]) -> str:
     kept = ", ".join(f"uid({operator!r})" for operator in before)
     return (
-        f"the program has {len(names)} operator(s) that are alike, {', '.join(map(repr, names))}, and the checkpoint "
-        f"{len(before)}, so which state belongs to which cannot be told; give each a uid(...), those whose state there "
-        f"is {kept}"
+        f"the program has {len(names)} operator(s) that look alike, {', '.join(map(repr, names))}, and the checkpoint "
+        f"has {len(before)}, so eventide cannot tell which state belongs to which operator; give each a uid(...), "
+        f"those with state {kept}"
     )
 
 
@@ -304,7 +304,7 @@ def _instead(was: Mapping[str, str], new: Mapping[str, Mapping[str, str]]) -> st
     if not new:
         return ""
     operator = min(new, key=lambda operator: (len(_changes(was, new[operator], but=("name",))), operator))
-    changes = _changes(was, new[operator], but=("name",)) or ["its uid or its inputs are others"]
+    changes = _changes(was, new[operator], but=("name",)) or ["its uid or its inputs are different"]
     return f", which has {new[operator].get('name')!r} (id {operator!r}) instead: {', '.join(changes)}"
 
 
@@ -324,7 +324,10 @@ def _changes(
         was, becomes = known.get(what, ("", ""))
         changes += differences({what: was}, {what: becomes})
     for source, old, new in renumbered(before, now):
-        changes.append(f"the watermarks of the source {source!r} lie under {old!r}, and would be sought under {new!r}")
+        changes.append(
+            f"the watermarks of the source {source!r} are stored under {old!r}, but the program looks for them under "
+            f"{new!r}"
+        )
     was, becomes = known.get(INPUTS, ("", ""))
     if was != becomes and sorted(was.split(_AND)) == sorted(becomes.split(_AND)):
         changes.append(f"its inputs have changed places: they were {was}, and are {becomes}")

@@ -206,7 +206,7 @@ def traced_truth(function: Callable[..., Any], type_info: TypeInformation) -> Tr
     for _, leaf in leaves(found.tree):
         result = leaf.result
         if isinstance(result, Field | Computation) and result.kind not in TRUTHS:
-            raise NotTraceable(f"it returns a {result.kind.__name__}, of which columns do not know the truth")
+            raise NotTraceable(f"it returns a {result.kind.__name__}, which has no truth value on columns")
     return found
 
 
@@ -271,7 +271,7 @@ def check_none(found: Trace, values: pa.Array, type_info: TypeInformation) -> No
     if _has_missing_part(values, type_info):
         raise Guard("a tuple or row that is None")
     if not found.takes_none and _has_none(values):
-        raise Guard("a field that is None, and the function asks for that")
+        raise Guard("a field that is None, and the function tests for that")
 
 
 def _has_missing_part(column: pa.Array, kind: TypeInformation) -> bool:

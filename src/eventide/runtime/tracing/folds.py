@@ -200,7 +200,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     """
     found = traced(function, type_info, type_info)
     if not found.takes_none:
-        raise NotTraceable("it asks whether something is None")
+        raise NotTraceable("it tests whether something is None")
     if not found.admission.is_closed:
         raise NotTraceable("it takes values from outside, which may change")
     if _is_nested(type_info):
@@ -210,7 +210,7 @@ def fold_of(function: Callable[..., Any], type_info: TypeInformation) -> Fold:
     folds = [_fold(place, ways) for place in range(width)]
     chosen_by = {place for fold in folds if isinstance(fold, FieldOfExtreme) for place, _ in fold.by}
     if any(_compared(one)[0] not in chosen_by for answers, _ in ways for one in answers):
-        raise NotTraceable("it asks for a condition that nothing follows from, which might raise an error")
+        raise NotTraceable("it tests a condition that its result does not depend on, which might raise an error")
     computed = [one for answers, _ in ways for one in computations_in(*answers)]
     unused = [one for _, leaf in leaves(found.tree) for one in leaf.unused]
     if any(_negated(one) not in chosen_by for one in unused):
@@ -267,7 +267,7 @@ def aggregate_fold_of(
     if not started.admission.is_closed or not added.admission.is_closed:
         raise NotTraceable("it takes values from outside, which may change")
     if not isinstance(started.tree, Leaf) or not added.takes_none:
-        raise NotTraceable("it asks whether something is None")
+        raise NotTraceable("it tests whether something is None")
     if _is_nested(type_info) or _is_nested(kind):
         raise NotTraceable("its elements or accumulators have tuples or rows inside, which may be None")
     if any(leaf.unused for _, leaf in leaves(added.tree)):
@@ -306,8 +306,12 @@ def _growth(place: int, ways: _Ways, start: object, *, in_order: bool) -> FieldF
         if found is not None:
             return found
     if any(isinstance(result, Computation) and result.kind is float for result in results):
-        raise NotTraceable(f"its field {place} is no sum of whole numbers: that of others depends on their order")
-    raise NotTraceable(f"its field {place} is no sum of whole numbers, no highest or lowest value, and does not stay")
+        raise NotTraceable(
+            f"its field {place} is not a sum of whole numbers: a sum of floating-point numbers depends on their order"
+        )
+    raise NotTraceable(
+        f"its field {place} is not a sum of whole numbers, nor a highest or lowest value, and does not stay as it is"
+    )
 
 
 _SUMS: tuple[tuple[Kind, How], ...] = ((int, How.SUM), (float, How.SUM_IN_ORDER))
@@ -364,13 +368,13 @@ def _check_conditions(ways: _Ways, fields: tuple[FieldFold, ...]) -> None:
     for answers, parts in ways:
         asked = {one: answer for one, answer in answers.items() if _looks_at_accumulator(one)}
         if any(all(_grows_by(one, place, ways) is None for place in range(len(fields))) for one in asked):
-            raise NotTraceable("it asks for a condition on the accumulator that is no highest or lowest value")
+            raise NotTraceable("it tests a condition on the accumulator that does not choose a highest or lowest value")
         rest = frozenset(item for item in answers.items() if item[0] not in asked)
         sums = [part for part, how in zip(parts, fields, strict=True) if how in SUMS]
         of_sums.setdefault(frozenset(asked.items()), {})[rest] = sums
     first, *others = of_sums.values()
     if any(other != first for other in others):
-        raise NotTraceable("a sum depends on what the accumulator is")
+        raise NotTraceable("a sum depends on the value of the accumulator")
 
 
 def _fields(result: Result, type_info: TypeInformation, width: int) -> tuple[Result | _Place, ...]:
@@ -421,7 +425,7 @@ def _fold(place: int, ways: _Ways) -> FieldFold:
         taken = [(answers, found == new) for (answers, _), found in zip(ways, places, strict=True)]
         if (extreme := _extreme(taken, frozenset())) is not None:
             return extreme
-    raise NotTraceable(f"its field {place} is no sum of whole numbers, no extreme, and not the first or last one")
+    raise NotTraceable(f"its field {place} is not a sum of whole numbers, nor the highest, lowest, first or last value")
 
 
 def _is_sum(result: object, old: _Place, new: _Place, of: Kind) -> bool:

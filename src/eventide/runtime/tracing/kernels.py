@@ -314,7 +314,7 @@ def _each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
     def computed(*values: Value) -> Value:
         found = list(map(compute, *map(_python_values, values)))
         if not {kind}.issuperset(map(type, found)):
-            raise Guard(f"a result that is no {kind.__name__}")
+            raise Guard(f"a result that is not of type {kind.__name__}")
         return pa.array(found, _ARROW_TYPES[kind])
 
     return computed

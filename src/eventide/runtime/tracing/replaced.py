@@ -96,7 +96,7 @@ def _sum(values: Any, start: Any = 0) -> Any:
     items = [*values]
     symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
     if symbols and not all(operand_of(one).kind in WHOLE for one in (start, *items)):
-        raise NotTraceable("it calls sum() with other values than whole numbers")
+        raise NotTraceable("it calls sum() with values that are not whole numbers")
     return sum(items, start)
 
 
@@ -107,7 +107,7 @@ def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
         if not any(isinstance(value, Symbol) for value in values):
             return function(*values)
         if any(operand_of(value).kind not in NUMBERS for value in values):
-            raise NotTraceable(f"it calls {name}() with other values than numbers")
+            raise NotTraceable(f"it calls {name}() with values that are not numbers")
         return way_of(*values).symbol(kind, f"math.{name}", *map(operand_of, values))
 
     return compute
@@ -141,7 +141,7 @@ class Pattern(TracedObject):
         if not any(isinstance(value, Symbol) for value in (repl, string)):
             return self._compiled.sub(plain(repl), plain(string), count)
         if isinstance(repl, Symbol) or type(repl := plain(repl)) is not str or type(count) is not int:
-            raise NotTraceable("it calls sub() with a replacement that is no constant text")
+            raise NotTraceable("it calls sub() with a replacement that is not a constant text")
         _check_text("sub", string)
         self._compiled.sub(repl, "")  # an error of the template is one for each text
         return way_of(string).symbol(
@@ -192,7 +192,7 @@ class _Match(TracedObject):
     def __getitem__(self, group: object) -> Any:
         number = self._compiled.groupindex.get(plain(group), group)
         if type(number) is not int or not 0 <= number <= self._compiled.groups:
-            raise NotTraceable(f"it asks for the group {group!r}, which there is not")
+            raise NotTraceable(f"it asks for the group {group!r}, which does not exist")
         operands = *self._operands, constant(number)
         is_certain = number in certain_groups(self._compiled.pattern, self._compiled.flags)
         if not is_certain and not self._way.ask(self._way.operation(bool, "has group", *operands)):
@@ -355,7 +355,7 @@ def _is_none(value: object) -> bool:
     if not isinstance(expression, Field):
         return value is None
     if expression.type_info.is_pickled:
-        raise NotTraceable("it asks whether an object is None")
+        raise NotTraceable("it tests whether an object is None")
     return way_of(value).ask(way_of(value).operation(bool, "is none", expression))
 
 

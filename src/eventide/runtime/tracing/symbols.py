@@ -79,11 +79,11 @@ class Way:
         self._questions += 1
         if condition not in self.asked:
             if len(self.asked) >= _MOST_CONDITIONS:
-                raise NotTraceable("it asks for too many conditions, one after the other")
+                raise NotTraceable("it tests too many conditions, one after the other")
             place = len(self.asked)
             self.asked[condition] = self._answers[place] if place < len(self._answers) else True
         if self._questions > _MOST_QUESTIONS:
-            raise NotTraceable("it asks too often, as a loop does that ends by a value")
+            raise NotTraceable("it tests conditions too often, as a loop does that a value ends")
         return self.asked[condition]
 
     def operation(self, kind: Kind, name: str, *operands: Expression) -> Computation:
@@ -122,7 +122,7 @@ class Symbol:
 
     def __bool__(self) -> bool:
         if self._expression.kind not in TRUTHS:
-            raise NotTraceable(f"it asks whether a {self._expression.kind.__name__} is true")
+            raise NotTraceable(f"it tests whether a {self._expression.kind.__name__} is true")
         return self._way.ask(self._expression)
 
     def __getattr__(self, name: str) -> Any:
@@ -282,14 +282,16 @@ def _with_parts(symbol: Symbol, parts: dict[str, Any]) -> Symbol:
     if parts == {"tzinfo": datetime.UTC}:
         return symbol._way.symbol(InUtc, "in UTC", symbol._expression)
     if not parts.keys() <= _PARTS[datetime.datetime] or any(type(value) is not int for value in parts.values()):
-        raise NotTraceable("it calls replace() of a time with other parts than numbers, or another zone than UTC")
+        raise NotTraceable(
+            "it calls replace() of a time with parts that are not numbers, or with a zone other than UTC"
+        )
     named = [constant(each) for pair in parts.items() for each in pair]
     return symbol._way.symbol(datetime.datetime, "with parts", symbol._expression, *named)
 
 
 def _as_text(symbol: Symbol, name: str, arguments: tuple[Any, ...]) -> Symbol:
     if any(type(plain(argument)) is not str for argument in arguments):
-        raise NotTraceable(f"it calls {name}() with other arguments than constants")
+        raise NotTraceable(f"it calls {name}() with arguments that are not constants")
     operands = [*map(operand_of, arguments)]
     if name == "strftime":
         return symbol._way.symbol(str, name, symbol._expression, *operands)
@@ -315,7 +317,7 @@ class Text(str):
         if not _has_symbol(several):
             return super().join(several)
         if any(operand_of(part).kind is not str for part in several):
-            raise NotTraceable("it joins other values than text")
+            raise NotTraceable("it joins values that are not text")
         return self._filled("join", several)
 
     def __contains__(self, part: object) -> bool:
@@ -482,7 +484,7 @@ class TracedObject:
         raise NotTraceable(f"it uses the attribute {name!r} of {self._what}")
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise NotTraceable(f"it uses {self._what} in a way that columns do not know")
+        raise NotTraceable(f"it uses {self._what} in a way that columns do not support")
 
     __bool__ = __len__ = __iter__ = __contains__ = _refuse
     __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
@@ -499,12 +501,12 @@ class Parts(TracedObject):
         self._name = name
         self._operands = operands
         if any(not isinstance(operand, Constant) or operand.value == "" for operand in operands):
-            raise NotTraceable(f"it calls {name}() with other arguments than constants")
+            raise NotTraceable(f"it calls {name}() with arguments that are not constants")
         symbol._way.operation(str, "text", symbol._expression)  # None has no parts, whether one is taken or not
 
     def __getitem__(self, index: object) -> Symbol:
         if type(index) is not int:
-            raise NotTraceable(f"it takes other parts of a {self._name}() than one by its number")
+            raise NotTraceable(f"it takes parts of a {self._name}() other than one by its number")
         return self._operation(str, "part", constant(self._name), constant(index))
 
     def __iter__(self) -> NoReturn:

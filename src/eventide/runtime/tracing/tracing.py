@@ -220,7 +220,7 @@ def _result(value: object, arguments: list[Any]) -> Result:
     if type(value) is Row:
         names = value.get_field_names()
         if names is None or value.get_row_kind() is not RowKind.INSERT or len(names) != len(value):
-            raise NotTraceable("it returns a row whose fields have no names, or that is no insert")
+            raise NotTraceable("it returns a row whose fields have no names, or whose kind is not INSERT")
         return Composite(_parts(list(value), arguments), tuple(map(plain, names)))
     if type(value) is dict:
         keys = tuple(map(plain, value))

@@ -278,7 +278,10 @@ def _obstacle_of_clock(spec: WindowSpec) -> str | None:
     """Why windows of processing time cannot run on columns, and what to change; None if they can."""
     assigner, contents = spec.assigner, spec.contents
     if type(assigner) is not TumblingProcessingTimeWindows:
-        return f"the windows {assigner!r} follow processing time; tumbling ones of it, or those of event time, would do"
+        return (
+            f"the windows {assigner!r} follow processing time; use tumbling windows of processing time, or windows of "
+            "event time"
+        )
     if type(spec.trigger) is not ProcessingTimeTrigger:
         return f"the trigger {spec.trigger!r} is not the one of these windows; leave trigger(...) out"
     if isinstance(contents, AggregatedColumns) and contents.aggregation.keeps_order:
@@ -326,7 +329,10 @@ def _why_fast(window: ColumnarWindow) -> str:
     if window.aggregates_first:
         return "aggregated before the shuffle"
     if window.ships_elements:
-        return "rows go through the shuffle, because late ones are wanted; without side_output_late_data they need not"
+        return (
+            "rows go through the shuffle, because late ones go to a side output; without side_output_late_data they "
+            "need not"
+        )
     if window.one_by_one:
         reason = "rows go through the shuffle, because watermarks may come between any two of them"
         return f"{reason}; {_WITHOUT} they do not"
@@ -343,10 +349,13 @@ def _kept_as_objects(spec: WindowSpec, source: OperatorInput) -> str | None:
     """Why all elements of windows cannot stay on columns until they fire, and what to change; None if they can."""
     key = source.key
     if spec.dead_letters is not None:
-        return "those that it cannot handle are wanted"
+        return "those that it cannot handle become dead letters"
     if not spec.is_fixed:
         windows = f"{spec.assigner!r} with {spec.trigger!r}"
-        return f"{windows} asks each of them; tumbling and sliding windows of event time by themselves do not"
+        return (
+            f"{windows} looks at single elements; tumbling and sliding windows of event time with their own trigger "
+            "do not"
+        )
     if source.value_type.is_pickled:
         return "their type is not declared; declare the output_type of the function that makes them"
     if source.value_type.has_exponents:
@@ -377,14 +386,19 @@ def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:
 def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
     """Why elements cannot be reduced before the shuffle without other results, and what to change; None if not."""
     if spec.dead_letters is not None:
-        return "elements that it cannot handle are wanted; without side_output_dead_letters they could be"
+        return (
+            "elements that it cannot handle become dead letters; without side_output_dead_letters they could be reduced"
+        )
     if not spec.is_fixed:
         windows = f"{spec.assigner!r} with {spec.trigger!r}"
-        return f"{windows} asks each element; tumbling and sliding windows of event time by themselves do not"
+        return (
+            f"{windows} looks at single elements; tumbling and sliding windows of event time with their own trigger "
+            "do not"
+        )
     if spec.late_tag is not None:
-        return "late elements are wanted as they are; without side_output_late_data they could be"
+        return "late elements go to a side output as they are; without side_output_late_data they could be reduced"
     if spec.lateness_ms:
-        return "each late element fires its window; without allowed_lateness they could be"
+        return "each late element fires its window; without allowed_lateness elements could be reduced"
     if source.in_batch:
         return "batch mode reduces them in the order of their timestamps, which is known only when all have arrived"
     if source.is_punctuated:
@@ -394,14 +408,14 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "some elements are in no window; a slide of at most the size would leave none out"
     if isinstance(spec.contents, Aggregated):
         if panes is None or not panes.are_windows:
-            return f"aggregate functions are called there for tumbling windows only, and not for {spec.assigner!r}"
+            return f"aggregate functions run there for tumbling windows only, not for {spec.assigner!r}"
         unknown = _no_aggregate_fold(spec.contents.function, source)
-        return None if unknown is None else f"that would not be sure to give the same: {unknown}"
+        return None if unknown is None else f"the result might then differ: {unknown}"
     said = spec.contents.user_function.is_associative
     if said is None and (unknown := _no_fold(spec.contents.user_function, source)) is not None:
         return (
-            f"nothing says that the reduce function is associative, and that is not seen in it: {unknown}; if it is, "
-            "say so: reduce(associative(…))"
+            f"the reduce function does not say that it is associative, and its code does not show it: {unknown}; if it "
+            "is, say so: reduce(associative(…))"
         )
     if said is False:
         return "the reduce function says that it is not associative"
@@ -431,7 +445,11 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
     if isinstance(kind, CompositeTypeInfo):
         places = {kind.field_names.index(name) for name in names}
         same = {place for place in places if is_exact(kind.types[place])}
-    return "the order of elements of several splits shows in it" if fold_of(reduce, kind).shows_order(same) else None
+    return (
+        "its result depends on the order of elements of several splits"
+        if fold_of(reduce, kind).shows_order(same)
+        else None
+    )
 
 
 def _no_aggregate_fold(function: AggregateFunction[Any, Any, Any], source: OperatorInput) -> str | None:

@@ -370,7 +370,7 @@ class WindowOperator(KeyedOperator):
         if self._is_late(result):
             raise ProgramError(
                 f"the assigner {spec.assigner!r} merged {merged!r} into {result!r}, which the watermark "
-                f"{moment.watermark} has passed already; a merged window must not end before what it is made of"
+                f"{moment.watermark} has passed already; a merged window must not end before the windows it merges"
             )
         moment.window, moment.merged = result, merged
         spec.trigger.on_merge(result, self._trigger_view)

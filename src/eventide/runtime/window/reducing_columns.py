@@ -142,12 +142,12 @@ def _as_they_are(kind: TypeInformation, values: list[Any]) -> pa.Array:
     try:
         column = kind.to_arrow(values)
     except DataError as error:
-        raise Guard("something kept that columns do not hold") from error
+        raise Guard("contents that columns cannot hold") from error
     floats = [part.fill_null(0).to_numpy() for part in _fields_of(column) if pa.types.is_floating(part.type)]
     if any((np.signbit(each) & (each == 0)).any() for each in floats):
         raise Guard("a sum that is -0.0")
     if not kind.keeps(values) and repr(kind.from_arrow(column)) != repr(values):
-        raise Guard("something kept that columns do not hold as it is")
+        raise Guard("contents that columns would change")
     return column
 
 

@@ -93,8 +93,8 @@ class _WindowChunks:
         """
         if not is_pickle(data):
             raise StateError(
-                "its elements were kept on columns, because their key was one of their fields, and the key of this "
-                "program is none of them: key_by the field again, and compute another key in a map before that"
+                "its elements were kept on columns, because their key was one of their fields, but this program's key "
+                "is not a field: key_by the field again, and compute another key in a map before that"
             )
         return decode_windows(data)
 

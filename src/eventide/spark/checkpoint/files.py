@@ -112,7 +112,7 @@ class CheckpointFiles:
         lines = content.splitlines()
         if not lines:
             raise StateError(
-                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is not whole: restore a backup of "
+                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} is incomplete: restore a backup of "
                 "the checkpoint, or begin with a savepoint"
             )
         if version != _KNOWN_LOG:

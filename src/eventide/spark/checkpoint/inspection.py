@@ -134,7 +134,7 @@ def inspect(location: str) -> Inspection:
         ProgramError: if Arrow cannot open the location.
         StateError: if it is not an eventide checkpoint, one of another format, or one that cannot be read.
     """
-    remedy = "see whether you may read all of it, and it is whole"
+    remedy = "check that you may read all of it, and that it is complete"
     with as_state_error(lambda error: f"the checkpoint {location} cannot be read: {error}; {remedy}"):
         return _inspected(CheckpointFiles(location))
 
@@ -197,8 +197,8 @@ def _no_checkpoint(files: CheckpointFiles) -> str:
         return f"there is nothing at {where}; give the directory that the job has from set_checkpoint_storage_dir(...)"
     if files.planned() or files.committed():
         return (
-            f"{where} is the checkpoint of a Spark query that eventide did not start: it has no record of a "
-            "program. So it is with a query on to_data_frame(), which its author starts"
+            f"{where} is the checkpoint of a Spark query that eventide did not start: it has no record of a program. A "
+            "query on to_data_frame() has none either, because you start it yourself"
         )
     folders = files.folders()
     inside = [folder for folder in folders if PLACE in files.folders(folder)]

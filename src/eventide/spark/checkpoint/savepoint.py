@@ -140,8 +140,8 @@ def saved_sources(
             folders = {name: folder for name, folder in zip(types, files, strict=True) if files[folder]}
             return found, _described_sources(found, types, folders)
     raise StateError(
-        f"the job in {found.location} finishes micro-batches faster than it can be seen what its sources remember; "
-        "stop it, or have it pause between them with set_auto_watermark_interval(...)"
+        f"the job in {found.location} commits micro-batches faster than the state of its sources can be read; stop it, "
+        "or make it pause between them with set_auto_watermark_interval(...)"
     )
 
 
@@ -356,7 +356,7 @@ def rescale(
     found = inspected(spark, location)
     if any(source.kind == DATA_FRAME for source in found.sources):
         raise ProgramError(
-            f"the job in {checkpoint} reads a DataFrame, which only its program can have begin where it stood: take a "
+            f"the job in {checkpoint} reads a DataFrame, whose position only its program can restore: take a "
             "savepoint, and begin with it by env.from_savepoint(...) and env.saved_position()"
         )
     last, place = records_of(spark, location)[-1], f"{target}/{RESCALED}"

@@ -159,13 +159,13 @@ def evidence(
     """
     found = inspected(spark, location)
     if found.committed is None:
-        raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is nothing to say of it")
+        raise StateError(f"no micro-batch of the job in {location} is committed yet, so there is no state to read")
     with reading_state(location):
         stages = stages_of_state(spark, location, found.committed.number) if found.operators else []
         heads = _heads(stages)
     if found.operators and not stages:
         raise StateError(
-            f"the checkpoint {location} has no state, though micro-batches are committed, so it is not whole: restore "
+            f"the checkpoint {location} has no state, though micro-batches are committed, so it is incomplete: restore "
             "a backup of it, or begin with a savepoint"
         )
     subtask_of = {key: subtask for subtask, key in enumerate(subtask_ids(found.parallelism))}

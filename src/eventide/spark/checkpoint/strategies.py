@@ -197,7 +197,7 @@ class Changes:
         with self._lock:
             if self._has_ended:
                 raise ProgramError(
-                    "the job has ended; `eventide watermarks CHECKPOINT` has a change wait for its next start"
+                    "the job has ended; `eventide watermarks CHECKPOINT` stores a change for its next start"
                 )
             in_force: Future[None] = Future()
             in_force.set_running_or_notify_cancel()  # a waiting caller cannot cancel it
@@ -218,7 +218,7 @@ class Changes:
                 return
             except OSError as error:
                 self._look_at += _PAUSE_S
-                _LOG.warning("it could not be seen whether watermark strategies are to change: %s", error)
+                _LOG.warning("the watermark strategies could not be checked for changes: %s", error)
                 return
             for name in self._asked.keys() - waiting:
                 self._asked.pop(name).set_result(None)

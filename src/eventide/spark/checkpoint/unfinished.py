@@ -105,8 +105,8 @@ def _line(found: Inspection, before: str, planned: str) -> tuple[str, int]:
         return before, sum(start.get(topic) != parts for topic, parts in end.items())
     raise StateError(
         f"the unfinished micro-batch in {found.location} reads a DataFrame whose positions are Spark's own "
-        f"({planned[:80]}), and they cannot be taken back: Spark keeps a list beside them, or has no earlier ones. "
-        "Give the job more memory, or cores that run fewer tasks at once, and start it again"
+        f"({planned[:80]}), and the micro-batch cannot be undone, because Spark keeps a list beside these positions, "
+        "or has no earlier ones. Give the job more memory, or run fewer tasks at once, and start it again"
     )
 
 

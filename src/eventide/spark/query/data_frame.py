@@ -342,8 +342,8 @@ class OrderedStretches:
     def __init__(self, frame: DataFrame, columns: Sequence[str], order_by: str) -> None:
         if frame.isStreaming:
             raise ProgramError(
-                "a streaming DataFrame has no end to measure up to; read the data with spark.read, or what it has "
-                "brought so far"
+                "a streaming DataFrame has no end, so it cannot be measured; read the data with spark.read, or measure "
+                "the rows that have arrived so far"
             )
         missing = [name for name in columns if name not in frame.columns]
         if missing:

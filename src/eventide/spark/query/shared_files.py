@@ -39,7 +39,7 @@ class AlignmentFolder:
     """
 
     def __init__(self, location: str) -> None:
-        self._folder = Folder(location, "delete it: the one before it tells, until the next micro-batch has ended")
+        self._folder = Folder(location, "delete it: the file before it counts until the next micro-batch has ended")
 
     def write(self, content: Mapping[str, Any]) -> None:
         """Keep what the task of a micro-batch says."""

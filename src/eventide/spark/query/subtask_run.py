@@ -159,8 +159,8 @@ def _of_one_subtask(rows: Iterator[Row]) -> Iterator[Row]:
         if size > _MOST_BYTES:
             raise ProgramError(
                 "a subtask gives more than 2 GB in one micro-batch, and Spark takes no more of it at once; let "
-                "micro-batches read less, with env.set_max_rows_per_batch(...), or raise the parallelism. The "
-                "micro-batch at hand is planned already, and 'eventide checkpoint PATH --defer' takes that back"
+                "micro-batches read less, with env.set_max_rows_per_batch(...), or raise the parallelism. The current "
+                "micro-batch is already planned; 'eventide checkpoint PATH --defer' undoes that"
             )
         yield row
 
@@ -192,8 +192,7 @@ class MapStateBackend:
         if len(value) > _MOST_BYTES:
             raise StateError(
                 f"the state {name!r} has {len(value):,} bytes, and Spark's store takes 2 GB at most: one key, or one "
-                "window, holds too many elements. Have a reduce or aggregate function take them in one by one, give "
-                "state a time to live, or let the key tell more apart"
+                "window, holds too many elements. Reduce or aggregate elements, set a time to live, or use a finer key"
             )
         self._absent.discard(name)
         self._map_state.updateValue((name,), (value,))

@@ -13,7 +13,7 @@ from eventide.errors import ProgramError
 NEEDED = 17
 _ADVICE = (
     f"Spark needs Java {NEEDED} or newer. Install it (Debian, Ubuntu: apt-get install openjdk-17-jre-headless; macOS: "
-    "brew install openjdk@17), and let JAVA_HOME or the PATH lead to it"
+    "brew install openjdk@17), and let JAVA_HOME or the PATH point to it"
 )
 
 

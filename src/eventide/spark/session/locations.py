@@ -36,7 +36,7 @@ def resolved(spark: SparkSession, location: str) -> str:
     if pattern := _PATTERN.search(location):
         raise ProgramError(
             f"Spark reads the location {location} as a pattern of names, because of its {pattern[0]!r}, and would find "
-            "others, or nothing; let it have none of * ? [ ] { } and backslashes"
+            "others, or nothing; remove the characters * ? [ ] { } \\ from it"
         )
     if location.startswith("file:"):
         return absolute(location)

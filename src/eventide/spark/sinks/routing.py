@@ -208,7 +208,7 @@ def refuse_used_directories(spark: SparkSession, paths: Sequence[str], own: Coll
         if any(files_at(spark, f"{path}/{of_others}") is not None for of_others in ("_spark_metadata", "batch=*")):
             raise ProgramError(
                 f"the directory {path} was written by Spark's own file sink, or in directories of micro-batches, and "
-                "readers would not see, or not understand, what is written beside that; give the sink another directory"
+                "readers would ignore or misread other files there; give the sink another directory"
             )
 
 

@@ -124,7 +124,7 @@ def test_other_formats_are_refused_before_anything_is_changed(written):
     for batch in range(2):
         lines(written, batch, 9, "x", ending="snappy.orc")
     before = names(written)
-    with pytest.raises(ProgramError, match="format whose files cannot be put together"):
+    with pytest.raises(ProgramError, match="format whose files cannot be merged"):
         compaction(written).run()
     assert names(written) == before
 

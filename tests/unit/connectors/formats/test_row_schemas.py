@@ -199,11 +199,11 @@ class TestJson:
         [
             ("{", "is not JSON"),
             ("[]", "an object with properties"),
-            ('{"properties": {}, "type": "object"}', "nothing that there is a type for"),
-            ('{"type": "object", "properties": {"a": {"type": "null"}}}', "'a'.* nothing that there is a type for"),
-            ('{"type": "object", "properties": {"a": {"type": ["string", "number"]}}}', "one may be given beside null"),
-            ('{"type": "object", "properties": {"a": {"$ref": "other.json"}}}', "leads out of the schema"),
-            ('{"type": "object", "properties": {"a": {"$ref": "#/x"}}}', "leads nowhere"),
+            ('{"properties": {}, "type": "object"}', "a value that has no eventide type"),
+            ('{"type": "object", "properties": {"a": {"type": "null"}}}', "'a'.* a value that has no eventide type"),
+            ('{"type": "object", "properties": {"a": {"type": ["string", "number"]}}}', "only one type besides null"),
+            ('{"type": "object", "properties": {"a": {"$ref": "other.json"}}}', "points outside the schema"),
+            ('{"type": "object", "properties": {"a": {"$ref": "#/x"}}}', "points to nothing"),
         ],
     )
     def test_a_json_schema_without_a_type_is_refused(self, schema, says):
@@ -417,16 +417,16 @@ class TestCsv:
 
     def test_a_part_with_the_character_between_parts_is_refused(self):
         schema = CsvRowSerializationSchema.Builder(Types.ROW([Types.LIST(Types.STRING())])).build()
-        with pytest.raises(DataError, match=r"'a;b' has ';' in it"):
+        with pytest.raises(DataError, match=r"'a;b' contains ';', the separator"):
             schema.serialize(Row(["a;b"]))
 
     @pytest.mark.parametrize(
         "type_info", [Types.MAP(Types.INT(), Types.INT()), Types.LIST(Types.LIST(Types.INT())), one(USER)]
     )
     def test_a_type_without_a_form_is_refused_when_the_schema_is_built(self, type_info):
-        with pytest.raises(ProgramError, match="a cell of CSV has no form of"):
+        with pytest.raises(ProgramError, match="a CSV cell cannot represent"):
             self.reader(one(type_info)).build()
-        with pytest.raises(ProgramError, match="a cell of CSV has no form of"):
+        with pytest.raises(ProgramError, match="a CSV cell cannot represent"):
             CsvRowSerializationSchema.Builder(one(type_info)).build()
 
     @pytest.mark.parametrize("char", ["", "ab"])

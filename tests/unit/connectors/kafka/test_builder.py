@@ -91,7 +91,7 @@ def test_what_was_built_stays_as_it_was_and_travels() -> None:
         (lambda: minimal().set_property("interceptor.classes", "x").build(), "interceptor.classes"),
         (
             lambda: minimal().set_starting_offsets(KafkaOffsetsInitializer.committed_offsets()).build(),
-            "committed_offsets(NONE) are those of a group: set_group_id",
+            "committed_offsets(NONE) needs a consumer group: set_group_id",
         ),
     ],
 )

@@ -292,9 +292,11 @@ def test_so_it_does_in_an_older_assigner():
 def test_another_class_of_generators_does_not_fit_what_was_learnt():
     backend = MemoryBackend()
     batch(backend, 50, supplier=lambda: Trails(10))
-    with pytest.raises(StateError, match=r"'times', when .* what a Trails has learnt, and the program has a Counts"):
+    with pytest.raises(
+        StateError, match=r"'times', when .* stores the state of a Trails, but the program uses a Counts"
+    ):
         batch(backend, "a")
-    with pytest.raises(StateError, match=r"what a Trails has learnt, and the program has a Explicit with snap"):
+    with pytest.raises(StateError, match=r"the state of a Trails, but the program uses a Explicit with snap"):
         batch(backend, 50, supplier=lambda: Explicit(10))
 
 

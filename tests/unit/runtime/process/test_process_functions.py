@@ -330,5 +330,5 @@ class TestRolling:
         stream = local_environment().from_collection([("a", 1), ("a", 2)]).key_by(by_first)
         with pytest.raises(ProgramError, match="an element of type tuple has no field 7"):
             collected(stream.sum(7))
-        with pytest.raises(ProgramError, match="sum needs the place or the name of a field, not None"):
+        with pytest.raises(ProgramError, match="sum needs the position or the name of a field, not None"):
             stream.sum(None)

@@ -69,7 +69,7 @@ def test_forward_changes_nothing(numbers):
 def test_a_keyed_stream_is_dealt_out_by_its_key(numbers):
     keyed = numbers.key_by(lambda n: n)
     for method in ("rebalance", "rescale", "shuffle", "forward", "global_", "broadcast"):
-        with pytest.raises(ProgramError, match=f"dealt out by their key; call {method} before key_by"):
+        with pytest.raises(ProgramError, match=f"distributed by their key; call {method} before key_by"):
             getattr(keyed, method)()
     with pytest.raises(ProgramError, match="call partition_custom before key_by"):
         keyed.partition_custom(BySign(), abs)

@@ -213,7 +213,7 @@ def pairs(numbers, kind=PAIR):
 def test_a_type_whose_text_does_not_say_all_of_it_is_not_on_columns():
     kind = Types.ROW_NAMED(["k", "of: all"], [Types.LONG(), Types.LONG()])
     rolling = planned(RollingOperation, Accumulates(operator.add, "of: all"), kind, BY_K)
-    assert rolling.speed == f"element by element, because the name of the type {kind} does not say all of it"
+    assert rolling.speed == f"element by element, because the name of the type {kind} does not describe it completely"
 
 
 @settings(deadline=None, max_examples=20)

@@ -119,8 +119,8 @@ def test_matches_groups_and_replacements_are_those_of_python(function, values):
     [
         (lambda e: BASKET.search(e, 1) is None, "with a place to begin at"),
         (lambda e: BASKET.search(e).group(1), "'NoneType' object has no attribute 'group'"),
-        (lambda e: BASKET.match(e)[7] if BASKET.match(e) else "", "the group 7, which there is not"),
-        (lambda e: BASKET.sub(e, "id="), "no constant text|a place"),
+        (lambda e: BASKET.match(e)[7] if BASKET.match(e) else "", "the group 7, which does not exist"),
+        (lambda e: BASKET.sub(e, "id="), "not a constant text|a place"),
         (lambda e: BASKET.pattern, "uses the attribute 'pattern'"),
         (lambda e: re.compile(b"a").search(e) is None, "a regular expression of bytes"),
     ],

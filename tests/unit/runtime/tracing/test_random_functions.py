@@ -122,9 +122,9 @@ TEXT_AND_NUMBER = Types.TUPLE([Types.STRING(), Types.LONG()])
         (lambda e: int(e) + 1, Types.STRING(), ["1", "x"], "invalid literal"),
         (lambda e: int(e) + 1, Types.DOUBLE(), [1.5, float("nan")], "NaN"),
         (lambda e: e**70, Types.LONG(), [2], "too large"),
-        (lambda e: e**0.5, Types.DOUBLE(), [-1.0], "no float"),
+        (lambda e: e**0.5, Types.DOUBLE(), [-1.0], "not of type float"),
         (lambda e: e[0], Types.TUPLE([Types.LONG()]), [None], "a tuple or row that is None"),
-        pytest.param(asks_in_a_generator, Types.LONG(), [None], "asks for that", marks=TELLS_PLACES),
+        pytest.param(asks_in_a_generator, Types.LONG(), [None], "tests for that", marks=TELLS_PLACES),
     ],
 )
 def test_a_batch_that_columns_might_get_wrong_is_handed_back(function, kind, values, why):
@@ -192,7 +192,7 @@ def twice(value):
         (lambda e: f"{e}", "it makes text of a value"),
         (lambda e: e[1].split(","), "it returns a list"),
         (lambda e: [part + "" for part in e[1].split(",")], "it goes through the parts of a split"),
-        (lambda e: e[1].split(e[1])[0], "other arguments than constants"),
+        (lambda e: e[1].split(e[1])[0], "arguments that are not constants"),
         (lambda e: e[1].replace(old="a", new="b"), "arguments by name"),
         (lambda e: e[0] + e[1], "it uses the operator add on a int and a str"),
         (lambda e: {e[0]: 1}, "as the key of a dict"),
@@ -316,7 +316,7 @@ def test_what_a_function_would_raise_is_never_passed_over(function, kind, values
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [(endless, "a loop does that ends by a value"), (lambda e: sum(e[0] * k for k in range(500)), "too long a chain")],
+    [(endless, "a loop does that a value ends"), (lambda e: sum(e[0] * k for k in range(500)), "too long a chain")],
 )
 def test_what_would_take_for_ever_is_refused(function, why):
     with pytest.raises(NotTraceable, match=why):
@@ -330,7 +330,7 @@ def test_a_value_that_is_used_many_times_is_computed_once():
 
 @pytest.mark.parametrize("kind", [Types.SQL_DATE(), Types.SQL_TIMESTAMP(), Types.LIST(Types.LONG())])
 def test_the_truth_of_other_values_than_numbers_and_text_is_left_to_python(kind):
-    with pytest.raises(NotTraceable, match="of which columns do not know the truth"):
+    with pytest.raises(NotTraceable, match="which has no truth value on columns"):
         filtered(lambda e: e, columns_of(kind, [None]))
 
 
@@ -481,7 +481,7 @@ def test_times_are_computed_with_as_python_does_it(function):
     [
         (lambda e: e[0] - e[1].date(), "the operator sub on a datetime and a date"),
         (lambda e: e[0].replace(tzinfo=UTC), "it returns a datetime with a zone"),
-        (lambda e: e[0].replace(tzinfo=None), "another zone than UTC"),
+        (lambda e: e[0].replace(tzinfo=None), "a zone other than UTC"),
         (lambda e: e[0].astimezone(), r"it calls the method astimezone\(\)"),
     ],
 )

@@ -67,7 +67,7 @@ def unites(e):
         (lambda e: "%s" % (e[2],), "it makes text of a object"),
         (lambda e: "{1}{0}".format(e[2], e[0]), "it makes text of a object"),
         (lambda e: "%s" % e[3].replace(tzinfo=datetime.UTC), "it makes text of a datetime with a zone"),
-        (lambda e: ",".join([e[1], 5]), "it joins other values than text"),
+        (lambda e: ",".join([e[1], 5]), "it joins values that are not text"),
         (lambda e: e[1].split(",") == ["a", "b"], "a list of parts"),
         (lambda e: NAMES == {1: "one"} and e[0], "a dict that may change"),
         (lambda e: WORDS == {"a", "b"} and e[0], "a set from outside"),

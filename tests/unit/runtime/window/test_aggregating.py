@@ -180,12 +180,12 @@ def test_they_are_called_before_the_shuffle_and_say_so(aggregate):
 @pytest.mark.parametrize(
     ("aggregate", "why"),
     [
-        (Floats, "that of others depends on their order"),
+        (Floats, "a sum of floating-point numbers depends on their order"),
         (FromOne, "a sum that starts with 1, not with 0"),
-        (Bounded, "a condition on the accumulator that is no highest or lowest value"),
-        (Resets, "no sum of whole numbers, no highest or lowest value"),
-        (InRuns, "a sum depends on what the accumulator is"),
-        (AsksOfItself, "no sum of whole numbers, no highest or lowest value"),
+        (Bounded, "a condition on the accumulator that does not choose a highest or lowest value"),
+        (Resets, "not a sum of whole numbers, nor a highest or lowest value"),
+        (InRuns, "a sum depends on the value of the accumulator"),
+        (AsksOfItself, "not a sum of whole numbers, nor a highest or lowest value"),
         (Listed, "it returns a list"),
         (Scaled, "it takes values from outside, which may change"),
         (lambda: in_python(Some()), "the program says in_python"),

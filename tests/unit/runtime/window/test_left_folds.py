@@ -239,7 +239,7 @@ def test_sums_that_do_not_begin_with_zero_of_their_type_are_none(function, why):
 
 def test_a_sum_of_floats_is_one_in_order_alone():
     assert aggregate_fold_of(Mean(), TRADE, in_order=True).fold.fields == (How.SUM_IN_ORDER, How.SUM)
-    with pytest.raises(NotTraceable, match="that of others depends on their order"):
+    with pytest.raises(NotTraceable, match="a sum of floating-point numbers depends on their order"):
         aggregate_fold_of(Mean(), TRADE)
 
 

@@ -74,14 +74,14 @@ def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
     ("assigner", "change", "why"),
     [
         (TENS, lambda w: w.allowed_lateness(1), "each late element fires its window; without allowed_lateness"),
-        (TENS, lambda w: w.side_output_late_data(OutputTag("late")), "late elements are wanted as they are"),
-        (TENS, lambda w: w.trigger(CountTrigger.of(2)), "with CountTrigger.* asks each element"),
-        (EventTimeSessionWindows.with_gap(5), lambda w: w, "asks each element; tumbling and sliding windows"),
+        (TENS, lambda w: w.side_output_late_data(OutputTag("late")), "late elements go to a side output as they are"),
+        (TENS, lambda w: w.trigger(CountTrigger.of(2)), "with CountTrigger.* looks at single elements"),
+        (EventTimeSessionWindows.with_gap(5), lambda w: w, "looks at single elements; tumbling and sliding windows"),
         (SlidingEventTimeWindows.of(5, 10), lambda w: w, "some elements are in no window; a slide of at most the size"),
         (
             TumblingProcessingTimeWindows.of(5),
             lambda w: w,
-            "asks each element; tumbling and sliding windows of event time",
+            "looks at single elements; tumbling and sliding windows of event time",
         ),
     ],
 )
@@ -99,8 +99,8 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
     [
         (
             lambda a, b: a,
-            r"nothing says that .* is associative, and that is not seen in it: the type of its elements is not "
-            r"declared; if it is, say so: reduce\(associative\(…\)\)",
+            r"the reduce function does not say that it is associative, and its code does not show it: the type of its "
+            r"elements is not declared; if it is, say so: reduce\(associative\(…\)\)",
         ),
         (not_associative(lambda a, b: a), "the reduce function says that it is not associative"),
     ],
@@ -173,7 +173,7 @@ def test_tumbling_windows_by_the_clock_run_on_columns():
 def test_other_windows_by_the_clock_work_element_by_element_and_the_plan_says_why(assigner):
     stage = counted(assigner)
     assert stage.speed.startswith("element by element, because the windows ")
-    assert "follow processing time; tumbling ones of it, or those of event time, would do" in stage.speed
+    assert "follow processing time; use tumbling windows of processing time, or windows of event time" in stage.speed
     assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
     plan = reduced(assigner)
     assert plan.operators[0].speed.startswith(
@@ -315,8 +315,11 @@ def listed(kind=PAIR, key=BY_TEXT, windows=TENS, change=lambda windowed: windowe
         ({"kind": PRICED}, "columns do not keep the digits of their decimal numbers"),
         ({"key": (lambda e: e[1] / 2,)}, r"keys of type PICKLED_BYTE_ARRAY apart .*or declare the key_type"),
         ({"key": (lambda e: e[1] / 2, Types.DOUBLE())}, "keys of type DOUBLE apart as Python does"),
-        ({"windows": EventTimeSessionWindows.with_gap(5)}, "asks each of them; tumbling and sliding windows of event"),
-        ({"change": lambda w: w.trigger(CountTrigger.of(2))}, "asks each of them; tumbling and sliding windows"),
+        (
+            {"windows": EventTimeSessionWindows.with_gap(5)},
+            "looks at single elements; tumbling and sliding windows of event",
+        ),
+        ({"change": lambda w: w.trigger(CountTrigger.of(2))}, "looks at single elements; tumbling and sliding windows"),
     ],
 )
 def test_elements_of_windows_are_kept_as_objects_where_columns_would_not_do(how, why):

@@ -139,7 +139,7 @@ def test_an_element_without_a_timestamp_is_named():
 
 def test_an_element_that_does_not_have_its_declared_type_is_named():
     task = Task(partitioner(kind=Types.TUPLE([Types.STRING(), Types.INT()])))
-    said = r"in operator 'events', when its elements were brought to their declared type: element 1, field f1"
+    said = r"in operator 'events', when its elements were converted to their declared type: element 1, field f1"
     with pytest.raises(DataError, match=said):
         task.send(elements((("a", 1), 1), (("b", 1.5), 1)))
 

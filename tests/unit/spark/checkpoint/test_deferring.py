@@ -165,7 +165,10 @@ def test_kafka_as_a_data_frame_goes_back_and_sources_that_keep_lists_are_refused
     assert job.line(8, source=1) == {"topic": {"0": 3}}
     job.planned(7, own, '{"logOffset":3}')
     job.planned(8, own, '{"logOffset":4}')
-    refused(job, r"reads a DataFrame whose positions are Spark's own \(\{\"logOffset\":4\}\), and they cannot be taken")
+    refused(
+        job,
+        r"reads a DataFrame whose positions are Spark's own \(\{\"logOffset\":4\}\), and the micro-batch cannot be",
+    )
 
 
 def test_parts_that_have_rest_have_it_as_before() -> None:
@@ -178,7 +181,7 @@ def test_the_command_says_what_comes_next(job: Checkpoint) -> None:
     assert said.exit_code == 0
     assert said.stdout == (
         "Micro-batch 8 reads nothing now; it would have read from 2 parts of sources. Lower "
-        "env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read it\n"
+        "env.set_max_rows_per_batch(...) in the program, and start the job: the next micro-batches read that input\n"
     )
     again = CliRunner().invoke(app, ["checkpoint", str(job.place), "--defer"])
     assert (again.exit_code, again.stdout) == (2, "")

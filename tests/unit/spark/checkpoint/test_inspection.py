@@ -192,7 +192,7 @@ def test_a_plan_that_was_half_written_is_said_to_be(tmp_path: Path) -> None:
     started(tmp_path)
     planned(tmp_path, 0, {"a": HALF})
     (tmp_path / "offsets" / "0").write_text("")
-    with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 is not whole"):
+    with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 is incomplete"):
         inspect(str(tmp_path))
 
 
@@ -200,9 +200,7 @@ def test_a_damaged_file_is_said(tmp_path: Path) -> None:
     started(tmp_path)
     planned(tmp_path, 0, {}, None)
     (tmp_path / "metadata").write_text("")
-    with pytest.raises(
-        StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; see whether you may read all"
-    ):
+    with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; check that you may read all"):
         inspect(str(tmp_path))
     (tmp_path / "metadata").write_text("[]")
     with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: "):

@@ -78,7 +78,7 @@ def test_of_two_jobs_that_write_to_one_directory_the_second_one_stops(tmp_path):
     for number in range(2):
         assert commit("orders", number) == 1
     for number in range(3):
-        with pytest.raises(StateError, match=r"out is that of another job \(orders\).* give this one a directory"):
+        with pytest.raises(StateError, match=r"out belongs to another job \(orders\).* give this one a directory"):
             commit("rides", number)
     assert commit("orders", 2) == 1
     assert [path.read_text() for path in sorted(out.glob("part-*"))] == ["orders"] * 3

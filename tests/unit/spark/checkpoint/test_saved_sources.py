@@ -100,7 +100,7 @@ def test_files_that_the_source_merges_meanwhile_are_not_saved_beside_what_they_b
 
 def test_a_job_whose_micro_batches_follow_each_other_too_quickly_is_told_of(job: Job, tmp_path: Path) -> None:
     job.steps = iter([partial(job.commits, number) for number in range(1, 100)])
-    with pytest.raises(StateError, match="finishes micro-batches faster than it can be seen what its sources remember"):
+    with pytest.raises(StateError, match="commits micro-batches faster than the state of its sources can be read"):
         saved(job, tmp_path / "target")
 
 

@@ -93,7 +93,7 @@ def test_an_error_with_a_mark_names_the_element_and_another_says_what_comes_next
     named = original(RuntimeError(f"{ENDED}{mark(1).line()}\tat org.apache.spark"))
     assert type(named) is DataError
     assert str(named).startswith("in operator 'parse', while it handled an element (element '1'): the Python process")
-    assert "when the job is started again, it finds out at which element" in str(original(RuntimeError(ENDED)))
+    assert "when the job is started again, it finds out which element" in str(original(RuntimeError(ENDED)))
 
 
 def test_the_log_has_the_last_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def test_a_micro_batch_that_is_run_again_writes_the_same_place(tmp_path):
 
 
 def test_a_place_that_cannot_be_opened_is_said(tmp_path):
-    with pytest.raises(ProgramError, match="the memory of sources is kept below the job's checkpoint"):
+    with pytest.raises(ProgramError, match="the state of sources is kept below the job's checkpoint"):
         AlignmentFolder("nowhere://checkpoint")
 
 
