@@ -29,7 +29,7 @@ class Learnt:
         shares: other objects whose learnt state is kept by itself: an attribute that is one of them has not changed.
 
     Raises:
-        ProgramError: if it has one of the two methods alone, or keeps things elsewhere than in its attributes.
+        ProgramError: if it has one of the two methods alone, or keeps state outside its attributes.
     """
 
     def __init__(self, thing: Any, shares: Sequence[object] = ()) -> None:

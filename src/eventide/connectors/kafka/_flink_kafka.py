@@ -224,7 +224,7 @@ class FlinkKafkaProducer(KafkaSink[T_contra]):
         super().__init__(**vars(builder.build()))
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
-        """Refuse to lose elements: a record that Kafka does not take fails the job.
+        """Refuse to lose elements: a record that Kafka rejects stops the job.
 
         Raises:
             ProgramError: Failures are to be logged only.

@@ -43,7 +43,7 @@ def _refused(method: str) -> Callable[..., NoReturn]:
     """Make a method that is refused, because it would deal the elements of a keyed stream out otherwise."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
+        """Refused: elements are distributed by their key."""
         raise ProgramError(f"the elements of a keyed stream are distributed by their key; call {method} before key_by")
 
     return refuse
@@ -92,7 +92,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     global_ = _refused("global_")
 
     def partition_custom(self, partitioner: object, key_selector: object) -> NoReturn:
-        """Refused: elements are dealt out by their key."""
+        """Refused: elements are distributed by their key."""
         _refused("partition_custom")(self)
 
     def interval_join(self, other_stream: KeyedStream[KEY_co, IN]) -> IntervalJoin[T_co, IN]:

@@ -554,7 +554,7 @@ class DataStream(StreamHints, Generic[T_co]):
         or the number of the row. ``text`` is the element as text.
 
         Raises:
-            ProgramError: if it is not a tag, or no data can be bad for the operator of this stream.
+            ProgramError: if it is not a tag, or the operator of this stream cannot have dead letters.
 
         >>> from eventide.testing import local_environment
         >>> bad = OutputTag("bad")
