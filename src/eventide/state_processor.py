@@ -255,7 +255,7 @@ class KeyedOperatorTransformation(Generic[KEY_co, T_co]):
         """Say what makes state of them.
 
         Raises:
-            ProgramError: if it is no `KeyedStateBootstrapFunction`.
+            ProgramError: if it is not a `KeyedStateBootstrapFunction`.
         """
         if not isinstance(function, KeyedStateBootstrapFunction):
             raise ProgramError(f"transform needs a KeyedStateBootstrapFunction, not {function!r}")
@@ -275,7 +275,7 @@ class StateBootstrapTransformation:
 
 
 class KeyedStateBootstrapFunction(KeyedProcessFunction[KEY_contra, IN_contra, Any]):
-    """Makes the state of a keyed operator: it is called with each element, and puts what it wants into its state.
+    """Makes the state of a keyed operator: it is called with each element, and writes the state of its key.
 
     The names and types of its states are those of the function that will find them. It may set timers, of event time
     and of the clock: they fire in the job, in the function of the job.
@@ -387,7 +387,7 @@ class SavepointWriter:
             transformation: the transformation that makes its state.
 
         Raises:
-            ProgramError: if there is state of it already, or that is no `StateBootstrapTransformation`.
+            ProgramError: if there is state of it already, or that is not a `StateBootstrapTransformation`.
         """
         if not isinstance(transformation, StateBootstrapTransformation):
             raise ProgramError(

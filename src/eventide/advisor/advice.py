@@ -224,7 +224,7 @@ class Advice:
 
     @cached_property
     def recommended(self) -> Choice:
-        """That for the share which may be lost."""
+        """The bound for the share of elements that may be lost."""
         return self.choice(self.lose)
 
     def choice(self, lose: float) -> Choice:

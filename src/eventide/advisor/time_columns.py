@@ -45,7 +45,7 @@ class ColumnRoles:
 
     @property
     def names(self) -> list[str]:
-        """All of them, each once."""
+        """The names of all columns, each once."""
         return list(dict.fromkeys([self.time, *self.split_by, *([] if self.order_by is None else [self.order_by])]))
 
 
@@ -123,7 +123,7 @@ def in_order(stretches: Iterable[Stretch]) -> Iterator[Stretch]:
 
 @dataclass(slots=True)
 class TimeColumn:
-    """How one column says times.
+    """The form in which one column holds times.
 
     Args:
         column: its name.

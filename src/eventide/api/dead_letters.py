@@ -39,7 +39,7 @@ class DeadLetterLimits(NamedTuple):
     """Limits of the dead letters of each operator, in one of its tasks and one micro-batch; None for no limit.
 
     Attributes:
-        given: the number of letters that are put out; more are counted, and not put out.
+        given: the greatest number of letters that are emitted; others are only counted.
         stop_above: the number of letters above which the job stops.
     """
 

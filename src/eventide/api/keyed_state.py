@@ -210,11 +210,11 @@ class VectorizedMapState(ABC):
 
     @abstractmethod
     def put(self, keys: pa.Array, map_keys: pa.Array | np.ndarray, values: pa.Array | np.ndarray) -> None:
-        """Store the values of some entries, null too. Of several values of an entry, the last one stays."""
+        """Store the values of some entries, null included. If an entry has several values, the last one stays."""
 
     @abstractmethod
     def remove(self, keys: pa.Array, map_keys: pa.Array | np.ndarray) -> None:
-        """Delete some entries; nothing happens where there is no such entry."""
+        """Delete some entries; no effect for entries that are absent."""
 
     @abstractmethod
     def entries(self, keys: pa.Array) -> tuple[np.ndarray, pa.Array, pa.Array]:
@@ -237,7 +237,7 @@ class StateDescriptor(ABC, Generic[S_co]):
         type_info: The type of the stored values.
 
     Raises:
-        ProgramError: The name is empty, or the type is no `TypeInformation`.
+        ProgramError: The name is empty, or the type is not a `TypeInformation`.
     """
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
@@ -251,7 +251,7 @@ class StateDescriptor(ABC, Generic[S_co]):
         """Let the state expire when it is not used; call this before the state is asked for.
 
         Raises:
-            ProgramError: `ttl_config` is no `StateTtlConfig`.
+            ProgramError: `ttl_config` is not a `StateTtlConfig`.
         """
         if not isinstance(ttl_config, StateTtlConfig):
             raise ProgramError(f"state {self.name!r}: expected a StateTtlConfig, got {ttl_config!r}")

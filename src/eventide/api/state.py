@@ -95,7 +95,7 @@ class AggregatingStateDescriptor(StateDescriptor[AggregatingState[IN, OUT]]):
         state_type_info: The type of its accumulator, which is what is stored.
 
     Raises:
-        ProgramError: `agg_function` is no `AggregateFunction`.
+        ProgramError: `agg_function` is not an `AggregateFunction`.
     """
 
     def __init__(

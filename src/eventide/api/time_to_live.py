@@ -33,10 +33,10 @@ class StateTtlConfig:
         """Nothing expires."""
 
         OnCreateAndWrite = 1
-        """To write."""
+        """A write renews the time."""
 
         OnReadAndWrite = 2
-        """To write, and to read."""
+        """A write or a read renews the time."""
 
     class StateVisibility(Enum):
         """Whether expired state may still be seen."""

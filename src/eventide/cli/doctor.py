@@ -62,7 +62,7 @@ def doctor(
 
 
 class Health(StrEnum):
-    """How something is."""
+    """The state of one check."""
 
     FINE = "fine"
     ABSENT = "absent"

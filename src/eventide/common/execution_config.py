@@ -246,11 +246,11 @@ class ExecutionConfig:
         return tuple(self._registered_types)
 
     def get_default_kryo_serializer_classes(self) -> dict[str, str]:
-        """None: there is no Kryo."""
+        """Empty, because there is no Kryo."""
         return {}
 
     def get_registered_kryo_types(self) -> list[str]:
-        """None: there is neither Kryo nor a class of Java."""
+        """Empty, because there is neither Kryo nor a Java class."""
         return []
 
     get_registered_pojo_types = get_registered_kryo_types

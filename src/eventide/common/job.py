@@ -131,14 +131,14 @@ class LastBatches(Generic[T]):
         self._splits = 0
 
     def append(self, of_batch: T, splits: int) -> None:
-        """Take the thing of one more micro-batch, which has watermarks of `splits` splits; the last always stays."""
+        """Add the entry of one more micro-batch, which has watermarks of `splits` splits; the last always stays."""
         self._kept.append((of_batch, splits))
         self._splits += splits
         while len(self._kept) > KEPT or (self._splits > KEPT_SPLITS and len(self._kept) > 1):
             self._splits -= self._kept.popleft()[1]
 
     def last(self) -> T | None:
-        """That of the last micro-batch; None if there was none."""
+        """The entry of the last micro-batch; None if there was none."""
         return self._kept[-1][0] if self._kept else None
 
     def __iter__(self) -> Iterator[T]:
@@ -370,7 +370,7 @@ class JobClient(ABC):
             An :class:`eventide.why.Why`.
 
         Raises:
-            ProgramError: ``at`` is no time, or the job has no state that could be asked.
+            ProgramError: ``at`` is not a time, or the job has no state that could be asked.
             StateError: There is no such operator, or no micro-batch is finished yet.
         """
 

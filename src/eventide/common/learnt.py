@@ -103,7 +103,7 @@ class Learnt:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value cannot be changed in place, or is none that could be stored."""
+    """Whether a value is immutable, or cannot be stored."""
     return type(value) in _VALUES or isinstance(value, _THINGS)
 
 

@@ -98,8 +98,8 @@ def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
         least: The least that it may be, in milliseconds.
 
     Raises:
-        ProgramError: `value` is no length of time or no whole number of milliseconds, is less than `least`, or does not
-            fit into 64 bits.
+        ProgramError: `value` is neither a length of time nor a whole number of milliseconds, is less than `least`, or
+            does not fit into 64 bits.
 
     >>> to_ms(Duration.of_seconds(2), "gap"), to_ms(Time.minutes(1), "gap"), to_ms(5, "gap")
     (2000, 60000, 5)
@@ -128,7 +128,7 @@ def to_positive_ms(value: object, what: str) -> int:
     """Convert as `to_ms` does, and refuse zero and less.
 
     Raises:
-        ProgramError: `value` is no length of time, or is not positive.
+        ProgramError: `value` is not a length of time, or is not positive.
 
     >>> to_positive_ms(0, "window size")
     Traceback (most recent call last):

@@ -45,7 +45,7 @@ class HybridSource(Source[T_co]):
         return HybridSourceBuilder(first_source)
 
     def splits(self) -> list[str]:
-        """None: which splits there are depends on the source that is read now, so that all of them join."""
+        """Empty, because the splits depend on the source that is read now; so all of them join."""
         return []
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
@@ -85,11 +85,11 @@ class HybridSource(Source[T_co]):
         return found
 
     def holds_when_new(self) -> bool:
-        """No: splits come and go with their sources, and :meth:`joining` says which of them hold the watermark."""
+        """False, because splits come and go with their sources; :meth:`joining` says which hold the watermark."""
         return False
 
     def may_grow(self, split: str) -> bool:
-        """Whether a split may in its source."""
+        """Whether a split may grow in its source."""
         if split.startswith(_SWITCHED):
             return False
         _, source, own = self._found(split)
@@ -174,11 +174,11 @@ class HybridSource(Source[T_co]):
         )
 
     def is_bounded(self) -> bool:
-        """Whether the last source is."""
+        """Whether the last source is bounded."""
         return self._sources[-1].is_bounded()
 
     def may_end(self) -> bool:
-        """Whether the last source may."""
+        """Whether the last source may end."""
         return self._sources[-1].may_end()
 
     def get_produced_type(self) -> TypeInformation[T_co]:
@@ -190,15 +190,15 @@ class HybridSource(Source[T_co]):
         return {tag: kind for source in self._sources for tag, kind in source.side_outputs().items()}
 
     def gives_timestamps(self) -> bool:
-        """Whether all sources do."""
+        """Whether all sources give timestamps."""
         return all(source.gives_timestamps() for source in self._sources)
 
     def gives_watermarks(self) -> bool:
-        """Whether one of the sources may."""
+        """Whether one of the sources may give watermarks."""
         return any(source.gives_watermarks() for source in self._sources)
 
     def active_by_elements(self) -> bool:
-        """Whether all sources say so."""
+        """Whether all sources are active by their elements."""
         return all(source.active_by_elements() for source in self._sources)
 
     def commit(self, positions: Mapping[str, int]) -> None:
@@ -274,7 +274,7 @@ class HybridSourceBuilder(Generic[T_co]):
         """Add a source, which is read when all sources before it have ended.
 
         Raises:
-            ProgramError: It is no source, the one before it has no end, or its elements are of another type.
+            ProgramError: It is not a source, the one before it has no end, or its elements are of another type.
         """
         check_is(source, Source, "a HybridSource reads sources, such as a FileSource")
         if self._sources:

@@ -335,7 +335,7 @@ def watch(client: JobClient, seconds: float | None = None) -> None:
         seconds: How long to watch at most, by the clock; without it, until the job ends.
 
     Raises:
-        ProgramError: if this is no notebook.
+        ProgramError: if this is not a notebook.
 
     >>> from eventide.testing import local_environment
     >>> env = local_environment()

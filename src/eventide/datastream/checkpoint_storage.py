@@ -28,7 +28,7 @@ class CheckpointStorage(ABC):
         return path if is_root else path.rstrip("/")
 
     def get_savepoint_path(self) -> str | None:
-        """None: each savepoint is given its own directory."""
+        """None, because each savepoint is given its own directory."""
         return None
 
 

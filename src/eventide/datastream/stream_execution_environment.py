@@ -467,7 +467,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that it stands for.
 
         Raises:
-            ProgramError: if it is no :class:`~eventide.datastream.SourceFunction`.
+            ProgramError: if it is not a :class:`~eventide.datastream.SourceFunction`.
         """
         if isinstance(source_func, SourceFace):
             strategy = source_func.get_watermark_strategy()

@@ -99,7 +99,7 @@ class LocalHost(Host):
         return 2
 
     def recorded_parallelism(self, checkpoint_location: str) -> None:
-        """None: jobs of this process leave no checkpoint."""
+        """None, because jobs of this process leave no checkpoint."""
 
     def savepoint(self, location: str) -> Savepoint:
         return Savepoint(location)

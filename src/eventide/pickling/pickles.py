@@ -62,9 +62,9 @@ _registered: set[ClassName] = set()
 
 
 def bring(classes: ProgramClasses) -> None:
-    """From now on, write data that refers to the classes of a program by their names in this process.
+    """Register the classes of a program, so that data written in this process refers to them by their names.
 
-    Of two classes of one name, the one that was brought last is meant.
+    If two classes have the same name, the one that was brought last is used.
     """
     for kind in classes.own:
         name = class_name(kind)
@@ -137,7 +137,7 @@ def loads(data: Buffer) -> Any:
     """The inverse of :func:`dumps`.
 
     Raises:
-        StateError: if the data refer to what the program has not, or does not know, or are no pickle.
+        StateError: if the data refer to names that the program does not have, or does not know, or are not a pickle.
     """
     return read(_OfProgram, data)
 
@@ -146,7 +146,7 @@ def plain_loads(data: bytes) -> Any:
     """Load plain values only: numbers, text, bytes, and containers of them.
 
     Raises:
-        StateError: if there is an object of any class, or a function, or if the data are no pickle.
+        StateError: if there is an object of any class, or a function, or if the data are not a pickle.
     """
     try:
         return _Plain(io.BytesIO(data)).load()

@@ -370,7 +370,7 @@ def unique_names(nodes: Iterable[Transformation]) -> dict[int, str]:
 def as_json(ends: Iterable[Transformation], parallelism: int) -> str:
     """The graph of a program in Flink's form of an execution plan, which its visualiser draws.
 
-    Another way to the subtasks, as ``rebalance`` asks for, is no node there, but a property of the edge after it.
+    A redistribution, such as ``rebalance``, is not a node there, but a property of the edge after it.
     """
     nodes: list[dict[str, Any]] = []
     for node in reachable(ends):

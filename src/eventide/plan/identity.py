@@ -27,15 +27,15 @@ from eventide.runtime.tasks.operator import PlannedOperator
 from eventide.runtime.tasks.task import TaskSpec
 
 _MAY_CHANGE = ("max parallelism", "stored form", *WHERE_KNOWN)
-"""Parts of an operator's identity beside what the program says of it: they make it no other one."""
+"""Parts of an operator's identity that may change while its id stays the same."""
 
 
 def operator_ids(nodes: Sequence[Transformation], operators: Mapping[int, PlannedOperator]) -> dict[int, str]:
     """The id of each node that keeps state, an operator or a user-defined generator, by its number.
 
     It is the node's uid. Without one, it follows from what the node does, from the names of its functions, and from the
-    ids of those it has its elements from. Those that are alike in all of that are numbered as they were made. So it
-    stays when sinks, stateless functions or operators unlike it are added, and when the node is renamed.
+    ids of its inputs. Nodes that are equal in all of these are numbered in the order in which they were made. So the id
+    stays when sinks, stateless functions or operators of another kind are added, and when the node is renamed.
 
     Args:
         nodes: all of the program, in the order in which they were made.

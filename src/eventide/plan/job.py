@@ -62,7 +62,7 @@ class DataFrameSourceSpec:
 
 @dataclass(frozen=True, slots=True)
 class SinkSpec:
-    """Where a sink's frames are addressed to, and what to do with their elements."""
+    """A sink of a program; its frames are addressed to its number."""
 
     number: int
     name: str

@@ -70,7 +70,7 @@ def with_values(ends: Sequence[Transformation], changed: Strategies) -> list[Tra
 def checked_values(
     name: str, known: Strategies, max_out_of_orderness: object, idle_timeout: object, max_drift: object
 ) -> dict[str, int | None]:
-    """Return the values that a strategy is to have from now on; None leaves one as it is, and ``OFF`` is no value.
+    """Return the new values of a strategy; None leaves a value as it is, and ``OFF`` turns it off.
 
     Args:
         name: the name of the strategy.
@@ -80,7 +80,7 @@ def checked_values(
         max_drift: how far a split may be ahead of its group, or ``OFF``.
 
     Raises:
-        ProgramError: if there is no such strategy, it has no such value, or the value is none that it may have.
+        ProgramError: if there is no such strategy, it has no such value, or the value is not allowed.
     """
     if name not in known:
         names = ", ".join(map(repr, known)) or "none"

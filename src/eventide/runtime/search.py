@@ -81,7 +81,7 @@ class Search:
     set_aside: frozenset[str] = frozenset()
 
     def begin(self, task: int, clock_ms: int) -> TaskSearch | None:
-        """The search in one task, given its index among its like; None in another micro-batch."""
+        """The search in one task, given the task index; None in another micro-batch."""
         return TaskSearch(self, task, self.open()) if clock_ms in self.clocks_ms else None
 
 

@@ -206,7 +206,7 @@ class Directory:
         return not self.store.get_file_info(self._root).is_file and not self.names("")
 
     def delete(self) -> None:
-        """Delete it, if it is there."""
+        """Delete the directory, if it exists."""
         if self.store.get_file_info(self._root).type == FileType.Directory:
             self.store.delete_dir(self._root)
 

@@ -116,7 +116,7 @@ def with_channels(valve: Mapping[str, Any], edges: tuple[ValveEdge, ...]) -> dic
 
 
 def _lowest(members: list[list[Any]]) -> list[Any]:
-    """Of members as they are stored (watermark, idle, aligned, held), the one that the new ones begin as."""
+    """The member that new members begin as, given members as they are stored (watermark, idle, aligned, held)."""
     active = [member for member in members if not member[1]]
     counting = [member for member in active if member[2]] or active
     return min(counting) if counting else max(members)

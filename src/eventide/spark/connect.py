@@ -384,7 +384,7 @@ class ResultConsumer:
     def finish(self, failure: BaseException | None = None) -> BaseException | None:
         """Take the rest; the query has ended, with Spark's report of a failure if there was one.
 
-        Of a server that is gone nothing is taken: PySpark asks for ten minutes whatever it is told to ask for. Returns
+        Nothing is taken from a server that is gone: PySpark would ask it for ten minutes, whatever the limit. Returns
         what went wrong.
         """
         if failure is not None and is_of_a_gone_server(failure):

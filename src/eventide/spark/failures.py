@@ -300,7 +300,7 @@ class Restarts:
         self._known: deque[JobRestart] = deque(maxlen=KEPT)
 
     def known(self) -> list[JobRestart]:
-        """The last of them."""
+        """The last restarts."""
         return list(self._known)
 
     def wait_after(self, failure: BaseException) -> float | None:

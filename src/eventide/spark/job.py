@@ -228,7 +228,7 @@ class StreamingJob(JobClient):
         return StateError(said) if self._cancelled.is_set() else None
 
     def _run_until_the_end(self) -> BaseException | None:
-        """One run after the other, as long as they fail and the restart strategy says so; return what was the last.
+        """Repeat runs while they fail and the restart strategy allows another; return the last failure, or None.
 
         A run also ends so that watermark strategies change, or because the clock was set back.
         """

@@ -1,4 +1,4 @@
-"""Why a watermark stands where it does, and a window does not fire: from what operators keep in their state.
+"""Explanations from the state of operators: why a watermark is where it is, and why a window does not fire.
 
 It sees no Spark: hosts bring the evidence, and tests make it with the twin.
 """
@@ -36,15 +36,15 @@ _UNWRAPPED = 10_000
 
 @dataclass(frozen=True)
 class Why:
-    """An answer; as text it is for a person.
+    """An answer to why watermarks are where they are; its text is for people.
 
     Attributes:
         answer: the cause in one sentence, or that nothing is wrong.
-        standings: where each operator stands, and which splits hold it.
+        standings: the watermark of each operator, and the splits that hold it.
         windows: the windows that were asked for, each with its operator.
         keys: the state of each operator for the key that was asked for.
         advice: certain faults, the most important ones first.
-        notes: facts that are no faults, and good to know.
+        notes: facts that are good to know, and not faults.
         asked_ms: when it was asked for, by the clock, in milliseconds.
     """
 
@@ -78,7 +78,7 @@ class Why:
 
 
 def why(evidence: Evidence, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Why:
-    """Say why the watermarks of a job stand where they do.
+    """Say why the watermarks of a job are where they are.
 
     Args:
         evidence: The facts that are known of the job.
@@ -88,7 +88,7 @@ def why(evidence: Evidence, operator: str | None = None, at: int | str | None = 
             state.
 
     Raises:
-        ProgramError: ``at`` is no time.
+        ProgramError: ``at`` is not a time.
         StateError: There is no such operator; or something is kept that cannot be shown without the program.
     """
     at_ms = None if at is None else ms_of_text(str(at))

@@ -33,7 +33,7 @@ Json: TypeAlias = dict[str, Any]
 ReadState: TypeAlias = Callable[[str, str], Iterable[tuple[int, str, bytes]]]
 
 SmallState: TypeAlias = Mapping[int, Mapping[str, bytes]]
-"""Of each subtask that has state, what is small in it, by name."""
+"""The small values in the state of each subtask that has state, by name."""
 
 
 _SIDES = ("first", "second", "left", "right")

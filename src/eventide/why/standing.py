@@ -1,4 +1,4 @@
-"""Where operators and their windows stand, which splits hold them there, and when a window fires."""
+"""The watermarks of operators and their windows, the splits that hold them, and when a window fires."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Hold:
     """Holder of a watermark.
 
     Attributes:
-        splits: those that stand lowest, all of one source.
+        splits: the splits with the lowest watermark, all of one source.
         through: the operators between them and the one that is held, nearest to the splits first.
         since: when, by the clock, the first of them became the one that holds; None if that is not known.
         without: where the watermark would be without them; None if there is no other split.
@@ -141,7 +141,7 @@ class OperatorStanding:
 
 
 def standings(evidence: Evidence) -> list[OperatorStanding]:
-    """Where each operator stands, stage by stage."""
+    """The standing of each operator, stage by stage."""
     return [_standing(evidence, operator) for operator in evidence.operators]
 
 
@@ -169,7 +169,7 @@ class WindowStanding:
         fires_at: the watermark with which it fires.
         gone_at: the watermark with which its state goes.
         held: how many keys, or elements, its state has; None where that lies together with other windows.
-        waits_for: the splits that stand below ``fires_at``, slowest first; of a window that has fired, none.
+        waits_for: the splits whose watermark is below ``fires_at``, slowest first; empty once the window has fired.
     """
 
     start: int

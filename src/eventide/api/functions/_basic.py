@@ -189,7 +189,7 @@ def associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunc
     That is not checked; for a function that is not, results depend on how elements happen to be dealt out.
 
     Raises:
-        ProgramError: `function` is no function of two values; of a class, set ``is_associative = True`` in it.
+        ProgramError: `function` is not a function of two values; of a class, set ``is_associative = True`` in it.
 
     >>> total = associative(lambda a, b: a + b)
     >>> total.reduce(40, 2), total.is_associative
@@ -204,7 +204,7 @@ def not_associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> Reduce
     Windows then never reduce before the shuffle.
 
     Raises:
-        ProgramError: `function` is no function of two values; of a class, set ``is_associative = False`` in it.
+        ProgramError: `function` is not a function of two values; of a class, set ``is_associative = False`` in it.
 
     >>> calls = not_associative(lambda count, _: count + 1)
     >>> calls.reduce(40, 2), calls.is_associative

@@ -102,7 +102,7 @@ class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
 
 
 class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Turns each element of two connected streams into one other; None stands for nothing."""
+    """Maps each element of two connected streams to one result; None emits nothing."""
 
     @abstractmethod
     def map1(self, value: IN1_contra) -> OUT_co | None:
@@ -114,7 +114,7 @@ class CoMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
 
 class CoFlatMapFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Turns each element of two connected streams into any number of others."""
+    """Maps each element of two connected streams to any number of results."""
 
     @abstractmethod
     def flat_map1(self, value: IN1_contra) -> Iterable[OUT_co] | None:

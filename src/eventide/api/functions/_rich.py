@@ -71,7 +71,7 @@ class SourceContext(ABC, Generic[T_contra]):
         A watermark that is not above the last one changes nothing. The end of `run` is ``MAX_WATERMARK``.
 
         Raises:
-            ProgramError: `mark` is no `Watermark`.
+            ProgramError: `mark` is not a `Watermark`.
         """
 
     @abstractmethod

@@ -52,11 +52,11 @@ class TimerService(ABC):
 
     @abstractmethod
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        """Take a timer by the clock back; nothing happens where there is none."""
+        """Delete a processing-time timer; no effect if it is not set."""
 
     @abstractmethod
     def delete_event_time_timer(self, timestamp: int) -> None:
-        """Take a timer of event time back; nothing happens where there is none."""
+        """Delete an event-time timer; no effect if it is not set."""
 
 
 class VectorizedTimerService(ABC):
@@ -84,8 +84,8 @@ class VectorizedTimerService(ABC):
 
     @abstractmethod
     def delete_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
-        """Delete timers of event time; nothing happens where there is none."""
+        """Delete event-time timers; no effect for those that are not set."""
 
     @abstractmethod
     def delete_processing_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:
-        """Delete timers by the clock; nothing happens where there is none."""
+        """Delete processing-time timers; no effect for those that are not set."""

@@ -498,7 +498,7 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
     keyed stream fires earlier, as Flink's own does.
 
     Raises:
-        ProgramError: Size or slide are no positive integers.
+        ProgramError: Size or slide are not positive integers.
 
     >>> CountSlidingWindowAssigner.of(10, 5).get_default_trigger()
     PurgingTrigger(nested_trigger=CountTrigger(window_size=10))

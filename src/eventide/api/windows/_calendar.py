@@ -21,8 +21,8 @@ class CumulatingEventTimeWindows(InTime[object]):
     A timestamp is in those of its start that end after it, up to ``size / step``. Flink: ``CUMULATE`` in SQL.
 
     Raises:
-        ProgramError: Size or step are not positive, the size is no multiple of the step, or the offset is not smaller
-            than the size.
+        ProgramError: Size or step are not positive, the size is not a multiple of the step, or the offset is not
+            smaller than the size.
 
     >>> windows = CumulatingEventTimeWindows.of(Time.seconds(10), Time.seconds(5))
     >>> windows.assign_windows("element", 12_000, None)

@@ -65,11 +65,11 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
 
         @abstractmethod
         def delete_processing_time_timer(self, time: int) -> None:
-            """Take a processing-time timer back; nothing happens where there is none."""
+            """Delete a processing-time timer; no effect if it is not set."""
 
         @abstractmethod
         def delete_event_time_timer(self, time: int) -> None:
-            """Take an event-time timer back; nothing happens where there is none."""
+            """Delete an event-time timer; no effect if it is not set."""
 
         @abstractmethod
         def get_partitioned_state(self, state_descriptor: StateDescriptor[S]) -> S:
@@ -333,7 +333,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
             self._register(fire_time, ctx)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Take the timer back and forget the multiple."""
+        """Delete the timer and forget the multiple."""
         fire_time = self._fire_time(ctx)
         pending = fire_time.get()
         if pending is not None:
@@ -372,7 +372,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
 
     @abstractmethod
     def _delete(self, time: int, ctx: Trigger.TriggerContext) -> None:
-        """Take a timer back."""
+        """Delete a timer of the trigger's kind of time."""
 
 
 @says_what_is_absent
@@ -405,7 +405,7 @@ class ContinuousEventTimeTrigger(_ContinuousTrigger):
         return self._on_time(time, window, ctx)
 
     def clear(self, window: Window, ctx: Trigger.TriggerContext) -> None:
-        """Take both timers back and forget the multiple."""
+        """Delete both timers and forget the multiple."""
         ctx.delete_event_time_timer(window.max_timestamp())
         super().clear(window, ctx)
 

@@ -50,7 +50,7 @@ Counts: TypeAlias = Counter[tuple[str, int]]
 
 
 def read() -> pa.Table:
-    """All of them, in the order in which they arrived."""
+    """All readings, in the order in which they arrived."""
     return pq.read_table(FILE, schema=SCHEMA)
 
 

@@ -70,10 +70,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return pa.struct([pa.field(name, field_type.arrow_type()) for name, field_type in columns])
 
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
-        """Return the values as an Arrow array; see `TypeInformation.to_arrow`.
-
-        The values are turned into columns first, so that the work for one cell is done in C.
-        """
+        """Return the values as an Arrow array, by columns, so that the work for one cell is done in C."""
         import pyarrow as pa
 
         rows, missing = self._exact_rows(values), None

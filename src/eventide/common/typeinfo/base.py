@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class TypeInformation(ABC, Generic[T_co]):
     """The type of elements, or of a part of them: how they travel as Arrow columns. Made with `Types`.
 
-    Types are values: they compare, hash, pickle, and read well as text. None fits every type and travels as null.
+    Types are values: they compare, hash, pickle, and read well as text. None is a value of every type, and travels as
+    null.
     """
 
     is_pickled: ClassVar[bool] = False
@@ -26,7 +27,7 @@ class TypeInformation(ABC, Generic[T_co]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether a `BIG_DEC` is in it, whose values have more or fewer digits, which one column of numbers has not.
+        """Whether it contains a `BIG_DEC`, whose values differ in their digits; a column of numbers has one scale.
 
         1.1 and 1.10 are equal and look different. So a sender of these elements as columns has to send the Python
         values beside them, for receivers that take those.

@@ -148,7 +148,7 @@ class KnownFiles:
         return self._files
 
     def _is_too_old(self, now: float) -> bool:
-        """Whether the last listing is: also where the clock has been set back since."""
+        """Whether the last listing is recent enough: also where the clock has been set back since."""
         if self._listed_at is None:
             return True
         return self._interval_s is not None and not 0 <= now - self._listed_at < self._interval_s

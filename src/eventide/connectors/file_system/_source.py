@@ -443,7 +443,7 @@ class FileSource(Source[T_co]):
         return source
 
     def holds_when_new(self) -> bool:
-        """No: a file, or a split of files, counts from when it is begun."""
+        """False, because a file, or a split of files, counts only once reading has begun."""
         return False
 
     def with_columns(self, columns: Collection[str]) -> FileSource[T_co]:

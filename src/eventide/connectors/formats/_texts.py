@@ -217,7 +217,7 @@ PLAIN = frozenset({"STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "DOUBLE"
 """Types that Arrow reads as they are meant."""
 
 SINGLE = PLAIN | {"FLOAT", "SQL_DATE", "SQL_TIMESTAMP", "INSTANT"}
-"""And those that it reads as something else first."""
+"""Types that Arrow reads, some of them as another type first."""
 
 # Dates of every calendar and zones of every country; others are looked at one by one.
 _PLAIN_DATE = r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}"

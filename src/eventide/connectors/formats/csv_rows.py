@@ -462,7 +462,7 @@ class CsvLines(io.RawIOBase):
     """The bytes that the file begins with; none, where it has only blank lines."""
 
     has_open_quote: bool
-    """Whether the last value, if all was read, has a quote that is not closed."""
+    """Whether the last value, once all was read, has a quote that is not closed."""
 
     def __init__(self, stream: pa.NativeFile, escape: str | None = None) -> None:
         self._end = b""

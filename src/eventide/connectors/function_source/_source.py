@@ -46,7 +46,7 @@ class FunctionSource(Source[T_co]):
     what is there, and then stops, gives the function one second.
 
     Raises:
-        ProgramError: if it is no `SourceFunction`, or has one of ``snapshot_state`` and ``restore_state`` alone.
+        ProgramError: if it is not a `SourceFunction`, or has one of ``snapshot_state`` and ``restore_state`` alone.
     """
 
     def __init__(self, function: SourceFunction[T_co], type_info: TypeInformation | None = None) -> None:
@@ -124,7 +124,7 @@ class FunctionSource(Source[T_co]):
         return True
 
     def active_by_elements(self) -> bool:
-        """Yes: whatever a function emits says that it is not idle any more, as in Flink's contexts of functions."""
+        """True, because all that a function emits ends its idleness, as in the contexts of Flink's functions."""
         return True
 
     def has_ended(self, split: str, position: int) -> bool:
@@ -132,11 +132,11 @@ class FunctionSource(Source[T_co]):
         return self._run is not None and self._run.has_ended and position >= self._run.end
 
     def is_bounded(self) -> bool:
-        """No: whether the function will return is not known."""
+        """False, because it is not known whether the function will return."""
         return False
 
     def may_end(self) -> bool:
-        """Yes: the function may return."""
+        """True, because the function may return."""
         return True
 
     def wait(self, seconds: float) -> bool:

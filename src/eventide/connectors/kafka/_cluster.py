@@ -121,7 +121,7 @@ class Cluster:
         def take(futures: Mapping[str, Future[Any]]) -> Collection[Any]:
             found = futures[group].result().topic_partitions or ()
             for at in found:
-                if at.error is not None:  # it has no offset then, and is not one that was never committed
+                if at.error is not None:  # its offset is unknown; only an error tells it from one never committed
                     raise library().KafkaException(at.error)
             return found
 

@@ -119,7 +119,7 @@ class KafkaOffsetsInitializer(ABC):
         """The committed offset of the source's group; where there is none, the strategy decides.
 
         Raises:
-            ProgramError: It is no :class:`KafkaOffsetResetStrategy`.
+            ProgramError: It is not a :class:`KafkaOffsetResetStrategy`.
         """
         return _Specified(_strategy(offset_reset_strategy))
 
@@ -134,7 +134,7 @@ class KafkaOffsetsInitializer(ABC):
         says; as in Flink.
 
         Raises:
-            ProgramError: They are not offsets of partitions, or it is no :class:`KafkaOffsetResetStrategy`.
+            ProgramError: They are not offsets of partitions, or it is not a :class:`KafkaOffsetResetStrategy`.
         """
         for partition, offset in offsets.items():
             if not isinstance(partition, KafkaTopicPartition) or not _is_whole(offset):

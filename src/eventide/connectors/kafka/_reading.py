@@ -40,7 +40,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 _LOOK_S = 2.0
 
 Ranges: TypeAlias = Mapping[KafkaTopicPartition, tuple[int, int]]
-"""Of each partition, the first offset and the one after the last."""
+"""The first offset of each partition, and the offset after the last."""
 
 _DEFAULTS = {
     **CLIENT_DEFAULTS,

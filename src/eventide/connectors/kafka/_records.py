@@ -95,7 +95,7 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
         """Return one for which a record is its value: each element is what this schema makes of it.
 
         Raises:
-            ProgramError: It is no ``DeserializationSchema``.
+            ProgramError: It is not a ``DeserializationSchema``.
         """
         needs = "values are read by a DeserializationSchema, such as SimpleStringSchema()"
         check_is(value_deserialization_schema, DeserializationSchema, needs)

@@ -159,7 +159,7 @@ class KafkaSource(Source[T_co]):
             yield from items
 
     def reads_together(self) -> bool:
-        """Yes: all partitions of a task are waited for at once."""
+        """True, because a task waits for all its partitions at once."""
         return True
 
     def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
@@ -201,7 +201,7 @@ class KafkaSource(Source[T_co]):
         return self._settings.stopping is not None
 
     def has_ended(self, split: str, position: int) -> bool:
-        """No: only an offset to stop at says so."""
+        """False, because only an offset to stop at ends a partition."""
         return False
 
     def gives_timestamps(self) -> bool:
@@ -312,7 +312,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         """Set where partitions start that are there when the job first starts; by default, at their beginning.
 
         Raises:
-            ProgramError: It is no :class:`KafkaOffsetsInitializer`.
+            ProgramError: It is not a :class:`KafkaOffsetsInitializer`.
         """
         self._starting = _initializer("set_starting_offsets", starting_offsets_initializer)
         return self
@@ -321,7 +321,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         """Stop at some offsets, and with the last of them end the stream; else it is like one that does not end.
 
         Raises:
-            ProgramError: It is no :class:`KafkaOffsetsInitializer`.
+            ProgramError: It is not a :class:`KafkaOffsetsInitializer`.
         """
         self._stopping = _initializer("set_unbounded", stopping_offsets_initializer)
         self._is_bounded = False
@@ -333,7 +333,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         The offsets are found once, when the job first starts, and kept in the checkpoint.
 
         Raises:
-            ProgramError: It is no :class:`KafkaOffsetsInitializer`.
+            ProgramError: It is not a :class:`KafkaOffsetsInitializer`.
         """
         self._stopping = _initializer("set_bounded", stopping_offsets_initializer)
         self._is_bounded = True
@@ -343,7 +343,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         """Set what makes elements of values; keys and headers do not matter.
 
         Raises:
-            ProgramError: It is no ``DeserializationSchema``.
+            ProgramError: It is not a ``DeserializationSchema``.
         """
         return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
 
@@ -351,7 +351,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         """Set what makes elements of whole records. Not in PyFlink; Flink's Java API has it.
 
         Raises:
-            ProgramError: It is no :class:`KafkaRecordDeserializationSchema`.
+            ProgramError: It is not a :class:`KafkaRecordDeserializationSchema`.
         """
         builder: KafkaSourceBuilder[Any] = self
         builder._deserializer = check_deserializer(record_deserializer)

@@ -85,7 +85,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         """Set the serializer that makes records of elements.
 
         Raises:
-            ProgramError: It is no :class:`KafkaRecordSerializationSchema`.
+            ProgramError: It is not a :class:`KafkaRecordSerializationSchema`.
         """
         needs = "set_record_serializer takes the result of KafkaRecordSerializationSchema.builder()...build()"
         check_is(record_serializer, KafkaRecordSerializationSchema, needs)
@@ -96,7 +96,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         """Set how often a record gets to its topic when a job fails in between; by default ``NONE``.
 
         Raises:
-            ProgramError: It is no :class:`DeliveryGuarantee`.
+            ProgramError: It is not a :class:`DeliveryGuarantee`.
         """
         check_is(delivery_guarantee, DeliveryGuarantee, "set_delivery_guarantee takes a DeliveryGuarantee")
         return self._with(delivery_guarantee=delivery_guarantee)

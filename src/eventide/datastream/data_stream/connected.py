@@ -65,7 +65,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         """Turn each element into one other; None stands for nothing.
 
         Raises:
-            ProgramError: if it is no ``CoMapFunction``.
+            ProgramError: if it is not a ``CoMapFunction``.
         """
         check_is(func, CoMapFunction, "map on connected streams needs a CoMapFunction")
         return self._processed(Called(func, "map of two inputs"), output_type)
@@ -76,7 +76,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         """Turn each element into any number of others.
 
         Raises:
-            ProgramError: if it is no ``CoFlatMapFunction``.
+            ProgramError: if it is not a ``CoFlatMapFunction``.
         """
         check_is(func, CoFlatMapFunction, "flat_map on connected streams needs a CoFlatMapFunction")
         return self._processed(Called(func, "flat_map of two inputs"), output_type)

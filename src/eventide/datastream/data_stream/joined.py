@@ -277,7 +277,7 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
         """Call a function with all that both streams have for a key and window.
 
         Raises:
-            ProgramError: if it is no ``CoGroupFunction``.
+            ProgramError: if it is not a ``CoGroupFunction``.
         """
         check_is(function, CoGroupFunction, "apply needs a CoGroupFunction")
         return self._applied("co_group", CoGroups(function), output_type)

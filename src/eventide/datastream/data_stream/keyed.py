@@ -112,7 +112,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
             late: the side output of late elements, for ``get_side_output`` of the result.
 
         Raises:
-            ProgramError: if ``late`` is no OutputTag.
+            ProgramError: if ``late`` is not an OutputTag.
 
         >>> from eventide.common import Types, WatermarkStrategy
         >>> from eventide.testing import local_environment

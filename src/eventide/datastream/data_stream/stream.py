@@ -303,7 +303,7 @@ class DataStream(StreamHints, Generic[T_co]):
         after all elements of a micro-batch.
 
         Raises:
-            ProgramError: if it is no ``ProcessFunction``.
+            ProgramError: if it is not a ``ProcessFunction``.
         """
         check_is(func, ProcessFunction, "process on a stream without keys needs a ProcessFunction")
         kind = partial(Process, type_info=output_type or Types.PICKLED_BYTE_ARRAY())
@@ -406,7 +406,7 @@ class DataStream(StreamHints, Generic[T_co]):
         descriptors, the next operator handles each element once in every subtask.
 
         Raises:
-            ProgramError: if one is no ``MapStateDescriptor``.
+            ProgramError: if one is not a ``MapStateDescriptor``.
         """
         if broadcast_state_descriptor is None:
             return self._redistributed(BROADCAST, BroadcastPartitioner)

@@ -38,7 +38,7 @@ class _OnBatches(OneOutput):
         return self._applied(columns)
 
     def why_in_python(self, type_info: TypeInformation) -> None:
-        """None: the function is called with whole batches."""
+        """None, because the function is called with whole batches."""
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with the columns of elements that come as Python objects."""
@@ -116,7 +116,7 @@ def values_of(returned: object, type_info: TypeInformation) -> pa.Array:
     """Bring the result of a function on batches to a column of its declared type.
 
     Raises:
-        ProgramError: if it is no batch or array, or does not have the fields of the type.
+        ProgramError: if it is not a batch or array, or does not have the fields of the type.
         DataError: if a value does not fit the type.
 
     >>> from eventide.common import Types

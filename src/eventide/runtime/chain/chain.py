@@ -80,9 +80,9 @@ class ChainNode:
 
 
 class ChannelOutput:
-    """The way of one channel, a split or a subtask, through the chain of its task and out of it.
+    """The output of one channel, a split or a subtask: through the chain of its task, and out of the task.
 
-    ``task`` is the index of the task among its like, and ``slot`` says which subtask gets what is not dealt out by key.
+    ``task`` is the index of the task, and ``slot`` says which subtask gets the elements that are not keyed.
     ``watermarks_of`` are by the number of their assigner. An ``observer`` sees the timestamps of a split. All channels
     of the task have the ``shared`` writers in common, by the address of their edge; their owner gives away what is in
     them.

@@ -271,7 +271,6 @@ class Filter(OneOutput, _CalledFunction):
         return Elements(columns=columns.filtered(filtered(self.call, columns)))
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason that keeps the function in Python; None if it runs on columns."""
         return why_python(lambda: traced_truth(self.call, type_info), self.call)
 
     def apply(self, elements: Elements) -> Elements:
@@ -534,8 +533,8 @@ class KeyCheck:
         return checked
 
     def on_columns(self, columns: Columns) -> None:
-        """Nothing: each key is looked at."""
+        """None, because each key is looked at."""
 
     def why_in_python(self, type_info: TypeInformation) -> str:
-        """Because of what it is."""
+        """The reason, which is the same for all types."""
         return "each key is looked at, so that bad ones become dead letters"

@@ -74,7 +74,7 @@ class AssignTimestamps:
         """The elements with the timestamps that the trace of an assigner's function gives.
 
         Raises:
-            Guard: if one of them is no timestamp, or Python might give another one.
+            Guard: if one of them is not a timestamp, or Python might give another one.
         """
         function = self._function()
         if function is None:

@@ -48,10 +48,10 @@ class Wait(OneOutput):
         return outcome
 
     def on_columns(self, columns: Columns) -> None:
-        """Nothing: Python is called."""
+        """None, because Python is called."""
 
     def why_in_python(self, type_info: TypeInformation) -> str:
-        """Because of what it is."""
+        """The reason, which is the same for all types."""
         return "an asynchronous function is called with each element"
 
     def apply(self, elements: Elements) -> Elements:

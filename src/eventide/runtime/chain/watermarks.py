@@ -307,7 +307,7 @@ def gathered(
 
 
 def lowest(kept: Sequence[Kept]) -> Kept:
-    """Of several channels, the active one whose watermark is lowest; if all are idle, the one that is furthest."""
+    """The active channel with the lowest watermark; if all are idle, the channel that is furthest ahead."""
     active = [one for one in kept if not one[2]]
     return min(active, key=lambda one: one[1]) if active else max(kept, key=lambda one: one[1])
 

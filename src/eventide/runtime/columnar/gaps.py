@@ -32,7 +32,7 @@ class Gaps:
         """The gap of each element, in milliseconds.
 
         Raises:
-            DataError: if one is no positive integer.
+            DataError: if one is not a positive integer.
             UserFunctionError: if the extractor raised.
         """
         try:

@@ -154,10 +154,10 @@ class OnColumns(ABC):
 
     @property
     def state_of_functions(self) -> None:
-        """None: nothing here is the user's own code."""
+        """None, because no function here is the user's."""
 
     def user_functions(self) -> list[Any]:
-        """None: nothing here is the user's own code."""
+        """Empty, because no function here is the user's."""
         return []
 
 

@@ -431,7 +431,7 @@ class ColumnPartitioner:
         )
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """None: nothing here is the user's own code."""
+        """Empty, because no function here is the user's."""
         return []
 
     def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:

@@ -278,7 +278,6 @@ class ContinuousOperator(PaneOperator):
         self.drop_late(panes)
 
     def flush(self) -> None:
-        """Store the state."""
         for pane in self.store.panes():
             new = self.store.added(pane)[self._seen.get(pane, 0) :]
             if any(pc.any(pc.less_equal(table.column(FIRE), self.watermark)).as_py() for table in new):

@@ -184,7 +184,6 @@ class RegularPanes(Panes):
         return self.slide == self.size
 
     def start_of(self, timestamps: Array) -> Array:
-        """Where the pane of each timestamp starts; a start below the range saturates."""
         shift = self.offset % self.slide
         into_slide = timestamps % self.slide
         if shift:
@@ -248,7 +247,6 @@ class RegularPanes(Panes):
         return range(first, first + self.per_window)
 
     def window(self, number: int) -> TimeWindow:
-        """The window of a number; its bounds saturate one by one, as those of an assigner's windows do."""
         start = self.offset + number * self.slide
         return TimeWindow(clamp_ms(start), clamp_ms(start + self.size))
 
@@ -297,15 +295,12 @@ class CumulatingPanes(Panes):
         return RegularPanes(self.step, self.step, self.offset)
 
     def start_of(self, timestamps: Array) -> Array:
-        """Where the step of each timestamp starts; a start below the range saturates."""
         return self._steps.start_of(timestamps)
 
     def last_of(self, starts: Array) -> Array:
-        """The last millisecond of the step that starts at each of some times."""
         return self._steps.last_of(starts)
 
     def number_of(self, pane: int) -> int:
-        """The number of the step that starts at a time."""
         return self._steps.number_of(pane)
 
     def windows_at(self, number: int) -> range:
@@ -313,16 +308,13 @@ class CumulatingPanes(Panes):
         return range(number, (number // self.per_window + 1) * self.per_window)
 
     def panes_in(self, window: int) -> range:
-        """The numbers of the steps of the window of a number."""
         return range(window // self.per_window * self.per_window, window + 1)
 
     def window(self, number: int) -> TimeWindow:
-        """The window of a number; its bounds saturate one by one."""
         start = self.offset + self.panes_in(number).start * self.step
         return TimeWindow(clamp_ms(start), clamp_ms(self.offset + (number + 1) * self.step))
 
     def last_ending(self, last_ms: int) -> int:
-        """The number of the last window whose last millisecond is no later than one."""
         return self._steps.last_ending(last_ms)
 
     def last_time_of(self, number: int) -> int:
@@ -348,7 +340,6 @@ class CalendarPanes(Panes):
 
     @property
     def are_windows(self) -> bool:
-        """True."""
         return True
 
     def start_of(self, timestamps: Array) -> Array:
@@ -363,12 +354,10 @@ class CalendarPanes(Panes):
         return found
 
     def last_of(self, starts: Array) -> Array:
-        """The last millisecond of the stretch that starts at each of some times."""
         distinct, place = np.unique(starts, return_inverse=True)
         return self.last_ms(np.array([self.number_of(start) for start in distinct.tolist()], np.int64))[place]
 
     def number_of(self, pane: int) -> int:
-        """The number of the stretch that starts at a time."""
         return self.calendar.number_at(pane)
 
     def windows_at(self, number: int) -> range:
@@ -380,17 +369,14 @@ class CalendarPanes(Panes):
         return range(window, window + 1)
 
     def window(self, number: int) -> TimeWindow:
-        """The window of a number."""
         return TimeWindow(self.calendar.start(number), self.calendar.start(number + 1))
 
     def last_ending(self, last_ms: int) -> int:
-        """The number of the last window whose last millisecond is no later than one."""
         if last_ms >= MAX_MS - 1:
             return self.calendar.last
         return self.calendar.number_at(last_ms + 1) - 1
 
     def last_time_of(self, number: int) -> int:
-        """The last time of the window of a number."""
         return self.window(number).max_timestamp()
 
 
@@ -414,24 +400,19 @@ class WholeWindows(Panes):
 
     @property
     def has_gaps(self) -> bool:
-        """Whether some times are in no window."""
         return self.of.has_gaps
 
     @property
     def are_windows(self) -> bool:
-        """True."""
         return True
 
     def start_of(self, timestamps: Array) -> Array:
-        """Where the pane of each timestamp starts among the other panes."""
         return self.of.start_of(timestamps)
 
     def last_of(self, starts: Array) -> Array:
-        """The last millisecond of the other panes that start at some times."""
         return self.of.last_of(starts)
 
     def number_of(self, pane: int) -> int:
-        """The number of the other pane that starts at a time."""
         return self.of.number_of(pane)
 
     def windows_at(self, number: int) -> range:
@@ -443,15 +424,12 @@ class WholeWindows(Panes):
         return range(window, window + 1)
 
     def window(self, number: int) -> TimeWindow:
-        """The window of a number."""
         return self.of.window(number)
 
     def last_ending(self, last_ms: int) -> int:
-        """The number of the last window whose last millisecond is no later than one."""
         return self.of.last_ending(last_ms)
 
     def last_time_of(self, number: int) -> int:
-        """The last time that is in no window after the one of a number, nor in the gap before such a window."""
         return self.of.last_time_of(number)
 
 

@@ -52,7 +52,7 @@ class Tables:
         return len(chunk)
 
     def merged(self, chunks: list[pa.Table], *, from_base: bool) -> pa.Table:
-        """All of them as one."""
+        """Some chunks as one."""
         return self.merge(pa.concat_tables(chunks))
 
     def encode(self, chunk: pa.Table) -> bytes:

@@ -240,7 +240,7 @@ _OF_GENERATORS = frozenset({"YIELD_VALUE", "RETURN_GENERATOR", "JUMP_BACKWARD_NO
 _WRITES_ARGUMENTS = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR"})
 _LOADS = frozenset({"LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"})
 _HARMLESS_INTRINSICS = frozenset({3, 5, 6})
-"""Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
+"""Arguments of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
 COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 """Functions that Python makes and calls at once."""
 

@@ -119,7 +119,7 @@ class WatermarkCombiner:
             self._removed.add(name)
 
     def furthest(self, names: Iterable[str]) -> str | None:
-        """Of some members, the active one that is furthest ahead and was not expected; None where there is none."""
+        """The active member furthest ahead among some that were not expected; None if there is no such member."""
         passing = [name for name in names if name in self._members and name not in self._expected]
         active = [name for name in passing if not self._members[name].idle]
         return max(active, key=lambda name: (self._members[name].watermark, name), default=None)

@@ -57,7 +57,7 @@ class WatermarkValve:
     The splits of each source combine first, as in Flink's source operator. The result is one channel of an input,
     beside each subtask of the operators before; a union has the channels of all its streams. The channels of an input
     combine, as in Flink's valve, and last the inputs of the operator. What was reported at one point takes effect
-    together. With ``in_batch``, nothing is heard but the end: no watermark comes before it.
+    together. With ``in_batch``, only the end of the input takes effect: no watermark comes before it.
     """
 
     def __init__(self, edges: Sequence[ValveEdge], *, in_batch: bool = False) -> None:

@@ -1,1 +1,1 @@
-"""How it travels from task to task: frames of elements, and reports of event time."""
+"""The exchange between tasks: frames of elements, and watermark reports."""

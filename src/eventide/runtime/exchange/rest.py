@@ -6,11 +6,10 @@ from enum import StrEnum
 
 
 class Rest(StrEnum):
-    """How a split of which more could be read is treated by what plans its source.
+    """The way in which the planner of a source treats a split that could be read further.
 
-    One that is ``HELD`` is too far ahead of others: its clock of idleness stands still. Of one that is ``DONE`` nothing
-    more is read in this run, which ends with what was there at its start: no other waits for it. ``NONE`` says that it
-    is neither any more.
+    A ``HELD`` split is too far ahead of others: its idleness clock stands still. A ``DONE`` split is not read again in
+    this run, which ends with what was there at its start: no other split waits for it. ``NONE`` ends either state.
     """
 
     NONE = "none"

@@ -1,7 +1,7 @@
 """As-of joins: each element of one stream with the row of another that was valid at its time.
 
-An element waits until the watermark has reached its time: nothing can come then that would have been valid. Of the rows
-of a key, those that a later one has replaced go when no element can ask for them any more.
+An element waits until the watermark has reached its time, when all rows that could be valid at it have arrived. A row
+that a later row of its key has replaced is dropped when no element can ask for it any more.
 """
 
 from __future__ import annotations
@@ -283,9 +283,9 @@ class AsOfColumnsOperator(ColumnJoinOperator):
 
 
 def as_of(keys: Array, times: Array, other_keys: Array, other_times: Array) -> Array:
-    """For each row, the last of the other rows of its key whose time is no later; -1 where there is none.
+    """The last of the other rows of the same key whose time is no later, for each row; -1 if there is none.
 
-    Of several of one time, it is the last.
+    If several of them have the same time, it is the last one.
 
     >>> as_of(np.array([0, 0, 1]), np.array([5, 1, 9]), np.array([0, 0, 0]), np.array([2, 5, 5])).tolist()
     [2, -1, -1]

@@ -53,15 +53,15 @@ class JoinContext(ProcessJoinFunction.Context):
     left_ms = right_ms = time_ms = MIN_MS
 
     def get_left_timestamp(self) -> int:
-        """That of the left one."""
+        """The time of the left element."""
         return self.left_ms
 
     def get_right_timestamp(self) -> int:
-        """That of the right one."""
+        """The time of the right element."""
         return self.right_ms
 
     def get_timestamp(self) -> int:
-        """The later one."""
+        """The later of the two times."""
         return self.time_ms
 
 

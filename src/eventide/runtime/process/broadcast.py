@@ -146,7 +146,6 @@ class BroadcastSpec(ProcessSpec):
     descriptors: tuple[MapStateDescriptor, ...]
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return the lines of ``explain``."""
         names = ", ".join(descriptor.name for descriptor in self.descriptors)
         return [*ProcessSpec.describe(self), ("broadcast state", f"{names}: a copy in each subtask")]
 

@@ -127,7 +127,6 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
         self._context = self._at.lasting(ElementContext, self._moment)
 
     def advance(self, watermark_ms: int) -> None:
-        """Move the watermark."""
         self._moment.watermark = watermark_ms
 
     def flush(self) -> None:
@@ -154,7 +153,6 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
         self._on_timer = None if on_timer is None else self._guarded_timer(watched(on_timer))
 
     def advance(self, watermark_ms: int) -> None:
-        """Move the watermark, and fire the timers that it passes."""
         self._moment.watermark = watermark_ms
         self._fire(self._keyed.event_timers, watermark_ms, TimeDomain.EVENT_TIME)
 

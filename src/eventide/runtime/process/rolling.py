@@ -147,7 +147,7 @@ class Accumulates(ReduceFunction):
         self._field = field
 
     def reduce(self, value1: object, value2: object) -> Any:
-        """The first element with another value of the field."""
+        """Return the first element, with a new value of the field."""
         field = self._field
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
 
@@ -172,7 +172,7 @@ class Chooses(ReduceFunction):
         self._first = first
 
     def reduce(self, value1: object, value2: object) -> Any:
-        """One of the two elements."""
+        """Return the element with the lower or the higher field; of two equal ones, the first or the second."""
         one, other = field_of(value1, self._field), field_of(value2, self._field)
         if _is_lower(one, other):
             return value2 if self._highest else value1
@@ -286,7 +286,6 @@ class RollingSpec(ProcessSpec):
         return f"columns, {how}"
 
     def describe(self) -> list[tuple[str, str]]:
-        """Return the lines of ``explain``."""
         state = "one value for each key, in Arrow columns of which those of touched keys are read"
         return [("function", type(self.function).__name__), ("state", state), *described(self.dead_letters)]
 

@@ -66,7 +66,6 @@ class VectorizedProcessOperator(Operator):
         return True
 
     def advance(self, watermark_ms: int) -> None:
-        """Move the watermark, and fire the timers that it passes."""
         self.moment.watermark = watermark_ms
         self._fire(self.state.timers[0], watermark_ms, TimeDomain.EVENT_TIME)
 
@@ -236,7 +235,7 @@ class VectorizedOperation:
         """On columns.
 
         Raises:
-            ProgramError: if the key or the elements are no columns.
+            ProgramError: if the key or the elements are not columns.
         """
         (source,) = inputs
         kind, function = source.value_type, type(self.function).__name__

@@ -315,7 +315,7 @@ class Leveling:
         return is_at_limit or (not may_grow and self._source.has_ended(part, position))
 
     def _is_all(self, time_ms: int) -> bool:
-        """Whether nothing is left behind a time."""
+        """Whether reading up to a time reads all that is unread."""
         reached = ((part, self._reached(part, time_ms)) for part in self._unread)
         return all(position is not None and position == self._ends[part] for part, position in reached)
 

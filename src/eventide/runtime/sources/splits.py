@@ -51,7 +51,7 @@ WAITING_BYTES = 64 << 20
 class SplitReader:
     """The reader of one range of a split: items that its source yields become batches; elements are numbered through.
 
-    What says something of event time goes to the output of the split, where the task sends the batches as well.
+    Watermarks and idleness go to the output of the split, to which the task sends the batches too.
 
     Args:
         range: the range that is read.
@@ -166,7 +166,7 @@ class SplitReader:
                 yield tag, elements
 
     def _put_aside(self, item: Counted | SideOutput | Unreadable) -> None:
-        """Take what is no element, nor says anything of event time."""
+        """Take an item that is neither an element nor about event time."""
         if isinstance(item, Counted):
             self._count(item)
             return
@@ -178,7 +178,7 @@ class SplitReader:
         self._sequence += 1
 
     def _converted(self, chunk: Elements) -> Elements:
-        """Elements with values of the declared type; others go aside, where that is wanted."""
+        """Elements with values of the declared type; with ``sorts_out``, others count as unreadable."""
         kind = self._type_info
         try:
             converted = kind.as_declared if self._sorts_out and not kind.is_pickled else kind.converted
@@ -190,7 +190,7 @@ class SplitReader:
         return chunk
 
     def _fitting(self, chunk: Elements) -> Elements:
-        """The elements that are of the declared type; the others go aside."""
+        """The elements that are of the declared type; the others count as unreadable."""
         fitting = Elements()
         for value, timestamp, number in zip(chunk.values, chunk.timestamps, chunk.sequence, strict=True):
             try:
@@ -214,7 +214,7 @@ class SplitReader:
 class ReaderOutput:
     """The outputs of all splits of one task in one micro-batch: their elements, and their reports.
 
-    ``name`` is that of the operator, and ``task`` the index of the task among its like. Flink: ``ReaderOutput``.
+    ``name`` is the name of the operator, and ``task`` the task index. Flink: ``ReaderOutput``.
     """
 
     def __init__(self, name: str, root: ChainNode, task: int, metrics: Metrics, clock_ms: int) -> None:

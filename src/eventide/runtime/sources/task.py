@@ -78,7 +78,7 @@ class SourceSpec(ChainSpec):
 
 
 class SourceTask:
-    """One task of a source during one micro-batch, at a time by the clock; ``task`` is its index among its like."""
+    """One task of a source during one micro-batch, at a time by the clock; ``task`` is the task index."""
 
     def __init__(self, spec: ChainSpec, task: int = 0, clock_ms: int = MIN_MS) -> None:
         self._name = spec.name

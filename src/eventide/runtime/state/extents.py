@@ -144,7 +144,7 @@ class RowStore:
 
     @without_collection()
     def read(self, hashes: Hashes) -> list[Found]:
-        """The rows of some hashes, which are sorted; of those that were read before, none."""
+        """The rows of some sorted hashes, without the hashes that were read before."""
         new = np.flatnonzero(~self._asked.has(hashes))
         if not len(new):
             return []
@@ -205,7 +205,7 @@ class RowStore:
         self._put_head()
 
     def forget(self) -> None:
-        """Forget the pages that were read, after a caller has read all rows once."""
+        """Drop the cached pages, after a caller has read all rows once."""
         self._pages.clear()
 
     @property
@@ -371,7 +371,7 @@ class RowStore:
             self._put_times(kind, times[is_new], hashes[is_new])
 
     def _put_due_again(self) -> None:
-        """Put back due rows that were taken out, if they are due at the same time as before."""
+        """Add due rows that were taken out to the times again, if they are still due."""
         for kind, hashes in enumerate(self._due):
             _, (found, at, *due) = self._index.find(hashes)
             is_due = (at != _GONE) & (due[kind] != NEVER)

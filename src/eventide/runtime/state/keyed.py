@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SAMPLE = "key"
-"""The name of a store's user for one key, whose class may change, and its hash."""
+"""The entry in a store's ``user`` for one key, whose class may change, and its hash."""
 
 _KEYS_FOR_ONE = 500
-"""To read a key by itself takes about as long as to read this many among all others."""
+"""The number of keys that take as long to read among all others as one key takes by itself."""
 
 _AS_THEY_ARE = PLAIN | {Pickled, type(None)}
 """The types of what is stored as it is, or not at all."""
@@ -169,7 +169,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
     def open(self, key: object) -> None:
         """Touch a key that was not touched yet.
 
-        Where keys are touched one by one, all that is stored is read at last, when that takes no longer than they did.
+        If keys are touched one by one, all stored keys are read as soon as that takes no longer than the single reads.
         """
         self._single += 1
         if not self._are_all_at_hand and self._single * _KEYS_FOR_ONE >= self._store.user.get(KEYS, 0):
@@ -296,10 +296,10 @@ class KeyedState(LoadedRows[GrowingObjects]):
             self.index.update(zip(new, added.tolist(), strict=True))
 
     def _begin_with(self, store: RowStore) -> None:
-        """See by one key of those whose class says how it hashes that it still hashes as it did.
+        """Check with one stored key, whose class defines its hash, that it still has the same hash.
 
         Raises:
-            StateError: if it does not, so that nothing would be found.
+            StateError: if its hash has changed, so that no state would be found.
         """
         if _SAMPLE not in store.user:
             return
@@ -307,10 +307,10 @@ class KeyedState(LoadedRows[GrowingObjects]):
         hashes = np.array([key_hash], np.uint64)
         try:
             _check([loads(b85decode(pickled))], hashes)
-        except Exception:  # that of a class that is gone, too
+        except Exception:  # also if the class is gone
             if store.read(hashes):
                 raise
-            del store.user[_SAMPLE]  # nothing is kept of it any more
+            del store.user[_SAMPLE]  # the key has no state any more
 
     def _end_with(self, store: RowStore, places: Numbers, types: RowTypes) -> None:
         if types.key.is_pickled:
@@ -408,7 +408,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
 
 
 def _changed(before: list[Any], now: list[Any]) -> tuple[list[int], list[Any]]:
-    """Which values are others now than they were, and these: pickled, if they can be changed in place."""
+    """Return which values have changed, by index, and the new values: pickled, if they can be changed in place."""
     rows = [row for row, (old, new) in enumerate(zip(before, now, strict=True)) if old is not new]
     olds, news = (list(map(values.__getitem__, rows)) for values in (before, now))
     if not _AS_THEY_ARE.issuperset(map(type, news)):

@@ -53,7 +53,7 @@ class LoadedTimers(Protocol):
     """The timers of a kind of the loaded keys."""
 
     number: int
-    """That of the last timer that was set."""
+    """The number of the last timer that was set."""
 
     def take_in(self, *columns: TimerColumns | None) -> None:
         """Take note of timers without a namespace, and with one, whose keys have places among the loaded ones."""

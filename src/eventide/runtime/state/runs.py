@@ -40,10 +40,10 @@ _PATIENCE = 4
 
 _WORD = 8
 _BY_PLACE = 1 << 31
-"""Is added to the size of a value whose bytes lie by their places in words."""
+"""Flag in the size of a value that is stored by place in its words: all first bytes, then all second bytes, …"""
 
 _LARGE, _SAMPLED, _BLOCK = 16_384, 8, 256
-"""Of a value of `_LARGE` bytes or more, one block of `_BLOCK` bytes in `_SAMPLED` is compressed in both forms."""
+"""In a value of `_LARGE` bytes or more, one in `_SAMPLED` blocks of `_BLOCK` bytes is compressed in both forms."""
 
 _SIZE = struct.Struct("<I")
 _LZ4 = pa.Codec("lz4_raw")

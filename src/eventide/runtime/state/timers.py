@@ -308,8 +308,8 @@ class BatchTimers(Timers):
 class WaitingTimers:
     """Timers without a namespace of the loaded keys, each taken out once, when it is due.
 
-    Most timers of a key that is touched are set for later. To bring up each of them as an object, and to put it away
-    again, would cost as much as to fire it.
+    Most timers of a key that is touched are set for later. Loading each of them as an object, and storing it again,
+    would cost as much as firing it.
     """
 
     def __init__(self, keys: list[Any]) -> None:

@@ -103,11 +103,11 @@ class WithoutClock:
 
     @property
     def next_clock_ms(self) -> int | None:
-        """None: the clock need not call."""
+        """None, because no processing-time timer is ever set."""
         return None
 
     def timers_left(self) -> int:
-        """None: there are no timers of processing time."""
+        """Zero, because there are no processing-time timers."""
         return 0
 
 

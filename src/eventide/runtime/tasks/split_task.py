@@ -43,7 +43,7 @@ class SplitTaskSpec(TaskSpec):
         return SplitTask(self, subtask, backend, clock_ms)
 
     def user_functions(self) -> list[Any]:
-        """None: generators are not opened."""
+        """Empty, because generators are not opened."""
         return []
 
     def describe(self) -> list[tuple[str, str]]:
@@ -87,8 +87,8 @@ class SplitTask(Task):
     that it is idle is not asked until it has elements again. A source that speaks as an operator does is not heard in
     this, unless the generators are its own: they take the place of all that it says.
 
-    Of the splits that the program expects, those that have ended are remembered; all others that end, or that the
-    program does not expect any more, are forgotten with their generators.
+    Splits that the program expects are remembered when they end. All others that end, or that the program does not
+    expect any more, are forgotten with their generators.
     """
 
     def __init__(self, spec: SplitTaskSpec, subtask: int, backend: Backend, clock_ms: int) -> None:
@@ -170,7 +170,7 @@ class SplitTask(Task):
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
             self._metrics.count(self._spec.name, RECORDS_OUT, len(batch))
             yield from output.send(batch)
-        # One that has ended, of which others hear only now, has nothing more to say.
+        # A split that ended before, and whose end is reported only now, is not asked again.
         is_asked = bool(split.parts) or not self._open.get(at, split.ended)
         output.idle = split.idle
         yield from output.finish(ended=split.ended, joined=split.joined, rest=split.rest, is_asked=is_asked)

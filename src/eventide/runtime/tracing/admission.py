@@ -216,7 +216,7 @@ _GENERATES = frozenset(
     {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
 )
 _HARMLESS_INTRINSICS = frozenset({3, 5, 6})
-"""Of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
+"""Arguments of CALL_INTRINSIC_1: an error of a generator, the unary plus, a tuple of a list."""
 
 _DOINGS = {
     "STORE_GLOBAL": "it sets a global",

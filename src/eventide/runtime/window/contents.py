@@ -97,7 +97,7 @@ class AllElements(Contents):
         append_each(kept, keys, values)
 
     def merge(self, left: object, right: Any) -> Any:
-        """All of the one, then all of the other."""
+        """The elements of the first window, then those of the second."""
         left += right
         return left
 
@@ -120,7 +120,6 @@ class Reduced(Contents):
 
     @property
     def user_function(self) -> Any:
-        """The reduce function."""
         return self.function
 
     @property
@@ -212,7 +211,6 @@ class Aggregated(Contents):
 
     @property
     def user_function(self) -> Any:
-        """The aggregate function."""
         return self.function
 
     @property
@@ -276,7 +274,6 @@ class Evictable(Contents):
 
     @property
     def user_function(self) -> Any:
-        """The reduce or aggregate function, if there is one."""
         return None if self.incremental is None else self.incremental.user_function
 
     def describe(self) -> str:
@@ -290,7 +287,7 @@ class Evictable(Contents):
         return kept
 
     def merge(self, left: object, right: Any) -> Any:
-        """All of the one, then all of the other."""
+        """The elements of the first window, then those of the second."""
         return left + right
 
     def view(self, kept: Any) -> Iterable[Any]:

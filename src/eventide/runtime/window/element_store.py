@@ -148,7 +148,6 @@ class AggregateTables(ElementTables):
         return Types.TUPLE(list(self.result_types))
 
     def stored_schema(self, part: str) -> pa.Schema:
-        """The columns of the tables that are stored."""
         by = ElementTables.stored_schema(self, part).remove(len(self.key_names))  # all but the elements
         return pa.schema([*by, *self.aggregation.partial_fields])
 
@@ -301,7 +300,6 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         return self.open(window)
 
     def flush(self) -> None:
-        """Store what was added; call it once at the end of a micro-batch."""
         self._add_late_elements()
         for row, tables in self._added.items():
             self._chunks.append(row, pa.concat_tables(tables))

@@ -79,7 +79,6 @@ class FixedWindowOperator(WindowOperator):
         self._firing.uses_window_state = self._had_window_state
 
     def process(self, parts: Sequence[Any]) -> None:
-        """Handle elements of one or several channels in their one order, all under the current watermark."""
         partials = [part for part in parts if isinstance(part, Partials)]
         if partials:
             self._take_partials(partials)
@@ -146,7 +145,6 @@ class FixedWindowOperator(WindowOperator):
         return {name: n for name, n in super().held().items() if n} | ({} if count is None else {OPEN_WINDOWS: count})
 
     def all_entries(self) -> dict[tuple[Any, Hashable], dict[str, Any]]:
-        """All that is kept, by key and window (None: the key as a whole): for harnesses."""
         entries = super().all_entries()
         for number in self._store.windows(self._last_dropped() + 1, _NO_LIMIT):
             for key, kept in self._store.open(number).items():

@@ -259,7 +259,6 @@ class WindowOperator(KeyedOperator):
         return True
 
     def advance(self, watermark_ms: int) -> None:
-        """Move the watermark, and fire all timers that it passes."""
         self._moment.watermark = watermark_ms
         self._fire_timers(self._keyed.event_timers, watermark_ms, self._spec.trigger.on_event_time)
 

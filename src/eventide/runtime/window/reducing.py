@@ -366,14 +366,14 @@ class Partials:
 
     @property
     def is_unread(self) -> bool:
-        """False: it is Python objects."""
+        """False, because it consists of Python objects."""
         return False
 
     def numbers(self) -> None:
-        """None: reduced elements have no numbers any more."""
+        """None, because reduced elements have no sequence numbers."""
 
     def cut(self, begin: int, point: int) -> tuple[Partials, None]:
-        """The whole, uncut: reduced elements have no numbers any more."""
+        """The whole, uncut, because reduced elements have no sequence numbers."""
         return self, None
 
 

@@ -155,7 +155,7 @@ def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | Non
 
 
 def recorded_parallelism(spark: SparkSession, location: str) -> int | None:
-    """That of the state of a checkpoint, or that with which it is to begin; None if it says neither."""
+    """The parallelism of the state of a checkpoint, or the one it is to begin with; None if neither is recorded."""
     started = records_of(spark, location)
     found = in_force(started, last_committed(spark, location))
     if found is None:

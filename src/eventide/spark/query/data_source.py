@@ -104,7 +104,7 @@ _PART = StructType([StructField("part", StringType())])
 def rows_of(parts: DataFrame, payload: bytes, ids: tuple[int, ...], to: OutputOfSink) -> DataFrame:
     """The rows that the only sink takes of a source, read by tasks that are given parts.
 
-    Of what a data source gives Spark makes rows, and others of these; of what is mapped it makes them once.
+    Spark converts the batches of a data source to rows twice, and the result of ``mapInArrow`` only once.
     """
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -65,9 +65,9 @@ def frame_of(row: Any) -> Frame:
 
 
 def in_channels(frames: Iterable[Frame], sinks: Mapping[int, SinkSpec]) -> Iterator[tuple[SinkSpec, Elements]]:
-    """The elements of some sinks, given by their numbers, among frames of any.
+    """The elements of the sinks with some numbers, from frames of all sinks.
 
-    Those of a channel have the order of their numbers, in whatever order its frames came.
+    Elements of a channel are in the order of their sequence numbers, whatever the order of its frames.
     """
     mine = [frame for frame in frames if frame.target in sinks and frame.signal is Signal.ELEMENTS]
     for (target, *_), of_channel in groupby(sorted(mine, key=_channel), key=_channel):
@@ -100,7 +100,8 @@ class OutputOfSink(Protocol):
 class RowsOfSink:
     """The elements of one sink in columns of their own, and beside them one for what tasks have counted.
 
-    A source whose elements go to this sink alone gives them so. They reach the sink without another way into Python.
+    A source whose elements go to this sink alone produces these columns: they reach the sink without entering Python
+    a second time.
 
     Attributes:
         number: the target of the sink's frames.

@@ -128,7 +128,7 @@ class _Producers(dict[bytes, SinkProducer]):
     """The producers of this worker, by the sinks that they are of; those used last at the end."""
 
     def of(self, payload: bytes) -> SinkProducer:
-        """That of a sink."""
+        """The producer of a sink."""
         sink: Any = opened_sink(payload).sink
         producer = self.pop(payload, None) or SinkProducer(sink)
         while len(self) >= _MOST_PRODUCERS:
@@ -138,7 +138,7 @@ class _Producers(dict[bytes, SinkProducer]):
 
     @contextmanager
     def using(self, payload: bytes, name: str) -> Iterator[SinkProducer]:
-        """That of a sink; one with which something goes wrong is not used again."""
+        """The producer of a sink; after an error it is not used again."""
         try:
             with calling(name, during="when its records were sent to Kafka"):
                 yield self.of(payload)

@@ -175,7 +175,7 @@ class Aggregation:
 
     @cached_property
     def _results(self) -> list[tuple[Measure, pa.DataType]]:
-        """Of each aggregate, what it comes to, and the type of its result."""
+        """The measure of each aggregate, and the type of its result."""
         kinds = dict(self.input_types)
         results = []
         for aggregate in self.aggregates:
