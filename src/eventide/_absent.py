@@ -1,4 +1,4 @@
-"""PyFlink's names that a module of eventide does not define: found where they are, or refused with a reason.
+"""PyFlink's names that a module of eventide does not define: found in their own modules, or refused with a reason.
 
 `hand_out_names` gives a module its ``__getattr__``. It finds names that the module hands out lazily, names that
 PyFlink's module re-exports, and names of Flink 1. To any other name it answers with an AttributeError, so that
@@ -41,7 +41,7 @@ def sentence(name: str, reason: str) -> str:
 
 
 class AbsentNames(MetaPathFinder):
-    """Says why a module, or a name in a module, is not here. It is asked last, so it slows down no import."""
+    """A finder that says why a module, or a name in it, is absent. It is asked last, so it slows down no import."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> None:
         """Find nothing.

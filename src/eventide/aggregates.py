@@ -1,6 +1,6 @@
 """Aggregates of columns, for ``window(...).aggregate(count(), sum_("amount").alias("total"), ...)``. Not in PyFlink.
 
-They are values that say what is to be computed; nulls, overflow and NaN are treated as Spark 4 treats them. A column is
+They are values that describe a computation; nulls, overflow and NaN are treated as Spark 4 treats them. A column is
 given by its name: anything else raises a `ProgramError`.
 """
 
@@ -93,7 +93,7 @@ class ColumnAggregate:
         """Return the same aggregate with another name for its result.
 
         Raises:
-            ProgramError: The name is empty, or no text.
+            ProgramError: The name is empty, or not text.
 
         >>> from eventide.aggregates import count
         >>> count().alias("orders").output_name
@@ -220,7 +220,7 @@ def check_sketches_are_installed(function: str) -> None:
 
 
 def count(column: str | None = None) -> ColumnAggregate:
-    """Count the rows, or those in which a column is not null. LONG; 0 where there is none.
+    """Count the rows, or those in which a column is not null. LONG; 0 without rows.
 
     >>> count().output_name, count("user").output_name
     ('count', 'count(user)')
@@ -231,9 +231,9 @@ def count(column: str | None = None) -> ColumnAggregate:
 
 
 def sum_(column: str) -> ColumnAggregate:
-    """Add a column up; nulls are skipped, and a sum of nothing is null.
+    """Add a column up; nulls are skipped, and a sum without values is null.
 
-    Of BYTE, SHORT, INT and LONG it is a LONG, of FLOAT and DOUBLE a DOUBLE, of BIG_INT a BIG_INT, of BIG_DEC a
+    The sum of BYTE, SHORT, INT and LONG is a LONG, of FLOAT and DOUBLE a DOUBLE, of BIG_INT a BIG_INT, of BIG_DEC a
     BIG_DEC. A sum that does not fit LONG, BIG_INT or BIG_DEC ends the job with a `DataError`, as in Spark 4.
 
     >>> sum_("amount").alias("total")
@@ -255,7 +255,7 @@ def min_(column: str) -> ColumnAggregate:
 
 
 def max_(column: str) -> ColumnAggregate:
-    """Find the largest value that is not null; its type is the column's, and the order that of `min_`.
+    """Find the largest value that is not null, in the order of `min_`; its type is the column's.
 
     >>> max_("price").output_name
     'max(price)'
@@ -264,7 +264,7 @@ def max_(column: str) -> ColumnAggregate:
 
 
 def mean(column: str) -> ColumnAggregate:
-    """Divide the sum by how many values there are; nulls are neither, and a mean of nothing is null.
+    """Divide the sum by the number of values; nulls are skipped, and a mean without values is null.
 
     It is a DOUBLE; of BIG_INT and BIG_DEC it is a BIG_DEC, rounded half up to its 18 digits, and a sum that does not
     fit the column's type ends the job with a `DataError`. Spark's name for it is ``avg``.
@@ -276,7 +276,7 @@ def mean(column: str) -> ColumnAggregate:
 
 
 def variance(column: str) -> ColumnAggregate:
-    """Compute the variance of a sample, a DOUBLE: divided by one less than the number of values; of one it is null.
+    """Compute the variance of a sample, a DOUBLE: divided by one less than the number of values; null for one value.
 
     >>> variance("delay").output_name
     'variance(delay)'
@@ -294,7 +294,7 @@ def stddev(column: str) -> ColumnAggregate:
 
 
 def var_pop(column: str) -> ColumnAggregate:
-    """Compute the variance of all there is, a DOUBLE: divided by the number of values; of one it is 0, of none null.
+    """Compute the variance of a population, a DOUBLE: divided by the number of values; 0 for one value, null for none.
 
     >>> var_pop("delay").output_name
     'var_pop(delay)'
@@ -303,7 +303,7 @@ def var_pop(column: str) -> ColumnAggregate:
 
 
 def stddev_pop(column: str) -> ColumnAggregate:
-    """Compute the standard deviation of all there is, a DOUBLE: the square root of `var_pop`.
+    """Compute the standard deviation of a population, a DOUBLE: the square root of `var_pop`.
 
     >>> stddev_pop("delay").output_name
     'stddev_pop(delay)'
@@ -312,10 +312,10 @@ def stddev_pop(column: str) -> ColumnAggregate:
 
 
 def first(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
-    """Take the value of the earliest row by event time; among equal times, of the one that arrived first.
+    """Take the value of the earliest row by event time; among equal times, of the first that arrived.
 
-    It is Spark's ``min_by`` on the event time: null where that row has none, unless `ignore_nulls` passes over rows
-    without a value.
+    It is Spark's ``min_by`` on the event time: null if that row has no value, unless `ignore_nulls` skips rows without
+    a value.
 
     >>> first("price", ignore_nulls=True)
     first('price', ignore_nulls=True)
@@ -324,9 +324,9 @@ def first(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
 
 
 def last(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
-    """Take the value of the latest row by event time; among equal times, of the one that arrived last.
+    """Take the value of the latest row by event time; among equal times, of the last that arrived.
 
-    It is Spark's ``max_by`` on the event time; `ignore_nulls` is that of `first`.
+    It is Spark's ``max_by`` on the event time; `ignore_nulls` is as for `first`.
 
     >>> last("price").output_name
     'last(price)'
@@ -335,7 +335,7 @@ def last(column: str, ignore_nulls: bool = False) -> ColumnAggregate:
 
 
 def collect_list(column: str) -> ColumnAggregate:
-    """Collect the values that are not null, in the order of their arrival; an empty list where there is none.
+    """Collect the values that are not null, in the order of their arrival; an empty list without values.
 
     All values are kept in the state until the window is gone.
 
@@ -347,7 +347,7 @@ def collect_list(column: str) -> ColumnAggregate:
 
 
 def collect_set(column: str) -> ColumnAggregate:
-    """Collect the different values that are not null; an empty list where there is none.
+    """Collect the different values that are not null; an empty list without values.
 
     The list is sorted, in the order of `min_`: Spark promises no order. NaN is one value, and -0.0 is 0.0. All
     different values are kept in the state until the window is gone.
@@ -371,7 +371,7 @@ def count_distinct(column: str) -> ColumnAggregate:
 
 
 def approx_count_distinct(column: str, rsd: float = 0.05) -> ColumnAggregate:
-    """Estimate how many different values that are not null there are (HyperLogLog). LONG.
+    """Estimate the number of different values that are not null (HyperLogLog). LONG.
 
     NaN is one value, and -0.0 is 0.0. Few values are counted exactly.
 
@@ -392,7 +392,7 @@ def approx_count_distinct(column: str, rsd: float = 0.05) -> ColumnAggregate:
 
 
 def approx_quantiles(column: str, probabilities: Sequence[float], rank_error: float = 0.005) -> ColumnAggregate:
-    """Estimate quantiles of the values that are not null (KLL). A list of DOUBLE, or null where there is no value.
+    """Estimate quantiles of the values that are not null (KLL). A list of DOUBLE, or null without values.
 
     A quantile is the smallest value such that at least this part of all values is not larger: 0.5 is the median, 0
     the minimum, 1 the maximum. NaN is larger than any number. Up to a few hundred values (twice 1 / `rank_error`)
@@ -426,13 +426,13 @@ def approx_top_k(column: str, k: int = 5, max_items_tracked: int = 10_000) -> Co
     """Estimate the `k` most frequent values. A list of rows (value, count), the most frequent first.
 
     As in Spark, null is a value too, and counted. NaN is one value, and -0.0 is 0.0. Values with equal counts are in
-    their own order, null last. Where there are no more than `max_items_tracked` different values, the counts are
-    exact. Beyond, they may be too large, by at most 3 of each `max_items_tracked` rows.
+    their own order, null last. With up to `max_items_tracked` different values, the counts are exact. Beyond, they may
+    be too large, by at most 3 of each `max_items_tracked` rows.
 
     Args:
         column: The name of the column.
-        k: How many values the list has at most.
-        max_items_tracked: How many different values are kept in the state, `k` to 1,000,000.
+        k: The greatest number of values in the list.
+        max_items_tracked: The greatest number of different values in the state, `k` to 1,000,000.
 
     Raises:
         ProgramError: An argument is out of its range, or the extra `sketches` is not installed.

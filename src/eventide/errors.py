@@ -37,7 +37,7 @@ class EventideError(Exception):
 
 
 class ProgramError(EventideError, ValueError):
-    """The program cannot be built or run as it is written; raised before any data is read where that is possible."""
+    """The program cannot be built or run as it is written; raised before any data is read, if possible."""
 
 
 class DataError(EventideError):
@@ -45,26 +45,26 @@ class DataError(EventideError):
 
 
 class UserFunctionError(EventideError):
-    """A function of the user raised; the original exception is the ``__cause__`` where it could be kept."""
+    """A function of the user raised; the original exception is the ``__cause__``, if it could be kept."""
 
 
 class StateError(EventideError):
-    """The state of a checkpoint does not fit the program that goes on with it, or the run that had it is over.
+    """The state of a checkpoint does not fit the program that continues it, or the run that had it has been replaced.
 
-    Another run uses it by then, or the server of Spark Connect has been started again.
+    In the latter case, another run uses it, or the server of Spark Connect has been restarted.
     """
 
 
 class StorageError(EventideError, OSError):
-    """A file cannot be written, most often because a disk is full; a job can go on from its checkpoint after that."""
+    """A file cannot be written, most often because a disk is full; a job can then continue from its checkpoint."""
 
 
 class TemporaryCheckpointWarning(UserWarning):
-    """A job keeps its checkpoint in a temporary directory, so that it cannot go on after a restart."""
+    """A job keeps its checkpoint in a temporary directory, so that it cannot continue after a restart."""
 
 
 class TimersLeftWarning(UserWarning):
-    """The input of a job ended before the time of some timers of processing time came, which now never fire."""
+    """The input of a job ended before the time of some processing-time timers, which will never fire."""
 
 
 class LeftElementsWarning(UserWarning):
@@ -72,7 +72,7 @@ class LeftElementsWarning(UserWarning):
 
 
 class DashboardWarning(UserWarning):
-    """Jobs cannot be shown, or metrics of them not be told; they run all the same."""
+    """Jobs cannot be shown, or their metrics not exported; the jobs run all the same."""
 
 
 class TypeMismatch(DataError):
@@ -82,8 +82,8 @@ class TypeMismatch(DataError):
         index: Position of the element among the elements that were converted together.
         value: The value that does not fit; it may be a part of the element.
         expected: The declared type of that value, as text.
-        path: Where in the element the value sits, such as ``f1`` or ``user.tags[2]``; empty for the element itself.
-        why: Why it does not fit, and what to do, where the value does not say so itself.
+        path: The place of the value in the element, such as ``f1`` or ``user.tags[2]``; empty for the element itself.
+        why: Why it does not fit, and what to do, if the value does not show it.
 
     >>> print(TypeMismatch(3, "x", "INT", "f1"))
     element 3, field f1: expected INT, got 'x' (str)
@@ -104,7 +104,7 @@ class TypeMismatch(DataError):
 
 
 def check_is(value: object, kind: type | UnionType, needs: str) -> None:
-    """Check that what a program gives is of a class, or of one of several.
+    """Check that a value of a program is an instance of a class, or of one of several.
 
     Args:
         value: The value in the program.
@@ -126,7 +126,7 @@ def check_is(value: object, kind: type | UnionType, needs: str) -> None:
 
 @contextmanager
 def as_state_error(said: Callable[[Exception], str]) -> Iterator[None]:
-    """Raise a `StateError` that says something of an error, in place of any error that is not eventide's.
+    """Raise a `StateError` that describes an error, in place of any error that is not eventide's.
 
     >>> with as_state_error(lambda error: f"a.parquet cannot be read: {error}"):
     ...     raise OSError("it is cut")
@@ -138,5 +138,5 @@ def as_state_error(said: Callable[[Exception], str]) -> Iterator[None]:
         yield
     except EventideError:
         raise
-    except Exception as error:  # of whatever kind: what is read may contain anything
+    except Exception as error:  # of any kind: the data may contain anything
         raise StateError(said(error)) from error

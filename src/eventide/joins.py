@@ -37,7 +37,7 @@ class JoinedColumn:
         """Return the same field under another name.
 
         Raises:
-            ProgramError: The name is empty, or no text.
+            ProgramError: The name is empty, or not text.
         """
         if not isinstance(name, str) or not name:
             raise ProgramError(f"{self!r}.alias: expected a name for the result, got {name!r}")
@@ -52,7 +52,7 @@ def left(column: str) -> JoinedColumn:
     """A field of the elements of the left, or first, stream.
 
     Raises:
-        ProgramError: The name is empty, or no text.
+        ProgramError: The name is empty, or not text.
     """
     return JoinedColumn(0, _checked(column, "left"))
 
@@ -61,7 +61,7 @@ def right(column: str) -> JoinedColumn:
     """A field of the elements of the right, or second, stream.
 
     Raises:
-        ProgramError: The name is empty, or no text.
+        ProgramError: The name is empty, or not text.
 
     >>> right("price")
     right('price')

@@ -1,4 +1,4 @@
-"""Savepoints that programs write, change and read: state from a table for a job to begin with, and state as a table.
+"""Savepoints that programs write, change and read: initial state of a job from a table, and state as a table.
 
 Flink: the State Processor API, in a small form.
 """
@@ -49,10 +49,10 @@ __all__ = [
 
 
 class SavepointReader:
-    """Reader of a savepoint, as tables of Arrow's; ``to_pandas()`` makes them those of pandas.
+    """Reader of a savepoint, as Arrow tables; their ``to_pandas()`` converts them.
 
-    A column has the type that the program declared for the state, else one that its values have; objects of classes
-    are shown as text.
+    A column has the type that the program declared for the state, else the type of its values; objects of classes are
+    shown as text.
     """
 
     def __init__(self, savepoint: Savepoint) -> None:
@@ -69,7 +69,7 @@ class SavepointReader:
         return SavepointReader(Savepoint(location, verify=True))
 
     def operators(self) -> pa.Table:
-        """The operators that it has state of: their ``uid``, or else their id, and their name."""
+        """The operators that have state: their ``uid``, or else their id, and their name."""
         operators = self._savepoint.header.program["operators"]
         rows = [{"uid": uid, "name": one["name"]} for uid, one in sorted(operators.items())]
         return pa.Table.from_pylist(rows, pa.schema([("uid", pa.string()), ("name", pa.string())]))
@@ -78,7 +78,7 @@ class SavepointReader:
         """The state of the functions of an operator: a row for each key, and a column for each state by its name.
 
         Raises:
-            ProgramError: if it has no state of that operator, or a state that is called ``key``.
+            ProgramError: if the operator has no state, or a state that is called ``key``.
         """
         by_key: dict[bytes, dict[str, Any]] = {}
         for row in self._rows(uid):
@@ -98,10 +98,10 @@ class SavepointReader:
         return _table({"key": ([*map(loads_anyway, by_key)], self._key_type(uid)), **columns})
 
     def read_timers(self, uid: str) -> pa.Table:
-        """The timers of an operator: the key, whether of ``event time`` or of the ``clock``, and when, in milliseconds.
+        """The timers of an operator: the key, the kind (``event time`` or ``clock``), and the time, in milliseconds.
 
         Raises:
-            ProgramError: if it has no state of that operator.
+            ProgramError: if the operator has no state.
         """
         rows = [row for row in self._rows(uid) if row["kind"] in TIMERS]
         return _table(
@@ -113,20 +113,20 @@ class SavepointReader:
         )
 
     def read_broadcast_state(self, uid: str, name: str) -> pa.Table:
-        """A broadcast state of an operator: its keys, and the value of each.
+        """A broadcast state of an operator: its keys and their values.
 
         Raises:
-            ProgramError: if it has no state of that operator.
+            ProgramError: if the operator has no state.
         """
         rows = [row for row in self._rows(uid) if row["part"] == f"{BROADCAST}{name}/"]
         values = [loads_anyway(row["value_pickle"])[0] for row in rows]
         return _table({"key": ([loads_anyway(row["key_pickle"]) for row in rows], None), "value": (values, None)})
 
     def read_tables(self, uid: str) -> Mapping[str, pa.Table]:
-        """Read the tables of an operator on columns, by the part of its state: panes, sessions, or the sides of a join.
+        """Read the tables of a columnar operator, by the part of its state: panes, sessions, or the sides of a join.
 
         Raises:
-            ProgramError: if it has no state of that operator.
+            ProgramError: if the operator has no state.
         """
         self._check(uid)
         found: dict[str, list[pa.Table]] = {}
@@ -167,7 +167,7 @@ def _table(columns: Mapping[str, tuple[list[Any], TypeInformation | None]]) -> p
 
 
 def _column(values: list[Any], kind: TypeInformation | None) -> pa.Array:
-    """Values as a column: of their declared type, else of the one that they have, else as text."""
+    """Return values as a column: of their declared type, else of their own, else as text."""
     if kind is not None:
         with suppress(ValueError, TypeError, DataError):
             return kind.to_arrow(values)
@@ -181,7 +181,7 @@ _AT_ONCE = 65_536
 
 
 class OperatorTransformation:
-    """Where it begins."""
+    """Entry point for the state of an operator."""
 
     @overload
     @staticmethod
@@ -193,11 +193,11 @@ class OperatorTransformation:
 
     @staticmethod
     def bootstrap_with(data: object) -> OneInputOperatorTransformation[Any]:
-        """Begin with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
+        """Start with data: any iterable of elements, or a table, whose rows become elements of type `Row`.
 
         Args:
-            data: an iterable (an iterator is read at once); a pandas DataFrame, or a table of Arrow's; or a Spark
-                DataFrame, whose rows become state where Spark has them, in parallel.
+            data: an iterable (an iterator is read at once); a pandas DataFrame, or an Arrow table; or a Spark
+                DataFrame, whose rows become state in parallel, in Spark's tasks.
 
         >>> OperatorTransformation.bootstrap_with([("a", 1), ("b", 2)]).key_by(lambda pair: pair[0])
         KeyedOperatorTransformation of list
@@ -225,9 +225,9 @@ class OneInputOperatorTransformation(Generic[T_co]):
     def key_by(
         self, key_selector: object, key_type: object = None, *more: str
     ) -> KeyedOperatorTransformation[Any, T_co]:
-        """Say the key of each element, as `DataStream.key_by` does: a function and the type of keys, or fields by name.
+        """Set the key of each element, as `DataStream.key_by` does: a function and the type of keys, or fields by name.
 
-        It must find the keys that the job finds. A type that is given here is compared with that of the job.
+        It must give the same keys as the job. A declared type is compared with that of the job.
 
         Raises:
             ProgramError: if it is neither.
@@ -252,7 +252,7 @@ class KeyedOperatorTransformation(Generic[KEY_co, T_co]):
     key_type: TypeInformation | None
 
     def transform(self, function: KeyedStateBootstrapFunction[KEY_co, T_co]) -> StateBootstrapTransformation:
-        """Say what makes state of them.
+        """Set the function that makes state of the data.
 
         Raises:
             ProgramError: if it is not a `KeyedStateBootstrapFunction`.
@@ -277,8 +277,8 @@ class StateBootstrapTransformation:
 class KeyedStateBootstrapFunction(KeyedProcessFunction[KEY_contra, IN_contra, Any]):
     """Makes the state of a keyed operator: it is called with each element, and writes the state of its key.
 
-    The names and types of its states are those of the function that will find them. It may set timers, of event time
-    and of the clock: they fire in the job, in the function of the job.
+    Its states must have the names and types of the states in the job. It may set event-time and processing-time timers:
+    they fire in the function of the job.
 
     >>> from eventide.common import Types
     >>> from eventide.api.state import ValueStateDescriptor
@@ -292,7 +292,7 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction[KEY_contra, IN_contra, An
 
     @abstractmethod
     def process_element(self, value: IN_contra, ctx: KeyedProcessFunction.Context[KEY_contra]) -> None:
-        """Put what should be kept of an element into the state of its key; nothing comes out."""
+        """Write what should be kept of an element into the state of its key; nothing is emitted."""
 
 
 def _is_data_frame(data: object) -> bool:
@@ -301,7 +301,7 @@ def _is_data_frame(data: object) -> bool:
 
 
 def _check_data(data: object) -> None:
-    """Refuse what no state can be made of.
+    """Refuse data that cannot become state.
 
     Raises:
         ProgramError: if it is neither an iterable nor a table.
@@ -314,7 +314,7 @@ def _check_data(data: object) -> None:
 
 
 def _elements_here(data: Any) -> Iterable[Any]:
-    """The elements of data that are here; the rows of a table have their fields by name."""
+    """The elements of local data; the rows of a table have their fields by name."""
     if type(data).__module__.partition(".")[0] == "pandas":
         data = pa.Table.from_pandas(data, preserve_index=False)
     if isinstance(data, pa.RecordBatch):
@@ -327,7 +327,7 @@ def _elements_here(data: Any) -> Iterable[Any]:
 
 @dataclass(frozen=True)
 class SavepointWriter:
-    """Builder of a savepoint. It is a value: each call returns another one, and `write` writes it.
+    """Builder of a savepoint. It is a value: each call returns a new builder, and `write` writes the savepoint.
 
     >>> import tempfile
     >>> from eventide.common import Types
@@ -354,13 +354,13 @@ class SavepointWriter:
 
     @staticmethod
     def new_savepoint(max_parallelism: int = MAX_PARALLELISM, parallelism: int | None = None) -> SavepointWriter:
-        """Begin with nothing.
+        """Start with an empty savepoint.
 
         Args:
-            max_parallelism: the number of key groups, which is that of the job: see
+            max_parallelism: the number of key groups, equal to that of the job: see
                 `StreamExecutionEnvironment.set_max_parallelism`.
-            parallelism: that of a job that begins with it and says none; and how many tasks write what comes from a
-                Spark DataFrame.
+            parallelism: the parallelism of a job that starts from it and sets none; and the number of tasks that write
+                the state from a Spark DataFrame.
 
         Raises:
             ProgramError: if a number is out of range.
@@ -370,7 +370,7 @@ class SavepointWriter:
 
     @staticmethod
     def from_existing_savepoint(location: str) -> SavepointWriter:
-        """Begin with all that a savepoint has; it stays as it is.
+        """Start with the contents of a savepoint, which itself stays unchanged.
 
         Raises:
             ProgramError: if Arrow cannot open it.
@@ -387,7 +387,7 @@ class SavepointWriter:
             transformation: the transformation that makes its state.
 
         Raises:
-            ProgramError: if there is state of it already, or that is not a `StateBootstrapTransformation`.
+            ProgramError: if it has state already, or `transformation` is not a `StateBootstrapTransformation`.
         """
         if not isinstance(transformation, StateBootstrapTransformation):
             raise ProgramError(
@@ -401,10 +401,10 @@ class SavepointWriter:
         return replace(self, added={**self.added, uid: transformation})
 
     def remove_operator(self, uid: str) -> SavepointWriter:
-        """Leave out the state of an operator, by its ``uid`` or by the id that `SavepointReader.operators` shows.
+        """Remove the state of an operator, by its ``uid`` or by the id that `SavepointReader.operators` shows.
 
         Raises:
-            ProgramError: if there is none.
+            ProgramError: if there is no such state.
         """
         if uid in self.added:
             return replace(self, added={one: how for one, how in self.added.items() if one != uid})
@@ -414,14 +414,14 @@ class SavepointWriter:
         return replace(self, removed=self.removed | {uid})
 
     def write(self, location: str) -> None:
-        """Write it into a new directory, on any store that Arrow opens.
+        """Write the savepoint into a new directory, on any store that Arrow opens.
 
-        Without a scheme it is a local one, or, with a Spark DataFrame among the data, what Spark takes it for; Spark's
-        workers must reach it then.
+        Without a scheme it is a local one; with a Spark DataFrame among the data, it is what Spark takes it for, and
+        Spark's workers must reach it.
 
         Raises:
             ProgramError: if Arrow cannot open it.
-            StateError: if there is something.
+            StateError: if the directory is not empty.
             UserFunctionError: if a function raised.
         """
         frames = [how.data for how in self.added.values() if _is_data_frame(how.data)]
@@ -459,7 +459,7 @@ class SavepointWriter:
 
 
 def _written(data: Any, bootstrap: Bootstrap, writer: StateWriter, place: str, what: SavepointWriter) -> list[Small]:
-    """Write the state that is made of data, and return what is small of it."""
+    """Write the state that is made of data, and return its small values."""
     if _is_data_frame(data):
         from eventide.spark.checkpoint.savepoint import bootstrap_on_spark
 

@@ -24,12 +24,13 @@ DEAD_LETTER = RowTypeInfo(_FIELDS.values(), _FIELDS)
 """The type of dead letters, of all operators and sources.
 
 - ``operator``: the name of the operator, or of the source.
-- ``during``: its work at that moment, in words.
+- ``during``: what it was doing, in words.
 - ``error_type``, ``error``: the name of the exception's class, and its message.
 - ``element``: the element as it was; of a source, the bytes or the text that could not be read. None for a timer and
   a window.
-- ``text``: ``element`` as text, for readers without Python; bytes as UTF-8, those that are no UTF-8 with backslashes.
-- ``key``: its key, where the operator works by key; the bytes of the key of a Kafka record.
+- ``text``: ``element`` as text, for readers without Python; bytes as UTF-8, with backslashes for bytes that are not
+  UTF-8.
+- ``key``: its key, if the operator is keyed; the bytes of the key of a Kafka record.
 - ``timestamp``: its event time in milliseconds; the time of a timer; the last millisecond of a window.
 - ``split``, ``position``: its place in a source: the partition or file, and the offset or the number of the row.
 """
@@ -48,7 +49,7 @@ class DeadLetterLimits(NamedTuple):
 
 
 def advice_to_call_it_on(stream: str) -> str:
-    """The advice in an error that stops a job, where a dead letter could take its place."""
+    """The advice in an error that stops a job, if a dead letter could replace the error."""
     return f"side_output_dead_letters(OutputTag(...)), called on {stream}, lets the job go on without what is bad"
 
 

@@ -1,4 +1,4 @@
-"""State by key as functions see it: its interfaces, its descriptors, and where a function asks for it."""
+"""Keyed state as functions see it: its interfaces, its descriptors, and the store that functions get it from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ValueState(State, Generic[T]):
 
     @abstractmethod
     def value(self) -> T | None:
-        """Return the value, or None where there is none."""
+        """Return the value, or None if there is none."""
 
     @abstractmethod
     def update(self, value: T | None) -> None:
@@ -37,19 +37,19 @@ class ValueState(State, Generic[T]):
 
 
 class AppendingState(State, Generic[IN, OUT]):
-    """State that takes in elements and gives something that is made of them."""
+    """State to which elements are added, and which gives a value made of them."""
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """Return what the elements make, or None where there are none."""
+        """Return the value of the elements, or None if there are none."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
-        """Take in one element."""
+        """Add one element."""
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can be made one, when windows merge."""
+    """Appending state that can be merged with another, when windows merge."""
 
 
 class ListState(MergingState[T, Iterable[T]]):
@@ -57,7 +57,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def get(self) -> Iterable[T]:
-        """Return the elements in their order; nothing, not None, where there are none."""
+        """Return the elements in their order; empty, not None, if there are none."""
 
     @abstractmethod
     def add_all(self, values: Sequence[T]) -> None:
@@ -72,11 +72,11 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class ReducingState(MergingState[T, T]):
-    """State that reduces what is added to one value with a `ReduceFunction`."""
+    """State that reduces added elements to one value with a `ReduceFunction`."""
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """State that aggregates what is added with an `AggregateFunction`."""
+    """State that aggregates added elements with an `AggregateFunction`."""
 
 
 class _ReadableMap(State, Generic[K, V]):
@@ -84,11 +84,11 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def get(self, key: K) -> V | None:
-        """Return the value of `key`, or None where there is none."""
+        """Return the value of `key`, or None if there is none."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
-        """Say whether `key` is there."""
+        """Say whether the map contains `key`."""
 
     @abstractmethod
     def items(self) -> Iterator[tuple[K, V]]:
@@ -104,7 +104,7 @@ class _ReadableMap(State, Generic[K, V]):
 
     @abstractmethod
     def is_empty(self) -> bool:
-        """Say whether there is no key."""
+        """Say whether the map is empty."""
 
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
@@ -129,7 +129,7 @@ class _WritableMap(_ReadableMap[K, V]):
 
     @abstractmethod
     def remove(self, key: K) -> None:
-        """Delete `key`; nothing happens where it is not there."""
+        """Delete `key`; no effect if it is absent."""
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -143,14 +143,14 @@ class MapState(_WritableMap[K, V]):
 
 
 class ReadOnlyBroadcastState(_ReadableMap[K, V]):
-    """Broadcast state as elements of the stream that is not broadcast see it: a map that they may read.
+    """Broadcast state for elements of the stream that is not broadcast: a map that they may only read.
 
-    Its values must not be changed in place either.
+    Do not change its values in place.
     """
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
-    """Broadcast state as elements of the broadcast stream see it: a map, of which every subtask has a copy.
+    """Broadcast state for elements of the broadcast stream: a map, of which every subtask has a copy.
 
     Every subtask sees the same elements in the same order, and must do the same with them.
     """
@@ -165,11 +165,11 @@ class VectorizedValueState(ABC):
 
     @abstractmethod
     def get(self, keys: pa.Array) -> pa.Array:
-        """Return the value of each of some keys, in an array of the declared type; null where nothing is stored."""
+        """Return the values of some keys, in an array of the declared type; null for a key without a value."""
 
     @abstractmethod
     def put(self, keys: pa.Array, values: pa.Array | np.ndarray) -> None:
-        """Store a value for each of some keys. A null deletes; of several values of a key, the last one stays."""
+        """Store a value for each of some keys. A null deletes. If a key has several values, the last one stays."""
 
     @abstractmethod
     def clear(self, keys: pa.Array) -> None:
@@ -206,7 +206,7 @@ class VectorizedMapState(ABC):
 
     @abstractmethod
     def get(self, keys: pa.Array, map_keys: pa.Array | np.ndarray) -> pa.Array:
-        """Return the values of some entries, in an array of the declared type; null where there is no such entry."""
+        """Return the values of some entries, in an array of the declared type; null for an absent entry."""
 
     @abstractmethod
     def put(self, keys: pa.Array, map_keys: pa.Array | np.ndarray, values: pa.Array | np.ndarray) -> None:
@@ -230,7 +230,7 @@ class VectorizedMapState(ABC):
 
 
 class StateDescriptor(ABC, Generic[S_co]):
-    """The name of a state within its operator, and the type of its values. Not to be changed once made.
+    """The name of a state within its operator, and the type of its values. It must not be changed.
 
     Args:
         name: The name, different from that of every other state of the operator.
@@ -263,7 +263,7 @@ class StateDescriptor(ABC, Generic[S_co]):
 
     @abstractmethod
     def bind(self, store: KeyedStateStore) -> S_co:
-        """Return the state of this name from `store`; the descriptor knows of which kind it is."""
+        """Return the state of this name from `store`, of the kind of this descriptor."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.type_info})"
@@ -307,7 +307,7 @@ class MapStateDescriptor(StateDescriptor[MapState[K, V]]):
 
 
 class KeyedStateStore(ABC):
-    """Gives access to state by its descriptor; the state belongs to the current key, and window where there is one."""
+    """Access to state by its descriptor: the state of the current key, and of the window, if there is one."""
 
     @abstractmethod
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
@@ -323,13 +323,13 @@ class KeyedStateStore(ABC):
 
     @abstractmethod
     def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[T]]) -> ReducingState[T]:
-        """Return the state that reduces what is added to it."""
+        """Return the state that reduces added elements."""
 
     @abstractmethod
     def get_aggregating_state(
         self, state_descriptor: StateDescriptor[AggregatingState[IN, OUT]]
     ) -> AggregatingState[IN, OUT]:
-        """Return the state that aggregates what is added to it."""
+        """Return the state that aggregates added elements."""
 
     def get_vectorized_state(self, state_descriptor: ValueStateDescriptor) -> VectorizedValueState:
         """Return the state that holds one value for each key, for a `VectorizedKeyedProcessFunction`. Not in Flink.

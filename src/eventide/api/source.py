@@ -28,7 +28,7 @@ class _Idle(Enum):
 
 
 IDLE = _Idle.IDLE
-"""Item of :meth:`Source.read` that says that its split has nothing to say for now: if nothing follows in the same
+"""Item of :meth:`Source.read` that says that its split is idle: if nothing follows in the same
 micro-batch, it no longer holds the watermark back, until its next watermark."""
 
 
@@ -61,18 +61,18 @@ class SideOutput:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Item of :meth:`Source.read`: something that is there, and cannot be read.
+    """Item of :meth:`Source.read`: data that cannot be read.
 
-    The job stops with its error. Where the program wants dead letters of the source, it becomes one, and the job goes
-    on.
+    The job stops with its error. If the program asks for dead letters of the source, it becomes one, and the job
+    continues.
 
     Attributes:
-        error: why it cannot be read; where the job stops, this is what it says.
+        error: why it cannot be read; the job stops with this error.
         raw: the data, as bytes or text.
         split: the partition, file or the like that it is in.
-        position: where it is there, such as its offset or the number of its row.
-        key: its key, where it has one.
-        timestamp: its event time in milliseconds, where that is known.
+        position: its place in the split, such as its offset or the number of its row.
+        key: its key, if it has one.
+        timestamp: its event time in milliseconds, if it is known.
     """
 
     error: Exception
@@ -94,13 +94,13 @@ class PartRange:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Facts about a part that are found out when it is first seen, and then are in the checkpoint.
+    """Facts about a part that are found when it is first seen, and are then kept in the checkpoint.
 
     Attributes:
         start: the position that it is read from.
-        stop: the position that it ends at, whatever comes after it; None where :meth:`Source.has_ended` says it.
-        identity: a text that tells it from a later one of its name, such as the id of a topic; None where a
-            name is used once. :meth:`Source.resume` is told of it.
+        stop: the position that it ends at, even if more data follow; None if :meth:`Source.has_ended` decides it.
+        identity: a text that distinguishes it from a later part of the same name, such as the id of a topic; None if
+            names are not reused. :meth:`Source.resume` gets it.
     """
 
     start: int
@@ -111,16 +111,16 @@ class Beginning:
 class Source(ABC, Generic[T_co]):
     """A source made of splits, each a sequence of elements with positions.
 
-    A split has an order and a pace of its own: a partition of a topic, a file, a device. Every source written
-    on this class gets a watermark per split, has all of its splits known from the start, is replayed exactly after a
-    failure, and takes a limit of rows per micro-batch.
+    A split has its own order and pace: a partition of a topic, a file, a device. Every source of this class has a
+    watermark per split, knows all of its splits from the start, is replayed exactly after a failure, and accepts a
+    limit of rows per micro-batch.
 
     A position is an integer: how many elements of the split come before it. The elements between two positions must
     always be the same. The object travels to the workers, so it must pickle; ``splits`` and ``latest_position`` are
     called on the driver, ``read`` on the workers.
 
     A split may be made of *parts* that are read one after the other, such as the files of one device. Then
-    :meth:`parts` and :meth:`split_of` say which, and positions are those of parts. By default, a split is its own only
+    :meth:`parts` and :meth:`split_of` name them, and positions are those of parts. By default, a split is its own only
     part.
 
     Flink: ``Source`` with its ``SplitEnumerator`` and ``SourceReader``, in one class without threads.
@@ -139,24 +139,24 @@ class Source(ABC, Generic[T_co]):
 
     @abstractmethod
     def splits(self) -> list[str]:
-        """The names of the splits that are there: from the start of the job, each holds the watermark until it speaks.
+        """The names of the present splits: each holds the watermark from the start of the job until it has one.
 
-        Asked again before every micro-batch, so that new ones may appear; :meth:`holds_when_new` says from when on
-        those count. One that is not named any more is gone: it ends, and holds no other.
+        Called again before every micro-batch, so that new splits may appear; :meth:`holds_when_new` says from when on
+        those count. A split that is no longer named ends, and does not hold the watermark.
         """
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
         """The names of the parts that have positions: by default, the splits.
 
-        A part that is not named any more is gone, and forgotten: its split ends with its last part, and a part that had
-        not been read to its end is counted (``numPartsLost``).
+        A part that is no longer named is forgotten: its split ends with its last part, and a part that was not read to
+        its end is counted (``numPartsLost``).
 
         Args:
-            known: the splits that the job has heard of, with their positions, or None where they have ended. Empty at
-                the start.
+            known: the parts that the job knows, with their positions, or None if they have ended. Empty at the start.
 
         Raises:
-            ProgramError: if there are no splits, because such a stream would never end nor say anything.
+            ProgramError: if there are no splits, because such a stream would never have an element, a watermark or an
+                end.
         """
         splits = self.splits()
         if not splits:
@@ -164,14 +164,14 @@ class Source(ABC, Generic[T_co]):
         return splits
 
     def following(self, parts: Collection[str]) -> list[str]:
-        """The names of the parts that follow when these, which are all that there are, have ended; by default, none.
+        """The names of the parts that follow when all present parts have ended; by default, none.
 
-        They appear in the micro-batch in which the last of these ends, so that the source is not over.
+        They appear in the micro-batch in which the last part ends, so that the source does not end.
         """
         return []
 
     def split_of(self, part: str) -> str:
-        """The split that a part belongs to. Of several that are new, the parts of a split are read in order of name."""
+        """The split that a part belongs to. Several new parts of a split are read in the order of their names."""
         return part
 
     @abstractmethod
@@ -184,62 +184,62 @@ class Source(ABC, Generic[T_co]):
 
         Yields elements, or ``pyarrow.RecordBatch`` objects whose rows are elements of the type that
         :meth:`get_produced_type` declares: columns are found by the names of its fields, or by their places if they
-        have none of these names. A source that knows about event time may also yield a ``TimestampedValue``,
-        which is an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its
-        place in the split on; and :data:`IDLE`. A strategy after the source takes the place of its timestamps and
-        watermarks. Data that cannot be read come as an :class:`Unreadable`; an error that is raised stops the job.
+        have none of these names. A source that knows about event time may also yield a ``TimestampedValue``, which is
+        an element with its timestamp, or a :class:`TimestampedBatch`; a ``Watermark``, which holds from its place in
+        the split on; and :data:`IDLE`. A strategy downstream of the source replaces its timestamps and watermarks.
+        Yield an :class:`Unreadable` for data that cannot be read; an error that is raised stops the job.
         """
 
     def sorting_out(self) -> Source[T_co]:
         """A copy of the source for a program that wants its dead letters.
 
-        Asked of sources that read many elements at once, so that it costs something to find a bad one among them; by
-        default, it is no other.
+        A source that reads many elements at once overrides this if finding a bad element among them is slower; by
+        default, it is the source itself.
         """
         return self
 
     def reads_together(self) -> bool:
-        """Whether a task reads all that it has to read with one :meth:`read_together`; by default, split by split.
+        """Whether a task reads all its ranges with one :meth:`read_together`; by default, split by split.
 
-        For sources that wait for each of their splits, so that it is better to wait for all of them at once.
+        True suits a source that waits for its splits: it can wait for all of them at once.
         """
         return False
 
     def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
-        """The elements of several ranges, in runs: a part, and what :meth:`read` would yield for some way on.
+        """The elements of several ranges, in runs: a part, and some items that :meth:`read` would yield next.
 
-        Runs of different parts may follow each other in any order, those of one part come in the order of positions.
+        Runs of different parts may come in any order, those of one part in the order of positions.
         """
         for way in ranges:
             yield way.part, self.read(way.part, way.start, way.end)
 
     def initial_position(self, split: str) -> int:
-        """Where a split is read from. Asked once, when it is first seen: from then on the checkpoint has the answer."""
+        """The first position of a split. Called once, when it is first seen; then the checkpoint keeps the answer."""
         return 0
 
     def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
-        """Where parts that are first seen are read from, and where they stop; the checkpoint keeps the answers.
+        """The positions where parts that are first seen start and stop; the checkpoint keeps the answers.
 
         By default, each starts at its :meth:`initial_position`, and ends where :meth:`has_ended` says.
         """
         return {part: Beginning(self.initial_position(part)) for part in parts}
 
     def resume(self, identities: Mapping[str, str]) -> None:
-        """Hear which parts the job has read so far, by the identities that their beginnings had.
+        """Check the parts that the job has read so far, given their identities from the checkpoint.
 
-        Called once in a run, before anything else is planned. A source whose part is not what it was raises a
-        ``StateError``: its positions mean nothing in what has taken its name.
+        Called once in a run, before anything else is planned. A source raises a ``StateError`` if a part has another
+        identity now: the stored position is not one of the new part.
         """
 
     def holds_when_new(self) -> bool:
-        """Whether a split that appears while the job runs holds the watermark from then on, as those of the start do.
+        """Whether a split that appears while the job runs holds the watermark from then on, like the initial ones.
 
-        Otherwise it counts from when it first speaks.
+        Otherwise it counts from its first watermark on.
         """
         return True
 
     def joining(self, splits: Collection[str]) -> set[str]:
-        """The splits that hold the watermark, of some that appear while the job runs: all of them, or none."""
+        """The splits that hold the watermark among some that appear while the job runs; by default, all or none."""
         return set(splits) if self.holds_when_new() else set()
 
     def is_bounded(self) -> bool:
@@ -247,7 +247,7 @@ class Source(ABC, Generic[T_co]):
         return True
 
     def may_end(self) -> bool:
-        """Whether the source is over when all of its parts have ended; one that is not bounded may find that out."""
+        """Whether the source ends when all of its parts have ended; also an unbounded source may end so."""
         return self.is_bounded()
 
     def may_grow(self, split: str) -> bool:
@@ -259,9 +259,9 @@ class Source(ABC, Generic[T_co]):
         return Types.PICKLED_BYTE_ARRAY()
 
     def side_outputs(self) -> Mapping[str, TypeInformation]:
-        """The types of the values that it yields beside its elements, as :class:`SideOutput`, by the ids of their tags.
+        """The types of the values that it yields as :class:`SideOutput`, beside its elements, by the ids of their tags.
 
-        ``get_side_output`` of the source's stream gives them. They have no watermarks until a strategy gives them.
+        ``get_side_output`` of the source's stream returns them. They have no watermarks until a strategy gives them.
         """
         return {}
 
@@ -274,25 +274,25 @@ class Source(ABC, Generic[T_co]):
         return self.gives_timestamps()
 
     def active_by_elements(self) -> bool:
-        """Whether what is idle counts again with its next element; splits do so with their next watermark alone."""
+        """Whether an idle split counts again with its next element; by default, with its next watermark."""
         return False
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether nothing will ever come after a position."""
+        """Whether a split has ended at a position: no element will follow."""
         return self.is_bounded() and position >= self.latest_position(split)
 
     def latest_positions(self) -> dict[str, int]:
-        """Where each part ends now: a run that handles what is there, and then stops, reads up to these."""
+        """The present end of each part: a run that handles the present data, and then stops, reads up to it."""
         return self.ends(self.parts({}))
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
-        """The latest positions of some parts: with one question, where the source can ask for all of them at once."""
+        """The latest positions of some parts: with one request, if the source can ask for all of them at once."""
         return {part: self.latest_position(part) for part in parts}
 
     def with_columns(self, columns: Collection[str]) -> Source[T_co]:
         """A copy of the source for a program that uses only these columns; it may leave out others.
 
-        Asked of sources whose elements are rows with names; columns that they do not have are passed over.
+        Called for sources whose elements are rows with names; columns that they do not have are ignored.
         """
         return self
 
@@ -303,34 +303,34 @@ class Source(ABC, Generic[T_co]):
 
         Args:
             operator: the name of its operator.
-            storage: a place below the job's checkpoint, of its own, for what it must remember; None if the job's
-                checkpoint is not known yet.
+            storage: its own place below the job's checkpoint, for what it must remember; None if the job's checkpoint
+                is not known yet.
             job_parameters: the parameters that its functions may ask for.
         """
         return self
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Take note that the job has handled what lies before these positions; called where it is planned.
+        """Take note that the job has handled all elements before these positions; called on the driver.
 
-        The next micro-batch waits for it, so that it must not take long.
+        It must be quick, because the next micro-batch waits for it.
         """
 
     def wait(self, seconds: float) -> bool:
-        """Wait for more, where the source itself brings it; False, at once, where there is nothing to wait for."""
+        """Wait for new elements, if the source itself receives them; else return False at once."""
         return False
 
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """For each part, the position before its first element with a later timestamp; its end where there is none.
+        """For each part, the position before its first element with a later timestamp; its end if there is none.
 
-        With watermark alignment, all splits of a micro-batch then are planned to one time. Parts that the answer leaves
-        out must not be begun yet.
+        With watermark alignment, all splits of a micro-batch are then planned up to one time. Parts that the answer
+        leaves out are not started yet.
 
         Args:
             timestamp_ms: milliseconds since the epoch (UTC).
-            positions: the parts that have not been read to their end, and where they stand.
-            column: the column that has the timestamps; None if they are those that the source itself gives.
+            positions: the parts that have not been read to their end, with their positions.
+            column: the column that has the timestamps; None for the timestamps of the source itself.
 
         Returns:
             None, as by default, if the source cannot say.
@@ -338,17 +338,17 @@ class Source(ABC, Generic[T_co]):
         return None
 
     def rows_between(self, part: str, start: int, end: int) -> int:
-        """How many elements lie between two positions of a part; about as many, where that is not known."""
+        """How many elements lie between two positions of a part; an estimate if that is not known."""
         return end - start
 
     def stop(self) -> None:
-        """Let go of everything, because the job ends; called where it is planned."""
+        """Release all resources, because the job ends; called on the driver."""
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """Where the next micro-batch should end, given where each split stands.
+        """The positions where the next micro-batch should end, given the position of each split.
 
-        Without a limit, that is the latest position of each. A limit is shared: every split gets an equal part first,
-        but at least one row, so that none starves; splits with fewer rows leave their rest to the others.
+        Without a limit, that is the latest position of each. A limit is shared: every split first gets an equal part,
+        and at least one row, so that none starves; splits with fewer rows leave their rest to the others.
         """
         ends = self.ends(positions)
         left = {split: max(0, ends[split] - position) for split, position in positions.items()}
@@ -357,7 +357,7 @@ class Source(ABC, Generic[T_co]):
 
 
 def shared_out(left: Mapping[_K, int], limit: int) -> dict[_K, int]:
-    """Deal `limit` rows out to those that have rows left: equal parts, at least one each, no more than they have.
+    """Distribute `limit` rows over the splits with rows left: equal parts, at least one each, no more than they have.
 
     >>> shared_out({"a": 9, "b": 1, "c": 0}, 4)
     {'a': 3, 'b': 1, 'c': 0}

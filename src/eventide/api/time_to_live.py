@@ -12,12 +12,12 @@ from eventide.common.time import Duration, Time
 
 
 class StateTtlConfig:
-    """Says that state of a key expires when it was not used for some time, and then goes by itself.
+    """Configuration of state that expires when it was not used for some time, and is then removed.
 
     One value, one element of a list, or one entry of a map expires by itself. Time is that of the micro-batch by the
-    clock. Expired values leave the checkpoint with the next micro-batch, whether its key is touched or not. With
-    `disable_cleanup_in_background`, and without another way to clean up, it stays until it is read; a state that was
-    stored before that changed follows when it is next written. How Flink would clean up makes no difference.
+    clock. Expired values leave the checkpoint with the next micro-batch, even if their key is not touched. With
+    `disable_cleanup_in_background`, and without another cleanup, they stay until they are read; state that was stored
+    before this setting changed follows it when it is next written. Flink's kinds of cleanup make no difference.
 
     Make one with `new_builder`. Flink: ``StateTtlConfig``.
 
@@ -55,7 +55,7 @@ class StateTtlConfig:
 
     @says_what_is_absent
     class CleanupStrategies:
-        """How Flink would clean up expired state; here, any of these cleans up with each micro-batch."""
+        """Flink's cleanup of expired state; here, any of its strategies cleans up with each micro-batch."""
 
         class Strategies(Enum):
             """Flink's ways of cleaning up."""
@@ -91,7 +91,7 @@ class StateTtlConfig:
                 return self.query_time_after_num_entries
 
             def get_periodic_compaction_time(self) -> Duration:
-                """Return after what time RocksDB compacts in any case."""
+                """Return the time after which RocksDB compacts in any case."""
                 return self.periodic_compaction_time
 
         def __init__(
@@ -138,7 +138,7 @@ class StateTtlConfig:
 
     @staticmethod
     def new_builder(ttl: Time | Duration) -> Builder:
-        """Begin with the time that state lives when it is not used.
+        """Start with the time that unused state lives.
 
         Raises:
             ProgramError: it is not a positive length of time.
@@ -154,7 +154,7 @@ class StateTtlConfig:
         return self._state_visibility
 
     def get_ttl(self) -> Time:
-        """Return how long state lives when it is not used."""
+        """Return how long unused state lives."""
         return self._ttl
 
     def get_ttl_time_characteristic(self) -> TtlTimeCharacteristic:
@@ -242,17 +242,17 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> Self:
-            """Keep expired state until it is read, as Flink does then, if no other way to clean up is set."""
+            """Keep expired state until it is read, as Flink does, unless another cleanup is set."""
             self._in_background = False
             return self
 
         def set_ttl(self, ttl: Time | Duration) -> Self:
-            """Set how long state lives when it is not used."""
+            """Set how long unused state lives."""
             self._ttl = Time.milliseconds(to_positive_ms(ttl, "time to live"))
             return self
 
         def build(self) -> StateTtlConfig:
-            """Return what was built."""
+            """Return the configuration."""
             return StateTtlConfig(
                 self._update_type,
                 self._state_visibility,

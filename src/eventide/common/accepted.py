@@ -1,7 +1,7 @@
-"""Settings of Flink that have no meaning on Spark: a program may set them and ask for them, and is told that, once.
+"""Settings of Flink without meaning on Spark: a program may set and read them, and gets a warning, once.
 
 A class has a table of them. Each row gives name, value and reason, and makes the methods under PyFlink's names, with
-their signatures, their docstrings and the warning; the page on parity takes its words from there too.
+their signatures, their docstrings and the warning; the page on parity uses these texts too.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def has_no_effect(what: str, why: str, *, how_many: int = 1) -> None:
 
 
 def accept(owner: _T, setting: str, value: object, why: str = "", default: object = None) -> _T:
-    """Keep a setting that makes no difference, and return its owner.
+    """Keep a setting that has no effect, and return its owner.
 
     Args:
-        owner: The object that the program sets something in.
+        owner: The object with the setting.
         setting: The name of the setting, for the warning and for `accepted`.
         value: The value that the program sets.
-        why: Why this has no effect, for a warning when something else than the default is first set; empty for none.
+        why: Why it has no effect, for a warning when another value than the default is first set; empty for no warning.
         default: Flink's default.
     """
     kept = vars(owner).setdefault("_accepted", {})
@@ -56,14 +56,14 @@ def accept(owner: _T, setting: str, value: object, why: str = "", default: objec
 
 
 def accepted(owner: object, setting: str, default: object) -> Any:
-    """Return a setting as the program has set it, or what Flink has by default."""
+    """Return a setting as the program has set it, or Flink's default."""
     return vars(owner).get("_accepted", {}).get(setting, default)
 
 
 def setting(
     name: str, parameter: str, default: _V, why: str = "", *, value: object = Parameter.empty
 ) -> tuple[Sets, Gives[_V]]:
-    """Make the two methods of a setting, of which one sets what the other gives back; see `sets`.
+    """Make the two methods of a setting, one that sets it and one that returns it; see `sets`.
 
     >>> class Settings:
     ...     set_timeout, get_timeout = setting("timeout", "timeout_ms", 100, "nothing waits")
@@ -78,7 +78,7 @@ def setting(
 
 
 def switch(name: str, default: bool, why: str) -> tuple[Sets, Sets, Gives[bool]]:
-    """Make the three methods of a setting that is true or false: one sets it, one unsets it, one says which it is.
+    """Make the three methods of a boolean setting: one enables it, one disables it, one returns it.
 
     >>> class Settings:
     ...     enable_reuse, disable_reuse, is_reuse_enabled = switch("reuse", False, "nothing is shared")
@@ -90,11 +90,11 @@ def switch(name: str, default: bool, why: str) -> tuple[Sets, Sets, Gives[bool]]
 
 
 def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.empty, default: object = None) -> Sets:
-    """Make a method that keeps a setting, and warns once, unless what is set is so in any case.
+    """Make a method that keeps a setting, and warns once, unless it is set to what holds in any case.
 
     Args:
         name: The name of the setting, for the warning.
-        why: Why it has no effect; empty if there is nothing to warn of.
+        why: Why it has no effect; empty for no warning.
         parameter: PyFlink's name of the parameter; empty for a method without one, which keeps ``value``, or True.
         value: The default of the parameter, if it has one.
         default: Flink's default.
@@ -111,7 +111,7 @@ def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.
 
 
 def gives(name: str, default: _V) -> Gives[_V]:
-    """Make a method that returns a setting, or what Flink has by default."""
+    """Make a method that returns a setting, or Flink's default."""
     made: Gives[_V] = _method(
         lambda owner: accepted(owner, name, default), "returns the value that was set, which has no effect"
     )
@@ -119,7 +119,7 @@ def gives(name: str, default: _V) -> Gives[_V]:
 
 
 def always(value: _V, why: str) -> Gives[_V]:
-    """Make a method that returns a value, whatever is set."""
+    """Make a method that always returns one value."""
     made: Gives[_V] = _method(lambda _: value, f"always `{value}`: {why}")
     return made
 
@@ -133,7 +133,7 @@ def level_of_the_program() -> int:
 
 
 def place_in_the_program() -> tuple[str, int]:
-    """The file and the line at which the user's program called, for a warning that comes later."""
+    """The file and line of the call in the user's program, for a later warning."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("eventide."):
         frame = frame.f_back

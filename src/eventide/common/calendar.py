@@ -1,7 +1,7 @@
-"""Stretches of the calendar in a time zone, each with a number: hours of a day, days, weeks, months and longer.
+"""Numbered stretches of the calendar in a time zone: hours of a day, days, weeks, months and longer.
 
 A stretch begins when the clocks of the zone first show its beginning, or a later time, and ends where the next one
-begins. So a day has 23 or 25 hours where clocks are set, a day that a zone has left out has none, and every time is in
+begins. So a day on which clocks are set has 23 or 25 hours, a day that a zone skipped has none, and every time is in
 one stretch.
 """
 
@@ -24,7 +24,7 @@ UNITS = ("hour", "day", "week", *_MONTHS)
 """The units that stretches may have."""
 
 _FIRST, _LAST = date(2, 1, 1), date(9998, 12, 31)
-"""Days that are in a stretch of the calendar in any zone; times before and after them are in one stretch each."""
+"""Days that are in a stretch in every zone; all times before them are in one stretch, and all times after them."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Calendar:
     Args:
         unit: ``"hour"``, ``"day"``, ``"week"`` (from Monday), ``"month"``, ``"quarter"`` or ``"year"``.
         zone: a name of the IANA time zone database, such as ``"Europe/Berlin"``.
-        every: how many units a stretch has: of hours and months, a number that divides the day, or the year; else 1.
+        every: how many units a stretch has: for hours and months, a divisor of the day or the year; else 1.
 
     Raises:
         ProgramError: The unit or the zone is not known, or stretches of that many units do not fill a day or a year.
@@ -64,7 +64,7 @@ class Calendar:
     def start(self, number: int) -> int:
         """The time at which a stretch begins, in milliseconds since the epoch (UTC).
 
-        It is the end of the one before. Where the calendar ends it saturates, at ``MIN_MS`` and ``MAX_MS``.
+        It is the end of the one before. It saturates at the ends of the calendar, at ``MIN_MS`` and ``MAX_MS``.
         """
         if number < self.first:
             return MIN_MS
@@ -79,7 +79,7 @@ class Calendar:
         if time_ms >= self.start(self.last):
             return self.last
         number = self._number_of(_shown(time_ms, self.zone))
-        while self.start(number + 1) <= time_ms:  # clocks that were set back show the day before once more
+        while self.start(number + 1) <= time_ms:  # clocks that were set back show the day before again
             number += 1
         while self.start(number) > time_ms:
             number -= 1
@@ -87,7 +87,7 @@ class Calendar:
 
     @cached_property
     def first(self) -> int:
-        """The number of the first stretch that begins with its unit; the one before it has no beginning."""
+        """The number of the first stretch with a beginning; the one before it has none."""
         return self._number_of(datetime.combine(_FIRST, datetime.min.time()))
 
     @cached_property
@@ -128,7 +128,7 @@ def _begins(calendar: Calendar, number: int) -> int:
     earlier, later = ((beginning.replace(tzinfo=zone, fold=fold) - _EPOCH_UTC) // _MS for fold in (0, 1))
     if _shown(earlier, calendar.zone) == beginning:
         return earlier
-    # Clocks have never shown it: they were set forward, at a time between these two, which is looked for.
+    # Clocks never showed it: they were set forward at a time between these two, which is searched for.
     before, reached = sorted((earlier, later))
     while reached - before > 1:
         middle = (before + reached) // 2

@@ -1,4 +1,4 @@
-"""Facts that the code of a plain function, or of a watermark generator, shows, whatever Python has compiled it."""
+"""Facts from the code of a plain function or a watermark generator, for all versions of Python."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIBRARY = ("abc", "typing", "builtins")
 
 
 def codes(code: CodeType) -> Iterator[CodeType]:
-    """A code, and those of the functions within it."""
+    """A code object, and those of the functions within it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -28,7 +28,7 @@ def codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def steps(code: CodeType) -> list[tuple[str, Any]]:
-    """The instructions of a code, by name, with their arguments: each about one variable, and each with an effect."""
+    """The instructions of a code object, by name, with their arguments: those with an effect, one for each variable."""
     found: list[tuple[str, Any]] = []
     for one in dis.get_instructions(code):
         verbs = re.findall("(LOAD|STORE|DELETE)_FAST", one.opname)
@@ -41,7 +41,7 @@ def steps(code: CodeType) -> list[tuple[str, Any]]:
 
 
 def argument(function: object, place: int) -> tuple[CodeType, str] | None:
-    """The code of a plain function, and the name of its argument at a place; None if it may see that in other ways."""
+    """The code of a plain function, and the name of an argument; None if it may reach the argument in other ways."""
     if type(function) is not FunctionType or place >= function.__code__.co_argcount:
         return None
     code = function.__code__
@@ -51,14 +51,14 @@ def argument(function: object, place: int) -> tuple[CodeType, str] | None:
 
 
 def mentions(instruction: dis.Instruction, name: str) -> bool:
-    """Whether an instruction is about a variable: newer versions of Python name two of them in one."""
+    """Whether an instruction uses a variable: newer versions of Python name two variables in one instruction."""
     value = instruction.argval
     is_about_variables = "FAST" in instruction.opname or instruction.opname in ("MAKE_CELL", "LOAD_CLOSURE")
     return is_about_variables and (value == name or (isinstance(value, tuple) and name in value))
 
 
 def keeps_methods(kind: type, methods: frozenset[str], base: type) -> bool:
-    """Whether objects of a class have the methods of the class, as far as its code and that of its bases show."""
+    """Whether objects of a class surely have the methods of the class, by its code and that of its bases."""
     for ancestor in kind.__mro__:
         if ancestor.__module__ == base.__module__ or ancestor.__module__ in _LIBRARY:
             continue
@@ -72,7 +72,7 @@ def keeps_methods(kind: type, methods: frozenset[str], base: type) -> bool:
 
 
 def _stored_names(code: CodeType, changes: frozenset[str]) -> Iterator[str]:
-    """The attributes that a code sets, and the names by which it could set others."""
+    """The attributes that a code object sets, and the names with which it could set others."""
     for part in codes(code):
         for instruction in dis.get_instructions(part):
             if instruction.opname == "STORE_ATTR" or instruction.argval in changes:
@@ -88,7 +88,7 @@ _NEUTRAL = frozenset({"RESUME", "CACHE", "PUSH_NULL", "COPY_FREE_VARS", "PRECALL
 
 
 def class_of(supplier: Callable[..., WatermarkGenerator]) -> type[WatermarkGenerator] | None:
-    """The class of the generators that a supplier makes, if it shows that: as a class, or by ``return Class(...)``.
+    """The class of the generators that a supplier makes, if its code shows it: a class, or ``return Class(...)``.
 
     >>> from eventide.common import BoundedOutOfOrdernessWatermarks
     >>> class_of(lambda: BoundedOutOfOrdernessWatermarks(5_000)).__name__
@@ -107,12 +107,12 @@ def class_of(supplier: Callable[..., WatermarkGenerator]) -> type[WatermarkGener
 
 
 def ignores_elements(kind: type[WatermarkGenerator]) -> bool:
-    """Whether no generator of a class looks at an element: all that it has is the timestamp."""
+    """Whether generators of a class ignore elements, and use only their timestamps."""
     return _keeps_methods(kind) and all(_is_unused(method, _EVENTS) for method in _methods_of_elements(kind))
 
 
 def emits_at_the_end_only(kind: type[WatermarkGenerator]) -> bool:
-    """Whether no generator of a class can emit a watermark between two elements.
+    """Whether generators of a class cannot emit a watermark between two elements.
 
     It does not use the output that comes with elements, and does not keep the one of `on_periodic_emit`.
     """
@@ -134,13 +134,13 @@ def _keeps_methods(kind: type[WatermarkGenerator]) -> bool:
 
 
 def _is_unused(function: object, place: int) -> bool:
-    """Whether a plain function leaves the argument at a place alone."""
+    """Whether a plain function ignores the argument at a place."""
     found = argument(function, place)
     return found is not None and not any(mentions(one, found[1]) for one in dis.get_instructions(found[0]))
 
 
 def _only_speaks(function: object, place: int) -> bool:
-    """Whether all that a plain function does with the argument at a place is to call methods of an output."""
+    """Whether a plain function only calls methods of an output on the argument at a place."""
     found = argument(function, place)
     if found is None:
         return False
@@ -150,7 +150,7 @@ def _only_speaks(function: object, place: int) -> bool:
         if mentions(one, name):
             is_loaded = one.opname in ("LOAD_FAST", "LOAD_FAST_BORROW")
             speaks = after is not None and after.opname in ("LOAD_METHOD", "LOAD_ATTR") and after.argval in _VERBS
-            # Without the call, the method itself could be kept.
+            # Without a call, the function could keep the method itself.
             is_called = after is not None and (after.opname == "LOAD_METHOD" or bool((after.arg or 0) & 1))
             if not (is_loaded and speaks and is_called):
                 return False
@@ -158,7 +158,7 @@ def _only_speaks(function: object, place: int) -> bool:
 
 
 def _called_last(function: FunctionType) -> Any:
-    """The object that a function of one call calls, to return the result; None for any other function."""
+    """The object that a function consisting of one call calls; None for any other function."""
     instructions = [one for one in dis.get_instructions(function) if one.opname != "CACHE"]
     names = [one.opname for one in instructions]
     if names[-1:] != ["RETURN_VALUE"] or sum(name in _CALLS for name in names) != 1 or names[-2] not in _CALLS:

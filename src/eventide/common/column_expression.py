@@ -22,9 +22,8 @@ def is_expression(value: object) -> bool:
 class ColumnExpression:
     """A function of an element that computes an expression of ``pyarrow.compute`` over its fields.
 
-    It has one meaning, that of Arrow on columns: single elements are made a column of before it is computed. Arrow
-    checks sums, differences and products, so that a number beyond 64 bits is an error; a missing field makes the result
-    None.
+    It always has the meaning of Arrow on columns: single elements become a column before it is computed. Arrow checks
+    sums, differences and products, so that a number beyond 64 bits is an error; a missing field makes the result None.
 
     Attributes:
         expression: The expression.
@@ -61,7 +60,7 @@ class ColumnExpression:
 
     @property
     def field(self) -> str | None:
-        """The field that it gives as it is; None for any other expression."""
+        """The field that it returns unchanged; None for any other expression."""
         import pyarrow.compute as pc
 
         names = self.element_type.field_names
@@ -102,12 +101,12 @@ class ColumnExpression:
             acero.Declaration("table_source", acero.TableSourceNodeOptions(table)),
             acero.Declaration("project", acero.ProjectNodeOptions([self.expression], ["result"])),
         ]
-        # One thread, so that the rows stay in their order.
+        # One thread keeps the order of the rows.
         results = acero.Declaration.from_sequence(plan).to_table(use_threads=False).column(0)
         return results.chunk(0) if results.num_chunks == 1 else results.combine_chunks()
 
     def fields(self) -> tuple[str, ...]:
-        """The names of the fields that it reads: those without which it cannot be computed."""
+        """The names of the fields that it reads, without which it cannot be computed."""
         import pyarrow as pa
 
         rows = pa.RecordBatch.from_struct_array(self.element_type.to_arrow([]))

@@ -1,4 +1,4 @@
-"""Options that are declared: a key, a type and perhaps a default value."""
+"""Declared options: a key, a type, and optionally a default value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class ConfigOption(Generic[_T]):
-    """A declared option; a ``Configuration`` is asked for it by its key. Made with :class:`ConfigOptions`."""
+    """A declared option, which a ``Configuration`` finds by its key. Made with :class:`ConfigOptions`."""
 
     key: str
     default_value: _T | None = None
@@ -38,7 +38,7 @@ class ConfigOptions:
 
     @dataclass(frozen=True)
     class OptionBuilder:
-        """An option of which the key is known."""
+        """An option with a key."""
 
         option_key: str
 
@@ -64,7 +64,7 @@ class ConfigOptions:
 
     @dataclass(frozen=True)
     class TypedConfigOptionBuilder(Generic[_T]):
-        """An option of which the key and the type are known."""
+        """An option with a key and a type."""
 
         option_key: str
 

@@ -1,4 +1,4 @@
-"""`Configuration`: options by name, as a job is started with them."""
+"""`Configuration`: the options of a job, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 class Configuration:
-    """Options by name. What was set as text can be read as a number, and the other way round.
+    """Options by name. A value that was set as text can be read as a number, and the other way round.
 
     >>> options = Configuration().set_integer("retries", 3).set_string("name", "orders")
     >>> options.get_string("retries", "0"), options.get_integer("missing", 7)
@@ -34,7 +34,7 @@ class Configuration:
         return configuration
 
     def get_string(self, key: str, default_value: str | None) -> str | None:
-        """Return an option as text, or `default_value` where it is not set."""
+        """Return an option as text, or `default_value` if it is not set."""
         return _as_text(self._options[key]) if key in self._options else default_value
 
     def set_string(self, key: str, value: str) -> Configuration:
@@ -42,7 +42,7 @@ class Configuration:
         return self._set(key, value)
 
     def get_integer(self, key: str, default_value: int | None) -> int | None:
-        """Return an option as an integer, or `default_value`; a `ProgramError` where it is none."""
+        """Return an option as an integer, or `default_value`; raise a `ProgramError` if it is not an integer."""
         return self._read(key, default_value, int, "an integer")
 
     def set_integer(self, key: str, value: int) -> Configuration:
@@ -50,7 +50,7 @@ class Configuration:
         return self._set(key, value)
 
     def get_float(self, key: str, default_value: float | None) -> float | None:
-        """Return an option as a number, or `default_value`; a `ProgramError` where it is none."""
+        """Return an option as a number, or `default_value`; raise a `ProgramError` if it is not a number."""
         return self._read(key, default_value, float, "a number")
 
     def set_float(self, key: str, value: float) -> Configuration:
@@ -58,7 +58,7 @@ class Configuration:
         return self._set(key, value)
 
     def get_boolean(self, key: str, default_value: bool | None) -> bool | None:
-        """Return an option as a truth value, or `default_value`; a `ProgramError` where it is none."""
+        """Return an option as a boolean, or `default_value`; raise a `ProgramError` if it is not a boolean."""
         return self._read(key, default_value, lambda text: _BOOLEANS[text.lower()], "true or false")
 
     def set_boolean(self, key: str, value: bool) -> Configuration:
@@ -66,7 +66,7 @@ class Configuration:
         return self._set(key, value)
 
     def get_bytearray(self, key: str, default_value: bytearray | None) -> bytearray | None:
-        """Return an option as bytes, or `default_value`; a `ProgramError` where it was set as something else."""
+        """Return an option as bytes, or `default_value`; raise a `ProgramError` if it was set as another type."""
         value = self._options.get(key, default_value)
         if value is not None and not isinstance(value, bytes | bytearray):
             raise ProgramError(f"option {key!r}: expected bytes, got {value!r}")
@@ -78,7 +78,7 @@ class Configuration:
 
     @staticmethod
     def parse_list_value(value: str | None) -> list[str]:
-        """Return the parts of an option that is a list: ``[a, b]``, lines of ``- a``, or ``a;b`` as in older programs.
+        """Return the items of an option that is a list: ``[a, b]``, lines of ``- a``, or ``a;b`` as in older programs.
 
         >>> Configuration.parse_list_value("[a.jar, b.jar]"), Configuration.parse_list_value("a.jar;b.jar")
         (['a.jar', 'b.jar'], ['a.jar', 'b.jar'])

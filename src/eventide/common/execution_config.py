@@ -22,16 +22,16 @@ _COPIED = "each branch of a program has its own copy of an element where that co
 
 
 class ExecutionConfig:
-    """Settings that hold for the whole job; some of PyFlink's are taken, and make no difference.
+    """Settings of the whole job; some of PyFlink's settings are accepted without effect.
 
     >>> ExecutionConfig().set_auto_watermark_interval(500).get_auto_watermark_interval()
     500
     """
 
     PARALLELISM_DEFAULT: ClassVar[int] = -1
-    """The parallelism that the host has: on Spark, the number of cores."""
+    """The parallelism of the host: on Spark, the number of cores."""
     PARALLELISM_UNKNOWN: ClassVar[int] = -2
-    """No parallelism; PyFlink has the name."""
+    """The parallelism of PyFlink's name, without a meaning here."""
 
     def __init__(self) -> None:
         self._parallelism: int | None = None
@@ -45,7 +45,7 @@ class ExecutionConfig:
         self._restart_strategy: RestartStrategyConfiguration = RestartStrategies.fall_back_restart()
 
     def __eq__(self, other: object) -> bool:
-        """Whether the same was set, as PyFlink compares them."""
+        """Whether the settings are equal, as PyFlink compares them."""
         return isinstance(other, ExecutionConfig) and vars(self) == vars(other)
 
     def __hash__(self) -> int:
@@ -61,13 +61,14 @@ class ExecutionConfig:
         return self
 
     def get_parallelism(self) -> int:
-        """The parallelism that was set, or ``PARALLELISM_DEFAULT``; the environment knows its number."""
+        """The parallelism that was set, or ``PARALLELISM_DEFAULT``, whose number the environment knows."""
         return self._parallelism or self.PARALLELISM_DEFAULT
 
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Set the number of key groups, which is the upper limit of the parallelism; 32,768 by default.
 
-        It costs nothing, since state is not stored by key group; it cannot change while a checkpoint is in use.
+        A high number has no cost, since state is not stored by key group. It cannot change while a checkpoint is in
+        use.
 
         Raises:
             ProgramError: if it is not a whole number from 1 to 32,768.
@@ -80,9 +81,9 @@ class ExecutionConfig:
         return self._max_parallelism
 
     def set_functions_in_python(self, in_python: bool = True) -> Self:
-        """Call functions that the program gives from now on with each element, never on columns.
+        """Call functions that are added from now on with each element, never on columns.
 
-        Results are the same; it is a way to find out whether a difference in speed comes from there. Not in PyFlink.
+        Results are the same; it shows whether a difference in speed comes from running on columns. Not in PyFlink.
         """
         self._functions_in_python = in_python
         return self
@@ -94,12 +95,12 @@ class ExecutionConfig:
     def set_dead_letter_limits(self, letters: int | None = None, stop_above: int | None = None) -> Self:
         """Limit the dead letters of each operator, in each of its tasks and each micro-batch. Not in PyFlink.
 
-        Without limits, the default, there may be as many letters as there are elements.
+        By default, there is no limit: each element may become a letter.
 
         Args:
-            letters: How many are put out. Others are counted, as ``numDeadLetters`` and ``numDeadLettersLeftOut``.
-            stop_above: How many there may be; the job stops if there are more, with a `DataError` that has the last
-                one. The micro-batch is not committed, so it comes again when the job is started again.
+            letters: How many are emitted. Others are counted, as ``numDeadLetters`` and ``numDeadLettersLeftOut``.
+            stop_above: The number above which the job stops, with a `DataError` that has the last letter. The
+                micro-batch is not committed, so it is repeated when the job is restarted.
 
         Raises:
             ProgramError: One of them is not a whole number, 0 or more.
@@ -118,11 +119,11 @@ class ExecutionConfig:
         return self._dead_letter_limits
 
     def set_auto_watermark_interval(self, interval: int) -> Self:
-        """Set how often watermarks are made, in milliseconds.
+        """Set the interval of periodic watermarks, in milliseconds.
 
-        That is once per micro-batch, so this is the trigger interval of the query. 0, the default, starts each
-        micro-batch as soon as there is data and the one before is done; jobs that need the clock, and so have
-        micro-batches without data, start one every 200 ms then.
+        They are emitted once per micro-batch, so this is the trigger interval of the query. With 0, the default, a
+        micro-batch starts as soon as there is data and the one before is done; jobs that need the clock, and so have
+        micro-batches without data, start one every 200 ms.
 
         Raises:
             ProgramError: if the interval is not a number of milliseconds, 0 or more.
@@ -137,7 +138,7 @@ class ExecutionConfig:
         return self._auto_watermark_interval_ms
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """Say whether a job that fails starts again by itself, as the environment's method of this name does.
+        """Set whether a failed job restarts by itself, as the environment's method of this name does.
 
         Raises:
             ProgramError: if it is not a restart strategy.
@@ -148,13 +149,13 @@ class ExecutionConfig:
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The strategy that was set; else the one that falls back on options."""
+        """The strategy that was set; else the fallback to the options."""
         return self._restart_strategy
 
     def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, object]) -> Self:
-        """Set what every function of the job can ask for, with ``get_job_parameter`` of its ``RuntimeContext``.
+        """Set the parameters that functions of the job read with ``get_job_parameter`` of their ``RuntimeContext``.
 
-        Values that are not text become text, as ``str`` gives it. What was set before is replaced.
+        Values that are not text are converted with ``str``. Earlier parameters are replaced.
 
         Raises:
             ProgramError: if it is not a dict, or a name in it is not text.
@@ -173,12 +174,12 @@ class ExecutionConfig:
         return dict(self._job_parameters)
 
     def enable_auto_generated_uids(self) -> Self:
-        """Let operators without a uid have an id that follows from the program: the default."""
+        """Give operators without a uid an id that follows from the program: the default."""
         self._auto_generated_uids = True
         return self
 
     def disable_auto_generated_uids(self) -> Self:
-        """Require a uid of every operator that keeps state."""
+        """Require a uid for every operator that keeps state."""
         self._auto_generated_uids = False
         return self
 
@@ -220,13 +221,13 @@ class ExecutionConfig:
     enable_object_reuse, disable_object_reuse, is_object_reuse_enabled = switch("object_reuse", False, _COPIED)
 
     def register_type(self, kind: Callable[..., object]) -> Self:
-        """Say that elements or state have objects of a class that the program's own functions do not name.
+        """Register a class of objects in elements or state that the program's own functions do not name.
 
-        Only objects of classes that the program knows are made of what a checkpoint has; the guide on operations says
-        which these are. Flink, in Java: ``registerPojoType`` and its like.
+        Only objects of classes that the program knows are loaded from a checkpoint; the guide on operations lists these
+        classes. Flink, in Java: ``registerPojoType`` and its like.
 
         Args:
-            kind: a class; or a function that objects are made with when they are unpickled, as ``__reduce__`` says.
+            kind: a class; or a function that makes objects when they are unpickled, as ``__reduce__`` says.
 
         Raises:
             ProgramError: if it is neither.
@@ -260,23 +261,23 @@ class ExecutionConfig:
     register_kryo_type = sets("register_kryo_type", _PICKLED, "type_class_name")
 
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
-        """Take the names of two classes of Java without effect: there is no Kryo."""
+        """Accept the names of two Java classes without effect: there is no Kryo."""
         return accept(self, "add_default_kryo_serializer", (type_class_name, serializer_class_name), _PICKLED)
 
     def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
-        """Take the names of two classes of Java without effect: there is no Kryo."""
+        """Accept the names of two Java classes without effect: there is no Kryo."""
         return accept(self, "register_type_with_kryo_serializer", (type_class_name, serializer_class_name), _PICKLED)
 
 
 def checked_parallelism(parallelism: int) -> int:
-    """A parallelism, if it is one; raises ProgramError otherwise."""
+    """Return a parallelism if it is valid; raise a ProgramError otherwise."""
     if not isinstance(parallelism, int) or isinstance(parallelism, bool) or not 1 <= parallelism <= MAX_PARALLELISM:
         raise ProgramError(f"a parallelism must be a whole number from 1 to {MAX_PARALLELISM}, not {parallelism!r}")
     return parallelism
 
 
 def check_parallelisms(parallelism: int | None, max_parallelism: int | None) -> None:
-    """Check a parallelism and a max parallelism, each of which may be left open.
+    """Check a parallelism and a max parallelism, each of which may be None.
 
     Raises:
         ProgramError: if one is out of range, or the parallelism is above the max parallelism.

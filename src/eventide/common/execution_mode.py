@@ -8,7 +8,7 @@ __all__ = ["ExecutionMode"]
 
 
 class ExecutionMode(Enum):
-    """How a batch program of Flink 1 exchanged data; `RuntimeExecutionMode` has taken its place."""
+    """Data exchange of batch programs in Flink 1; replaced by `RuntimeExecutionMode`."""
 
     PIPELINED = 0
     PIPELINED_FORCED = 1

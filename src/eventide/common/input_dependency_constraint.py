@@ -1,4 +1,4 @@
-"""`InputDependencyConstraint`, which Flink's scheduler had once."""
+"""`InputDependencyConstraint`, of an earlier scheduler of Flink."""
 
 from enum import Enum
 
@@ -8,7 +8,7 @@ __all__ = ["InputDependencyConstraint"]
 
 
 class InputDependencyConstraint(Enum):
-    """When a Flink task could start: with any of its inputs, or with all. No setting takes it any more."""
+    """When a Flink task could start: with any of its inputs, or with all. No setting uses it any more."""
 
     ANY = 0
     ALL = 1

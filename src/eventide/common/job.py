@@ -1,4 +1,4 @@
-"""Jobs as a program sees them: id, status, result, and the client of a job that runs."""
+"""Jobs as a program sees them: id, status, result, and the client of a running job."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ class JobID:
 
 
 class JobStatus(Enum):
-    """State of a job: running, ended, or on the way between. Flink: ``JobStatus``.
+    """State of a job: running, ended, or between the two. Flink: ``JobStatus``.
 
-    On Spark, a job is RUNNING, RESTARTING, FINISHED, CANCELED or FAILED; the others are there for programs that name
-    them.
+    On Spark, a job is RUNNING, RESTARTING, FINISHED, CANCELED or FAILED; the others exist for programs that name them.
     """
 
     CREATED = "created"
@@ -74,7 +73,7 @@ class JobStatus(Enum):
 class JobExecutionResult:
     """Result of a job that has ended.
 
-    ``metrics`` are by operator: eventide's own counters, among them ``numLateRecordsDropped`` and
+    ``metrics`` has, by operator, eventide's own counters, among them ``numLateRecordsDropped`` and
     ``numLateRecordsToSideOutput``, and the metrics of functions. A counter is a number; a gauge has a value for each
     subtask; a meter has ``count`` and ``rate``; a distribution has ``count``, ``sum``, ``min``, ``max`` and ``mean``.
     """
@@ -94,13 +93,13 @@ class JobExecutionResult:
 
 @dataclass(frozen=True, slots=True)
 class JobRestart:
-    """A failure after which a job was started again by its restart strategy.
+    """A failure after which a job was restarted by its restart strategy.
 
     Attributes:
         number: The number of the restart, from 1.
         at_ms: When it failed, in milliseconds since the epoch.
         reason: The error that made it fail.
-        after_ms: How long it waited then, in milliseconds.
+        after_ms: The delay before the restart, in milliseconds.
     """
 
     number: int
@@ -110,14 +109,14 @@ class JobRestart:
 
 
 KEPT = 1_000
-"""Number of micro-batches whose progress is kept; of a job with many splits, fewer are."""
+"""Number of micro-batches whose progress is kept; fewer for a job with many splits."""
 
 KEPT_SPLITS = 200_000
-"""Number of watermarks of splits in all progress that is kept: some 30 MB."""
+"""Number of split watermarks in all kept progress: some 30 MB."""
 
 
 class LastBatches(Generic[T]):
-    """Things of the last micro-batches: of 1,000, or of fewer where many splits make each of them large.
+    """Entries of the last micro-batches: of 1,000, or of fewer if many splits make each entry large.
 
     >>> last = LastBatches()
     >>> for batch in range(5):
@@ -142,7 +141,7 @@ class LastBatches(Generic[T]):
         return self._kept[-1][0] if self._kept else None
 
     def __iter__(self) -> Iterator[T]:
-        kept = [*self._kept]  # at once: another thread may take one more meanwhile
+        kept = [*self._kept]  # a copy: another thread may add an entry meanwhile
         return iter([of_batch for of_batch, _ in kept])
 
 
@@ -152,21 +151,21 @@ class BatchProgress:
 
     Attributes:
         batch: The number of the micro-batch, from 0.
-        counters: By operator, added up since the start, as in :class:`JobExecutionResult`; so are metrics of functions.
+        counters: By operator, counters and metrics of functions since the start, as in :class:`JobExecutionResult`.
         watermarks: The watermark of each operator, in milliseconds.
-        splits_of: The watermark of each split, in milliseconds, by the name of its source, or of the watermark
-            generator of your own that works on it.
+        splits_of: The watermark of each split, in milliseconds, by the name of its source, or of its user-defined
+            watermark generator.
         counted: By operator, eventide's own counters, of this micro-batch alone.
-        rows_in: How many elements the sources gave in this micro-batch.
-        held: By operator, how much it holds, as far as a count is at hand: ``numOpenWindows`` (windows of time, each
+        rows_in: How many elements the sources read in this micro-batch.
+        held: By operator, how much it holds, where a count is available: ``numOpenWindows`` (windows of time, each
             once for all keys), ``numOpenSessions``, ``numKeys``, ``numTimers``, ``numElements``.
         began_ms: When it began, in milliseconds since the epoch.
         took_ms: How long it took, in milliseconds.
-        spent_ms: On what, in milliseconds: ``planning``, ``running`` (reading, operators, sinks), ``committing`` (the
-            checkpoint's logs), ``other``.
-        state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them when
-            it took its last snapshot, some micro-batches ago; empty where there is no state store. Of a job that is
-            known by its checkpoint, the bytes of the values in it.
+        spent_ms: The time spent on each phase, in milliseconds: ``planning``, ``running`` (reading, operators, sinks),
+            ``committing`` (the checkpoint's logs), ``other``.
+        state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them at
+            its last snapshot, some micro-batches ago; empty without a state store. For a job that is known by its
+            checkpoint, the bytes of the values in it.
 
     >>> BatchProgress(0, {}, {}, {"orders": {"0": 7_000, "1": 9_000}}).splits
     {'0': 7000, '1': 9000}
@@ -196,12 +195,12 @@ class BatchProgress:
 
     @property
     def num_splits(self) -> int:
-        """How many splits have a watermark in it."""
+        """The number of splits with a watermark."""
         return sum(map(len, self.splits_of.values()))
 
     @property
     def ended_ms(self) -> int:
-        """When it ended, in milliseconds since the epoch."""
+        """The end of the micro-batch, in milliseconds since the epoch."""
         return self.began_ms + self.took_ms
 
 
@@ -269,17 +268,17 @@ class JobClient(ABC):
 
     @abstractmethod
     def cancel(self) -> Future[None]:
-        """Stop the job; it can go on later from its checkpoint, which repeats a micro-batch that was interrupted."""
+        """Stop the job; it can continue later from its checkpoint, which repeats an interrupted micro-batch."""
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> Future[str]:
-        """Begin to write a savepoint of the state after the last finished micro-batch; the job goes on meanwhile.
+        """Start to write a savepoint of the state after the last finished micro-batch, while the job continues.
 
-        A job that begins with it by ``env.from_savepoint(...)`` reads again what this one reads after that micro-batch.
-        It is for a copy of the job with output of its own, such as a new version on trial, or for a backup.
+        A job that starts from it with ``env.from_savepoint(...)`` reads again what this job reads after that
+        micro-batch. Use it for a copy of the job with its own output, such as a new version on trial, or for a backup.
 
         Args:
-            savepoint_directory: Where the savepoint gets a directory of its own; by default what
-                ``env.set_default_savepoint_directory(...)`` said.
+            savepoint_directory: The parent of the savepoint's own directory; by default the one of
+                ``env.set_default_savepoint_directory(...)``.
 
         Returns:
             The directory of the savepoint, when it is complete. Its ``result()`` raises a StateError if no micro-batch
@@ -293,13 +292,13 @@ class JobClient(ABC):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> Future[str]:
-        """Stop the job after the micro-batch that it is in, and write a savepoint of the state after it.
+        """Stop the job after the current micro-batch, and write a savepoint of its state.
 
-        The job has ended then, as one whose sources have: its result says so. Nothing is read or written twice by a
-        job that begins with the savepoint.
+        The job then ends like a job whose sources have ended, and has such a result. A job that starts from the
+        savepoint reads and writes everything exactly once.
 
         Args:
-            advance_to_end_of_event_time: Has to be False: no watermark is sent that closes all windows.
+            advance_to_end_of_event_time: Must be False: no watermark is sent that closes all windows.
             savepoint_directory: As with :meth:`trigger_savepoint`.
 
         Returns:
@@ -318,22 +317,22 @@ class JobClient(ABC):
         idle_timeout: Duration | Time | int | Literal["off"] | None = None,
         max_allowed_watermark_drift: Duration | Time | int | Literal["off"] | None = None,
     ) -> Future[None]:
-        """Change values of a watermark strategy, from the next micro-batch on that begins. Not in Flink.
+        """Change values of a watermark strategy, from the next micro-batch on. Not in Flink.
 
-        The job finishes the micro-batch that it is in, and goes on with a new query. The watermark never goes back: it
-        stands until elements bring it further under the new bound. The change is kept with the checkpoint, and counts
-        for every later run, until the program declares another value than it does now.
+        The job finishes the current micro-batch, and continues with a new query. The watermark never goes back: it
+        stays until elements advance it under the new bound. The change is kept with the checkpoint, and applies to
+        every later run, until the program declares another value than it does now.
 
         Args:
-            name: The name of the source that the strategy follows; downstream of an operator, that of the stream with
-                the strategy.
-            max_out_of_orderness: The bound of ``for_bounded_out_of_orderness``; by default it stays as it is.
+            name: The name of the source with the strategy; downstream of an operator, the name of the stream with the
+                strategy.
+            max_out_of_orderness: The bound of ``for_bounded_out_of_orderness``; unchanged by default.
             idle_timeout: How long a split may be silent; ``"off"``: no split becomes idle by itself.
             max_allowed_watermark_drift: How far a split may be ahead of its group; ``"off"``: the source does not wait
                 for the group, nor the group for it.
 
         Returns:
-            A future that is done when the change is in force.
+            A future that is done when the change has taken effect.
 
         Raises:
             ProgramError: The strategy is unknown or has no such value, or the job does not run on Spark as a stream.
@@ -350,41 +349,42 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_progress(self) -> list[BatchProgress]:
-        """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job that has none.
+        """Counters and watermarks after each of the last 1,000 micro-batches; empty for a job without micro-batches.
 
-        Of a job with more than 200 splits, fewer are kept: as many as have 200,000 watermarks of splits together.
+        For a job with more than 200 splits, fewer are kept: up to 200,000 split watermarks in all.
         """
 
     @abstractmethod
     def why(self, operator: str | None = None, at: int | str | None = None, key: str | None = None) -> Explanation:
-        """Why watermarks stand where they do, and windows do not fire, as the last finished micro-batch left it.
+        """Explain why watermarks are where they are, and windows do not fire, after the last finished micro-batch.
 
-        Print it, or take ``to_json()``. Flink has nothing like it.
+        Print it, or use its ``to_json()``. Not in Flink.
 
         Args:
-            operator: The name or the id of one operator; all of them without.
-            at: A time of events, whose windows are looked at: ISO 8601, in UTC without a zone, or milliseconds.
-            key: A key as text; of several fields, with commas between: the fixed windows in which it has something.
+            operator: The name or the id of one operator; by default, all operators.
+            at: An event time, whose windows are explained: ISO 8601, in UTC without a zone, or milliseconds.
+            key: A key as text, with commas between several fields: the fixed windows in which it has contents are
+                explained.
 
         Returns:
             An :class:`eventide.why.Why`.
 
         Raises:
-            ProgramError: ``at`` is not a time, or the job has no state that could be asked.
+            ProgramError: ``at`` is not a time, or the job has no state.
             StateError: There is no such operator, or no micro-batch is finished yet.
         """
 
     def get_restarts(self) -> list[JobRestart]:
-        """The failures after which its restart strategy started it again, the last 1,000 of them. Not in PyFlink."""
+        """The last 1,000 failures after which the restart strategy restarted the job. Not in PyFlink."""
         return []
 
     def get_time_in_micro_batch(self) -> int:
-        """How long the micro-batch under way has taken so far, in milliseconds; 0 between two. Not in PyFlink."""
+        """How long the current micro-batch has taken so far, in milliseconds; 0 between two. Not in PyFlink."""
         return 0
 
     @abstractmethod
     def collected(self) -> Iterator[Any]:
-        """The elements of the job's collecting sink, as they come; ends with the job."""
+        """The elements of the job's collecting sink, as they arrive; ends with the job."""
 
 
 def completed(value: T) -> Future[T]:
@@ -399,7 +399,7 @@ def completed(value: T) -> Future[T]:
 
 
 class FinishedJob(JobClient):
-    """The client of a job that ended before it was handed out."""
+    """The client of a job that ended before its client was returned."""
 
     def __init__(
         self,

@@ -14,22 +14,23 @@ _VALUES = frozenset((int, float, complex, bool, str, bytes, type(None)))
 _THINGS = (FunctionType, BuiltinFunctionType, ModuleType, type, WatermarkGeneratorContext)
 
 Snapshot: TypeAlias = tuple[str, bool, Any]
-"""The name of a class, whether what follows is from its own ``snapshot_state``, and what was learnt."""
+"""The name of a class, whether the state is from its own ``snapshot_state``, and the learnt state."""
 
 
 class Learnt:
-    """Keeps apart what an object learns from what it was made with; begins when the object has just been made.
+    """Separates what an object learns from what it was made with; create it when the object has just been made.
 
-    Learnt is every attribute that is new, gone, or has another value than right after the object was made; of one that
-    was changed in place, the whole of it. All else is the program's. An object that has ``snapshot_state()`` and
-    ``restore_state(state)`` decides that by itself.
+    Learnt are the attributes that are new, gone, or have another value than right after the object was made; an
+    attribute that was changed in place counts as a whole. All others belong to the program. An object with
+    ``snapshot_state()`` and ``restore_state(state)`` decides this itself.
 
     Args:
         thing: an object with attributes, or with these two methods.
-        shares: other objects whose learnt state is kept by itself: an attribute that is one of them has not changed.
+        shares: other objects whose learnt state is kept separately: an attribute that is one of them counts as
+            unchanged.
 
     Raises:
-        ProgramError: if it has one of the two methods alone, or keeps state outside its attributes.
+        ProgramError: if it has only one of the two methods, or keeps data outside its attributes.
     """
 
     def __init__(self, thing: Any, shares: Sequence[object] = ()) -> None:
@@ -42,7 +43,7 @@ class Learnt:
                 "neither if its state is in its attributes"
             )
         self._made = {} if self._has_own else _attributes(thing)
-        # Of what can be changed in place, what it was like.
+        # The pickled first values of attributes that can be changed in place.
         self._bytes = {name: _bytes(value) for name, value in self._made.items() if not _is_plain(value)}
 
     def snapshot(self) -> Snapshot:
@@ -54,10 +55,10 @@ class Learnt:
         return self._class, False, ({name: value for name, value in now.items() if self._is_new(name, value)}, gone)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Give the object what one like it had learnt.
+        """Give the object the learnt state of an equal one.
 
         Raises:
-            StateError: if that one was of another class, or the methods have come or gone since then.
+            StateError: if that one was of another class, or the two methods were added or removed.
         """
         name, is_own, state = snapshot
         if (name, is_own) != (self._class, self._has_own):
@@ -108,10 +109,10 @@ def _is_plain(value: object) -> bool:
 
 
 def _bytes(value: object) -> bytes | None:
-    """A value as it is now; None if it does not pickle: then it is the same as long as it is the same object."""
+    """A value as bytes; None if it does not pickle: then it counts as unchanged while it is the same object."""
     try:
         return dumps(value)
-    except Exception:  # whatever a user's class raises
+    except Exception:  # a user's class may raise anything
         return None
 
 
@@ -120,12 +121,12 @@ def _described(name: str, is_own: bool) -> str:
 
 
 def _is_container(kind: type) -> bool:
-    """Whether objects of a class are lists, say, which have more than attributes."""
+    """Whether objects of a class hold more than attributes, as lists do."""
     return any(base.__module__ == "builtins" and base is not object for base in kind.__mro__)
 
 
 def _attributes(thing: object) -> dict[str, Any]:
-    """The attributes of an object, by what it says when it is pickled."""
+    """The attributes of an object, as it pickles them."""
     state: object = "what no attribute has" if _is_container(type(thing)) else thing.__getstate__()
     parts = state if isinstance(state, tuple) else (state,)
     attributes: dict[str, Any] = {}

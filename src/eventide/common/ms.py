@@ -1,7 +1,6 @@
 """Arithmetic on event time, which is an integer of milliseconds since the epoch (UTC) in 64 bits.
 
-Results outside the range saturate at `MIN_MS` and `MAX_MS`. This is the only module that knows about the ends of
-the range.
+Results outside the range saturate at `MIN_MS` and `MAX_MS`. Only this module handles the ends of the range.
 """
 
 from typing import Any
@@ -10,10 +9,10 @@ from eventide.common.time import Duration, Time
 from eventide.errors import ProgramError
 
 MIN_MS = -(2**63)
-"""The smallest time; as a timestamp it says "none", as a watermark "nothing known yet"."""
+"""The smallest time; as a timestamp it means "none", as a watermark "nothing known yet"."""
 
 MAX_MS = 2**63 - 1
-"""The largest time; as a watermark it says that nothing will follow."""
+"""The largest time; as a watermark it means that no element will follow."""
 
 
 def clamp_ms(value: int) -> int:
@@ -36,10 +35,10 @@ def add_ms(a: int, b: int) -> int:
 
 
 def whole_ms(time: Any) -> int:
-    """A time for a timer, which has to be a whole number of milliseconds; one after the end of time is set for there.
+    """Return the time of a timer, which must be a whole number of milliseconds; it saturates at the end of time.
 
     Raises:
-        ProgramError: if it is another kind of value, or before the beginning of time.
+        ProgramError: if it is not such a number, or is before the beginning of time.
 
     >>> whole_ms(5.0), whole_ms(2**70) == MAX_MS
     (5, True)
@@ -74,8 +73,8 @@ def window_start(timestamp_ms: int, offset_ms: int, size_ms: int) -> int:
 def window_bounds(timestamp_ms: int, offset_ms: int, size_ms: int, slide_ms: int) -> list[tuple[int, int]]:
     """Return start and end of every window of `size_ms` that contains `timestamp_ms`, the latest first.
 
-    A window starts at `offset_ms` plus every multiple of `slide_ms`. Bounds saturate one by one, so that the windows
-    of one timestamp stay different from each other at the ends of the range too.
+    A window starts at `offset_ms` plus every multiple of `slide_ms`. Bounds saturate one by one, so that the windows of
+    one timestamp differ from each other even at the ends of the range.
 
     >>> window_bounds(12, 0, 10, 5)
     [(10, 20), (5, 15)]
@@ -94,8 +93,8 @@ def to_ms(value: object, what: str, *, least: int = MIN_MS) -> int:
 
     Args:
         value: The length of time that the user gave.
-        what: The purpose of the value, as it should read in the error, such as ``"window size"``.
-        least: The least that it may be, in milliseconds.
+        what: The purpose of the value for the error, such as ``"window size"``.
+        least: The smallest allowed value, in milliseconds.
 
     Raises:
         ProgramError: `value` is neither a length of time nor a whole number of milliseconds, is less than `least`, or

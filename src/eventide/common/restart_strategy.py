@@ -1,4 +1,4 @@
-"""When a job that failed starts again by itself, from its checkpoint."""
+"""Restart strategies: when a failed job restarts by itself, from its checkpoint."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Span: TypeAlias = timedelta | int
 Backoff: TypeAlias = Callable[[int], int | None]
 """Decides about the failures of one job. Flink: ``RestartBackoffTimeStrategy``.
 
-It is called once for each failure, with its time, and returns how long to wait before the job starts again, or None if
-the job does not. Both are milliseconds; the time is that of a clock that never goes back.
+It is called once for each failure, with its time, and returns the delay before the restart, or None for no restart.
+Both are milliseconds; the clock of these times never goes back.
 """
 
 
@@ -30,7 +30,7 @@ class RestartStrategyConfiguration(ABC):
     """A restart strategy. Flink: ``RestartStrategyConfiguration``. Made with :class:`RestartStrategies`.
 
     Args:
-        description: all of it, in words; two strategies with one description are equal.
+        description: the whole strategy in words; two strategies with one description are equal.
     """
 
     def __init__(self, description: str) -> None:
@@ -42,7 +42,7 @@ class RestartStrategyConfiguration(ABC):
 
     @abstractmethod
     def backoff(self) -> Backoff:
-        """Begin to count for one job. Not in PyFlink."""
+        """Start to count failures of one job. Not in PyFlink."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RestartStrategyConfiguration) and self._description == other._description
@@ -57,17 +57,17 @@ class RestartStrategyConfiguration(ABC):
 class RestartStrategies:
     """Makes restart strategies for ``env.set_restart_strategy``. Flink: ``RestartStrategies``.
 
-    A job whose micro-batch fails goes on from its checkpoint: the micro-batch is run once more, with the same input.
-    Before that, Spark itself repeats a task, on a cluster as often as ``spark.task.maxFailures`` says, in one process,
-    with ``local[...]`` as its master, not at all. Lengths of time are milliseconds or ``timedelta``. A value that makes
-    no sense raises a ``ProgramError``.
+    A job whose micro-batch fails continues from its checkpoint: the micro-batch is repeated, with the same input.
+    Before that, Spark itself repeats a failed task: on a cluster as often as ``spark.task.maxFailures`` says, but never
+    in one process, with ``local[...]`` as its master. Lengths of time are milliseconds or ``timedelta``. An invalid
+    value raises a ``ProgramError``.
 
     >>> RestartStrategies.fixed_delay_restart(3, 10_000).get_description()
     'Restart with fixed delay (0:00:10). #3 restart attempts.'
     """
 
     class NoRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Do not start again."""
+        """Do not restart."""
 
         def __init__(self) -> None:
             super().__init__("Restart deactivated.")
@@ -76,13 +76,13 @@ class RestartStrategies:
             return lambda at_ms: None
 
     class FallbackRestartStrategyConfiguration(NoRestartStrategyConfiguration):
-        """Do what Flink's option ``restart-strategy.type`` says, if ``env.configure`` has it; else do not start."""
+        """Follow Flink's option ``restart-strategy.type``, if ``env.configure`` sets it; else do not restart."""
 
         def __init__(self) -> None:
             RestartStrategyConfiguration.__init__(self, "Cluster level default restart strategy")
 
     class FixedDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again a number of times in the life of a job, after a delay."""
+        """Restart up to a number of times in the life of a job, after a delay."""
 
         def __init__(self, restart_attempts: int, delay_between_attempts_interval: Span) -> None:
             self._attempts = _whole("restart_attempts", restart_attempts, least=0)
@@ -90,7 +90,7 @@ class RestartStrategies:
             super().__init__(f"Restart with fixed delay ({self._delay}). #{self._attempts} restart attempts.")
 
         def get_restart_attempts(self) -> int:
-            """How often the job is started again."""
+            """The greatest number of restarts."""
             return self._attempts
 
         def get_delay_between_attempts_interval(self) -> timedelta:
@@ -98,12 +98,12 @@ class RestartStrategies:
             return self._delay
 
         def backoff(self) -> Backoff:
-            """Give the delay, as often as there are attempts."""
+            """Return the delay, as often as there are attempts."""
             left = repeat(_ms(self._delay), self._attempts)
             return lambda at_ms: next(left, None)
 
     class FailureRateRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again, after a delay, as long as there are not too many failures within an interval."""
+        """Restart, after a delay, unless an interval has too many failures."""
 
         def __init__(
             self, max_failure_rate: int, failure_interval: Span, delay_between_attempts_interval: Span
@@ -129,7 +129,7 @@ class RestartStrategies:
             return self._delay
 
         def backoff(self) -> Backoff:
-            """Give the delay, unless the interval that ends with a failure, its first moment included, has too many."""
+            """Return the delay, unless the interval up to and including a failure has too many."""
             last: deque[int] = deque(maxlen=self._failures + 1)
 
             def after_failure(at_ms: int) -> int | None:
@@ -140,7 +140,7 @@ class RestartStrategies:
             return after_failure
 
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """Start again after a delay that grows with every failure, and is the first one again after a good while.
+        """Restart after a delay that grows with every failure, and returns to the initial delay after a long success.
 
         In Flink's Java API and its options, with these defaults; not in PyFlink's ``RestartStrategies``.
 
@@ -148,10 +148,10 @@ class RestartStrategies:
             initial_backoff: the first delay.
             max_backoff: the longest one.
             backoff_multiplier: the factor from one delay to the next.
-            reset_backoff_threshold: how long the job must have run well for the delay to be the first again.
-            jitter_factor: the largest part of a delay that is added or taken away at random, so that jobs which failed
-                together do not come back together.
-            attempts_before_reset_backoff: how often the job is started again without such a while; None for ever.
+            reset_backoff_threshold: how long the job must run without a failure to reset the delay.
+            jitter_factor: the largest part of a delay that is added or subtracted at random, so that jobs that failed
+                together do not restart together.
+            attempts_before_reset_backoff: how often the job is restarted without such a reset; None for no limit.
         """
 
         def __init__(
@@ -186,7 +186,7 @@ class RestartStrategies:
             self._multiplier, self._jitter, self._attempts = backoff_multiplier, jitter_factor, attempts
 
         def backoff(self, at_random: Callable[[float, float], float] = random.uniform) -> Backoff:
-            """Give the next delay, as long as there are attempts; ``at_random`` gives a number between two."""
+            """Return the next delay, as long as there are attempts; ``at_random`` returns a number between two."""
             delay_ms, used = 0.0, 0
             failed_at: int | None = None
 
@@ -210,19 +210,19 @@ class RestartStrategies:
     def fixed_delay_restart(
         restart_attempts: int, delay_between_attempts: Span
     ) -> FixedDelayRestartStrategyConfiguration:
-        """Start again a number of times in the life of the job, after a delay."""
+        """Restart up to a number of times in the life of the job, after a delay."""
         return RestartStrategies.FixedDelayRestartStrategyConfiguration(restart_attempts, delay_between_attempts)
 
     @staticmethod
     def failure_rate_restart(
         failure_rate: int, failure_interval: Span, delay_interval: Span
     ) -> FailureRateRestartStrategyConfiguration:
-        """Start again, after a delay, as long as no interval has more than ``failure_rate`` failures."""
+        """Restart, after a delay, as long as no interval has more than ``failure_rate`` failures."""
         return RestartStrategies.FailureRateRestartStrategyConfiguration(failure_rate, failure_interval, delay_interval)
 
 
 def _span(name: str, value: Span) -> timedelta:
-    """The length of time that a parameter has."""
+    """Return the length of time of a parameter."""
     span = timedelta(milliseconds=value) if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(span, timedelta) or span < timedelta(0):
         raise ProgramError(f"{name} must be a number of milliseconds or a timedelta, 0 or more, not {value!r}")

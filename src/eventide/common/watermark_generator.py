@@ -55,7 +55,7 @@ class BatchWatermarkOutput(WatermarkOutput):
 class WatermarkGenerator(ABC, Generic[T_contra]):
     """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
 
-    There is one object for each split of a source, or each subtask of an operator. It is made anew in every
+    There is one object for each split of a source, or each subtask of an operator. It is made again in every
     micro-batch, and given what it has learnt: the attributes that have changed since it was made, which the checkpoint
     keeps, so that they must pickle. Its parameters are always those of the program. If it has the methods
     ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, they say what it has learnt

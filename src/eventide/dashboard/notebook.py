@@ -321,7 +321,7 @@ _EVERY_S = 0.5
 
 
 def watch(client: JobClient, seconds: float | None = None) -> None:
-    """Show a job in the cell of a notebook that calls this, and draw it anew after each micro-batch.
+    """Show a job in the cell of a notebook that calls this, and draw it again after each micro-batch.
 
     The picture has the watermarks of the slowest splits and of operators, elements in and too late, and how much
     operators hold, for the last 200 micro-batches. It stays in the cell when the call returns: when the job has ended,

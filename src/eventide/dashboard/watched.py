@@ -24,7 +24,7 @@ _LONGEST = 100_000
 """The number of characters after which an answer is cut off."""
 
 _FRESH_S = 10.0
-"""Seconds after which an answer is found anew though no micro-batch has ended: the clock has gone on."""
+"""Seconds after which an answer is computed again without a new micro-batch, because the clock has moved."""
 
 _PARTS = (0.0, 0.1, 0.5, 1.0)
 """The watermarks of many splits are shown by these quantiles."""

@@ -1,4 +1,4 @@
-"""The forms in which functions take batches and give them: Arrow, pandas and Polars."""
+"""The forms of batches that functions take and return: Arrow, pandas and Polars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BatchForm: TypeAlias = Literal["arrow", "pandas", "polars"]
 
 
 def on_arrow(where: str, function: object, form: BatchForm) -> Callable[[Any], Any]:
-    """A function on batches of some form as one on batches of Arrow's.
+    """Return a function on batches of some form as a function on Arrow batches.
 
     Raises:
         ProgramError: if it cannot be called, or there is no such form, or its library is not installed.
@@ -38,7 +38,7 @@ def on_arrow(where: str, function: object, form: BatchForm) -> Callable[[Any], A
 
 @dataclass(frozen=True, slots=True)
 class OtherForm:
-    """A function that is given pandas or Polars, and gives them, or Arrow.
+    """A function that takes pandas or Polars batches, and returns them, or Arrow.
 
     >>> double = OtherForm(lambda frame: frame.assign(n=2 * frame.n), "pandas")
     >>> double(pa.record_batch({"n": [1, 2]})).to_pydict()
@@ -49,7 +49,7 @@ class OtherForm:
     form: BatchForm
 
     def __call__(self, batch: pa.RecordBatch | pa.Array) -> Any:
-        """Call it with a batch, and give what it gives as Arrow."""
+        """Call the function with a batch, and return its result as Arrow."""
         if self.form == "pandas":
             return _arrow(self.function(batch.to_pandas(integer_object_nulls=True)))
         return _arrow(self.function(importlib.import_module("polars").from_arrow(batch)))

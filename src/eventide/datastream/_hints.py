@@ -1,6 +1,6 @@
-"""Settings of PyFlink's environment, streams and sinks about how Flink is to run a job: without effect on Spark.
+"""Settings of PyFlink's environment, streams and sinks for how Flink runs a job: without effect on Spark.
 
-State backends of Flink 1 are here too: they also name the place of checkpoints, which `set_state_backend` takes over.
+State backends of Flink 1 are here too: they also name the checkpoint directory, which `set_state_backend` takes over.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ class EnvironmentHints:
     _checkpoint_config: CheckpointConfig
 
     def get_checkpoint_interval(self) -> int:
-        """Return what was set in the checkpoint's settings, in milliseconds; it makes no difference."""
+        """Return what the checkpoint settings say, in milliseconds; it has no effect."""
         return self._checkpoint_config.get_checkpoint_interval()
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        """Exactly once."""
+        """Return exactly-once, the only mode."""
         return self._checkpoint_config.get_checkpointing_mode()
 
     get_checkpointing_consistency_mode = get_checkpointing_mode
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
-        """Return what was set in the checkpoint's settings; it makes no difference."""
+        """Return what the checkpoint settings say; it has no effect."""
         return self._checkpoint_config.is_unaligned_checkpoints_enabled()
 
     def is_force_unaligned_checkpoints(self) -> bool:
-        """Return what was set in the checkpoint's settings; it makes no difference."""
+        """Return what the checkpoint settings say; it has no effect."""
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
     set_buffer_timeout, get_buffer_timeout = setting("set_buffer_timeout", "timeout_millis", 100, _NO_BUFFERS)
@@ -59,17 +59,17 @@ class EnvironmentHints:
     register_type = sets("register_type", _NO_KRYO, "type_class_name")
 
     def add_default_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
-        """Take the names of two classes of Java without effect: there is no Kryo."""
+        """Accept the names of two Java classes without effect: there is no Kryo."""
         return accept(self, "add_default_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
 
     def register_type_with_kryo_serializer(self, type_class_name: str, serializer_class_name: str) -> Self:
-        """Take the names of two classes of Java without effect: there is no Kryo."""
+        """Accept the names of two Java classes without effect: there is no Kryo."""
         return accept(self, "register_type_with_kryo_serializer", (type_class_name, serializer_class_name), _NO_KRYO)
 
     def set_state_backend(self, state_backend: StateBackend) -> Self:
-        """Taken without effect, for older programs: state lies in the state store of the Spark session.
+        """Accept a state backend without effect, for older programs: state is in the state store of the Spark session.
 
-        The directory that a backend of Flink 1 names is that of the checkpoint.
+        The directory that a backend of Flink 1 names becomes the checkpoint directory.
         """
         if directory := getattr(state_backend, "checkpoint_path", None):
             self._checkpoint_config.set_checkpoint_storage_dir(directory)
@@ -87,7 +87,7 @@ class Hints:
     set_uid_hash = sets("set_uid_hash", "it is about Flink's checkpoints; call uid(...)", "uid_hash")
 
     def set_description(self, description: str) -> Self:
-        """Taken without effect: the `name` is shown."""
+        """Accept a description without effect: the `name` is shown."""
         return self
 
 
@@ -181,10 +181,10 @@ def take_jars(method: str, jars: Iterable[str]) -> None:
 
     Args:
         method: The method that was given the jars, for messages.
-        jars: URLs or paths of jars; several may stand in one, with semicolons between them.
+        jars: URLs or paths of jars; one text may have several, separated by semicolons.
 
     Raises:
-        ProgramError: One contains Java classes that have no replacement here, or is not a text.
+        ProgramError: A jar contains Java classes that have no replacement here, or is not text.
     """
     given = list(jars)
     if not all(isinstance(jar, str) for jar in given):

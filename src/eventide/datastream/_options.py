@@ -1,4 +1,4 @@
-"""Flink's options by name, those of restart strategies among them, and what they set in an environment."""
+"""Flink's options by name, including those of restart strategies, and what they set in an environment."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Configurable(Protocol):
         """Settings of the whole job."""
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """Where the job keeps its checkpoint."""
+        """The settings of the checkpoint."""
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> object:
         """Choose between streaming and batch execution."""
@@ -75,7 +75,7 @@ class Configurable(Protocol):
         """Set where savepoints of running jobs are written."""
 
     def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
-        """Take the restart strategy that options describe."""
+        """Set the restart strategy that options describe."""
 
 
 def split_options(configuration: Configuration) -> tuple[Configuration, Configuration]:
@@ -87,10 +87,10 @@ def split_options(configuration: Configuration) -> tuple[Configuration, Configur
 
 
 def apply_options(configuration: Configuration, env: Configurable) -> None:
-    """Set in an environment what the options say that it knows, and warn of the others.
+    """Apply the known options to an environment, and warn of the others.
 
     Raises:
-        ProgramError: if a known option has a value that is none.
+        ProgramError: if a known option has an invalid value.
     """
     options = configuration.to_dict()
     for key, value in options.items():
@@ -116,7 +116,7 @@ def apply_options(configuration: Configuration, env: Configurable) -> None:
 
 
 def mapping(text: str) -> dict[str, str]:
-    """The names and values of a map as Flink writes it; in quotes, which may be around an entry too, commas are text.
+    """Parse a map as Flink writes it; in quotes, which may also enclose a whole entry, commas are text.
 
     Raises:
         ProgramError: if an entry has no colon.
@@ -142,7 +142,7 @@ def mapping(text: str) -> dict[str, str]:
 
 
 def _milliseconds(text: str) -> int:
-    """The milliseconds of a length of time as Flink writes it; raises ValueError where it is none.
+    """The milliseconds of a length of time as Flink writes it; raises ValueError if it is not one.
 
     >>> _milliseconds("200 ms"), _milliseconds("3s"), _milliseconds("500"), _milliseconds("2 Minutes")
     (200, 3000, 500, 120000)
@@ -154,7 +154,7 @@ def _milliseconds(text: str) -> int:
 
 
 def _restart_strategy(configuration: Configuration) -> RestartStrategyConfiguration | None:
-    """The restart strategy that options describe; None if they name none.
+    """The restart strategy that options describe; None if they name no strategy.
 
     Raises:
         ProgramError: if there is no such strategy, or a value cannot be read.

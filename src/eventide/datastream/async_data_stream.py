@@ -23,11 +23,11 @@ class AsyncDataStream:
     """Applies an `AsyncFunction` to a stream. Flink: ``AsyncDataStream``.
 
     The elements of a task that are in one batch wait together, at most ``capacity`` at a time; a micro-batch waits for
-    all of its own, so no call is under way when state is stored. Results come in the order of the elements they were
-    made of, with their times, whichever method is called: a micro-batch that is run again gives the same results.
+    all of its elements, so no call is under way when state is stored. Results are in the order of their elements, with
+    their timestamps, for both methods: a micro-batch that is repeated gives the same results.
 
-    ``timeout`` is how long an element may take, all attempts together; where there is only one attempt, 0 stands for no
-    limit. All methods raise ProgramError for arguments that do not fit.
+    ``timeout`` is how long all attempts of an element may take together; with a single attempt, 0 means no limit. All
+    methods raise ProgramError for invalid arguments.
     """
 
     @staticmethod

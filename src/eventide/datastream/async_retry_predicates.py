@@ -1,4 +1,4 @@
-"""Predicates for common reasons to try again: an empty result, or an exception."""
+"""Predicates for common reasons to retry: an empty result, or an exception."""
 
 from __future__ import annotations
 

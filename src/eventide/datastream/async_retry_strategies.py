@@ -1,4 +1,4 @@
-"""When an asynchronous function is tried again, under PyFlink's path."""
+"""Retry strategies of asynchronous functions, under PyFlink's path."""
 
 from __future__ import annotations
 

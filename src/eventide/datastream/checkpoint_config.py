@@ -1,4 +1,4 @@
-"""Where a job keeps what it needs to come back."""
+"""The checkpoint settings of a job, above all the directory."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _RETAINED = ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION
 class CheckpointConfig:
     """Settings of checkpointing. Flink: ``CheckpointConfig``.
 
-    Every micro-batch is a checkpoint, exactly once; only the place is to be chosen. PyFlink's other settings are
-    taken, and make no difference.
+    Every micro-batch is a checkpoint, exactly once; only its directory is chosen here. PyFlink's other settings are
+    accepted, without effect.
     """
 
     DEFAULT_MODE: ClassVar[CheckpointingMode] = CheckpointingMode.EXACTLY_ONCE
@@ -38,22 +38,22 @@ class CheckpointConfig:
     def set_checkpoint_storage_dir(self, checkpoint_path: str) -> Self:
         """Set the directory of the checkpoint, as Spark takes it: a path, or a URI such as ``s3a://…``.
 
-        A job that is started on the directory of an earlier run goes on where that one stopped.
+        A job that is started on the directory of an earlier run continues where that run stopped.
         """
         self._directory = str(checkpoint_path)
         return self
 
     def get_checkpoint_storage_dir(self) -> str | None:
-        """The directory, or None: then a temporary one is used, and a warning says so."""
+        """The directory; with None, a temporary one is used, and a warning says so."""
         return self._directory
 
     def set_checkpoint_storage(self, storage: CheckpointStorage) -> Self:
-        """Set the directory of the checkpoint, as older programs say it; one that names none leaves it as it is."""
+        """Set the checkpoint storage, as older programs do; a storage without a directory leaves it as it is."""
         path = storage.get_checkpoint_path()
         return self if path is None else self.set_checkpoint_storage_dir(path)
 
     def get_checkpoint_storage(self) -> CheckpointStorage | None:
-        """The directory as older programs ask for it, or None."""
+        """The directory as a checkpoint storage, for older programs; or None."""
         return None if self._directory is None else FileSystemCheckpointStorage(self._directory)
 
     is_checkpointing_enabled = always(True, _EVERY_BATCH)
@@ -100,11 +100,11 @@ class CheckpointConfig:
     set_alignment_timeout, get_alignment_timeout = set_aligned_checkpoint_timeout, get_aligned_checkpoint_timeout
 
     def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> Self:
-        """Set, without effect, that no failure is tolerated, or that any number is."""
+        """Set, without effect, whether checkpoint failures fail the job."""
         return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else 2**31 - 1)
 
     def is_fail_on_checkpointing_errors(self) -> bool:
-        """Whether no failure is tolerated, as it was set."""
+        """Whether checkpoint failures fail the job, as it was set."""
         return self.get_tolerable_checkpoint_failure_number() == 0
 
 

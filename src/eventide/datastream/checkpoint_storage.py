@@ -1,4 +1,4 @@
-"""Where checkpoints are stored, as older programs say it: ``CheckpointConfig.set_checkpoint_storage`` takes these."""
+"""Checkpoint storages of older programs: ``CheckpointConfig.set_checkpoint_storage`` takes one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckp
 
 
 class CheckpointStorage(ABC):
-    """Where checkpoints are stored. Flink: ``CheckpointStorage``."""
+    """Place of checkpoints. Flink: ``CheckpointStorage``."""
 
     checkpoint_path: str | None
 
     def get_checkpoint_path(self) -> str | None:
-        """The directory, if one is named; a slash after its name is left out, as in Flink."""
+        """The directory, if there is one; without a slash at its end, as in Flink."""
         if self.checkpoint_path is None:
             return None
         path = str(self.checkpoint_path)
@@ -35,7 +35,7 @@ class CheckpointStorage(ABC):
 @shown_without_secrets
 @dataclass(frozen=True)
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """The memory of Flink's job manager. On Spark, a directory: the one that is named, or a temporary one."""
+    """The memory of Flink's job manager. On Spark, a directory: the given one, or a temporary one."""
 
     DEFAULT_MAX_STATE_SIZE: ClassVar[int] = 5 * 1024 * 1024
 
@@ -50,7 +50,7 @@ class JobManagerCheckpointStorage(CheckpointStorage):
 @shown_without_secrets
 @dataclass(frozen=True)
 class FileSystemCheckpointStorage(CheckpointStorage):
-    """A directory: a path, or a URI such as ``s3a://…``, as Spark takes it. The sizes make no difference.
+    """A directory: a path, or a URI such as ``s3a://…``, as Spark takes it. The sizes have no effect.
 
     Raises:
         ProgramError: if no directory is named.

@@ -1,4 +1,4 @@
-"""Guarantees for a job that goes on after a failure."""
+"""Guarantees for a job that continues after a failure."""
 
 from enum import Enum
 
@@ -8,13 +8,13 @@ __all__ = ["CheckpointingMode"]
 
 
 class CheckpointingMode(Enum):
-    """How often an element may count in state after a failure; every eventide job has `EXACTLY_ONCE`."""
+    """How often state may count an element after a failure; every eventide job has `EXACTLY_ONCE`."""
 
     EXACTLY_ONCE = 0
-    """Once, whatever happens."""
+    """Exactly once."""
 
     AT_LEAST_ONCE = 1
-    """Once or more."""
+    """At least once."""
 
 
 hand_out_names(__name__)

@@ -1,4 +1,4 @@
-"""How a program runs: on and on, or over bounded input once."""
+"""Execution modes of a program: streaming, or batch over bounded input."""
 
 from eventide._absent import hand_out_names
 from eventide.plan.job import RuntimeExecutionMode

@@ -8,13 +8,13 @@ __all__ = ["ExternalizedCheckpointRetention"]
 
 
 class ExternalizedCheckpointRetention(Enum):
-    """Whether a checkpoint stays when its job is cancelled; one that a program gave a place always stays."""
+    """Whether a checkpoint is kept when its job is cancelled; one in a directory of the program is always kept."""
 
     DELETE_ON_CANCELLATION = 0
     """The checkpoint is deleted."""
 
     RETAIN_ON_CANCELLATION = 1
-    """The checkpoint stays."""
+    """The checkpoint is kept."""
 
     NO_EXTERNALIZED_CHECKPOINTS = 2
     """The job has no checkpoint that outlives it."""

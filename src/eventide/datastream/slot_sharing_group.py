@@ -83,19 +83,19 @@ class SlotSharingGroup:
         return self.name
 
     def get_cpu_cores(self) -> float | None:
-        """The number of cores, if it was said."""
+        """The number of cores, if set."""
         return self.cpu_cores
 
     def get_task_heap_memory(self) -> MemorySize | None:
-        """The memory on the heap, if it was said."""
+        """The memory on the heap, if set."""
         return self.task_heap_memory
 
     def get_task_off_heap_memory(self) -> MemorySize | None:
-        """The memory off the heap, if it was said."""
+        """The memory off the heap, if set."""
         return self.task_off_heap_memory
 
     def get_managed_memory(self) -> MemorySize | None:
-        """The memory that Flink manages, if it was said."""
+        """The memory that Flink manages, if set."""
         return self.managed_memory
 
     def get_external_resources(self) -> dict[str, float]:
@@ -137,7 +137,7 @@ class SlotSharingGroup:
             return self._with(managed_memory=MemorySize.of_mebi_bytes(managed_memory_mb))
 
         def set_external_resource(self, name: str, value: float) -> Self:
-            """Set how much of another resource there is to be."""
+            """Set the amount of another resource."""
             return self._with(external_resources={**self._group.external_resources, name: value})
 
         def build(self) -> SlotSharingGroup:

@@ -14,8 +14,8 @@ __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOpti
 class StateBackend(ABC):
     """Where state is kept; ``env.set_state_backend`` takes one, without effect. Flink: ``StateBackend``.
 
-    Spark keeps state in the store that ``spark.sql.streaming.stateStore.providerClass`` names: RocksDB, which both
-    backends of Flink come to here.
+    Spark keeps state in the store that ``spark.sql.streaming.stateStore.providerClass`` names: RocksDB, which replaces
+    both backends of Flink here.
     """
 
 
@@ -33,7 +33,7 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State in RocksDB. Flink: ``EmbeddedRocksDBStateBackend``. What is set can be asked for.
+    """State in RocksDB. Flink: ``EmbeddedRocksDBStateBackend``. Its settings can be read back.
 
     >>> backend = EmbeddedRocksDBStateBackend(True).set_predefined_options(PredefinedOptions.FLASH_SSD_OPTIMIZED)
     >>> backend.is_incremental_checkpoints_enabled(), backend.get_predefined_options().name

@@ -1,4 +1,4 @@
-"""The environment: where a program gets its streams from and starts its job."""
+"""The environment, from which a program gets its streams, and with which it starts its job."""
 
 from __future__ import annotations
 
@@ -99,13 +99,13 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return StreamExecutionEnvironment(SparkHost.find(spark, spark_options)).configure(options)
 
     def configure(self, configuration: Configuration) -> Self:
-        """Set what Flink's options say: ``parallelism.default``, ``execution.runtime-mode``, and others.
+        """Apply Flink's options: ``parallelism.default``, ``execution.runtime-mode``, and others.
 
-        Those that are known are in the guide "From PyFlink". One warning names those that make no difference, among
-        them Spark's options, whose session is there already.
+        The guide "From PyFlink" lists the known options. One warning names those without effect; these include Spark's
+        options, because the session exists already.
 
         Raises:
-            ProgramError: if a known option has a value that is none.
+            ProgramError: if a known option has an invalid value.
         """
         apply_options(configuration, self)
         return self
@@ -115,14 +115,14 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self._config
 
     def get_checkpoint_config(self) -> CheckpointConfig:
-        """Where the job keeps its checkpoint."""
+        """The settings of the checkpoint."""
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Keep the interval, without effect: every micro-batch is a checkpoint, exactly once, whatever is set.
+        """Accept an interval without effect: every micro-batch is a checkpoint, exactly once.
 
-        The program can choose the place, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the time
-        between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
+        The program can choose the directory, with ``get_checkpoint_config().set_checkpoint_storage_dir(...)``, and the
+        time between micro-batches, with ``get_config().set_auto_watermark_interval(...)``.
         """
         accept(self._checkpoint_config, "checkpoint_interval", interval)
         return self
@@ -139,7 +139,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_max_parallelism(self, max_parallelism: int) -> Self:
         """Set the number of key groups, which is the upper limit of the parallelism; 32,768 by default.
 
-        It costs nothing, since state is not stored by key group; it cannot change while a checkpoint is in use.
+        A high number has no cost, since state is not stored by key group. It cannot change while a checkpoint is in
+        use.
         """
         self._config.set_max_parallelism(max_parallelism)
         return self
@@ -151,9 +152,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         """Choose between streaming and batch execution.
 
-        BATCH reads bounded input as a whole, and no watermark comes before its end, so that nothing is late. Operators
-        with keys, and all windows, take their elements in the order of timestamps. Timers fire at the end; one that is
-        set by a timer never does. AUTOMATIC is BATCH if all sources are bounded.
+        BATCH reads bounded input as a whole, without a watermark before its end, so no element is late. Keyed
+        operators, and all windows, get their elements in the order of timestamps. Timers fire at the end; one that is
+        set by a timer never fires. AUTOMATIC is BATCH if all sources are bounded.
         """
         self._runtime_mode = execution_mode
         return self
@@ -162,10 +163,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """Choose the kind of time that the program works with; event time by default.
 
         ``time_window`` and ``time_window_all`` follow processing time with ProcessingTime, and timestamps otherwise.
-        With IngestionTime, the elements of every source that is added from now on without a strategy have the time at
-        which they come in, that of their micro-batch, as their timestamp, and watermarks follow it. Windows that name
-        their time, such as ``TumblingEventTimeWindows``, mean what they say; under ProcessingTime, Flink puts out no
-        watermarks for those of event time, so choose EventTime where a program has both.
+        With IngestionTime, the elements of every source that is added from now on without a strategy get the time of
+        their micro-batch as timestamp, and watermarks follow it. Windows that name their time, such as
+        ``TumblingEventTimeWindows``, follow that time; under ProcessingTime, Flink emits no watermarks for event-time
+        windows, so choose EventTime if a program has both.
 
         Raises:
             ProgramError: if it is not a time characteristic.
@@ -179,13 +180,12 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self._time_characteristic
 
     def set_available_now(self, available_now: bool = True) -> Self:
-        """End the job when it has handled all that was there when it started, as Spark's ``availableNow``.
+        """End the job when it has handled all data that existed at its start, as Spark's ``availableNow``.
 
-        It ends after the micro-batch with the last of that data, before another one begins. Later processing-time
-        timers, and rows that Spark's operators in a DataFrame give after their last input, come with the first
-        micro-batch of the next run.
+        It ends after the micro-batch with the last of that data. Later processing-time timers, and rows that Spark's
+        operators in a DataFrame emit after their last input, follow in the first micro-batch of the next run.
 
-        A job with bounded sources alone ends by itself.
+        A job with only bounded sources ends by itself.
         """
         self._available_now = available_now
         return self
@@ -193,7 +193,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_max_rows_per_batch(self, max_rows: int | None) -> Self:
         """Limit how many rows each source gives to one micro-batch.
 
-        Holds for sources on :class:`~eventide.datastream.connectors.Source`; a DataFrame brings its own options.
+        It applies to sources based on :class:`~eventide.datastream.connectors.Source`; a DataFrame has its own options.
 
         Raises:
             ProgramError: if it is not a positive number.
@@ -204,11 +204,11 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self
 
     def set_restart_strategy(self, restart_strategy_configuration: RestartStrategyConfiguration) -> Self:
-        """Say whether a job that fails starts again by itself, from its checkpoint; by default it does not.
+        """Set whether a failed job restarts by itself, from its checkpoint; by default it does not.
 
-        The reason of each failure is logged, and is in ``client.get_restarts()``. A failure that would come again each
-        time, such as a program that does not fit its checkpoint, ends the job at once. Flink's default, where it takes
-        checkpoints, is to start again for ever.
+        The reason for each failure is logged, and is in ``client.get_restarts()``. A failure that would repeat each
+        time, such as a program that does not fit its checkpoint, ends the job at once. Flink's default, with
+        checkpointing, is to restart for ever.
 
         Raises:
             ProgramError: if it is not a restart strategy.
@@ -223,27 +223,27 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self
 
     def get_restart_strategy(self) -> RestartStrategyConfiguration:
-        """The strategy that was set; else the one that falls back on what :meth:`configure` was told."""
+        """The strategy that was set; else the fallback to the options of :meth:`configure`."""
         return self._config.get_restart_strategy()
 
     def fall_back_on(self, restart_strategy_configuration: RestartStrategyConfiguration) -> None:
-        """Take the restart strategy that options describe. Not in PyFlink."""
+        """Set the restart strategy that options describe. Not in PyFlink."""
         self._restart_strategy_of_options = restart_strategy_configuration
 
     def set_dashboard(self, port: int = 8081, host: str = "127.0.0.1", hosts: Sequence[str] = ()) -> Self:
-        """Show the jobs of this environment on a page, and tell Prometheus of them at ``/metrics``.
+        """Show the jobs of this environment on a page, and export their metrics to Prometheus at ``/metrics``.
 
-        The page is there as long as the process is; environments with one address share it. It needs
-        the extra ``dashboard``. Without that, or if the port is taken, a
-        :class:`~eventide.errors.DashboardWarning` says so, and jobs run without a page.
+        The page lives as long as the process; environments with one address share it. It needs the extra ``dashboard``.
+        Without that, or if the port is taken, a :class:`~eventide.errors.DashboardWarning` says so, and jobs run
+        without a page.
 
         Args:
-            port: its port; 0 for any that is free, which :meth:`get_dashboard_url` tells.
-            host: the address to listen at. The page asks for no password, and everyone who can reach the address sees
-                it. To show it to other machines, put a proxy with a login before it.
-            hosts: more names by which a browser may ask for it, such as the name of a proxy. Addresses in numbers,
-                ``localhost``, ``host`` and this machine's name are known. Requests for other names are refused, so that
-                a foreign page cannot read it through a host name that leads here.
+            port: its port; 0 for any free port, which :meth:`get_dashboard_url` shows.
+            host: the address to listen at. The page has no password, and everyone who can reach the address sees it. To
+                show it to other machines, put a proxy with a login in front of it.
+            hosts: more host names that requests may have, such as the name of a proxy. Numeric addresses,
+                ``localhost``, ``host`` and this machine's name are always accepted. Requests for other names are
+                refused, so that a foreign page cannot read it through a host name that resolves to this machine.
 
         >>> from eventide.testing import local_environment
         >>> env = local_environment().set_dashboard(port=0)
@@ -264,16 +264,17 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self
 
     def get_dashboard_url(self) -> str | None:
-        """Where the page on this environment's jobs is; None where there is none."""
+        """The URL of the page on this environment's jobs; None if there is no page."""
         return self._dashboard_url
 
     def set_meter_provider(self, meter_provider: MeterProvider | None = None) -> Self:
-        """Tell OpenTelemetry of the jobs of this environment, under the names of :meth:`set_dashboard`'s metrics.
+        """Export the metrics of this environment's jobs to OpenTelemetry, under the names of :meth:`set_dashboard`.
 
-        It needs the extra ``opentelemetry``, and warns without it. The provider knows where metrics go, and how often.
+        It needs the extra ``opentelemetry``, and warns without it. The provider decides where metrics go, and how
+        often.
 
         Args:
-            meter_provider: the provider; by default, the one that the process has.
+            meter_provider: the provider; by default, that of the process.
         """
         try:
             from eventide.dashboard.telemetry import Telemetry
@@ -284,7 +285,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self
 
     def add_python_file(self, file_path: str) -> None:
-        """Let functions import a module, wherever they run: what the main file of a program imports from beside it.
+        """Let functions import a module on all machines, such as one beside the main file of the program.
 
         Args:
             file_path: a module (``.py``), a package (a folder with an ``__init__.py``), a folder of modules and
@@ -292,7 +293,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
 
         Raises:
             ProgramError: if the path is none of these, or the Spark session was not made by eventide. Over Spark
-                Connect any session will do, and what is compiled is refused when the job starts.
+                Connect any session is accepted, and compiled modules are refused when the job starts.
         """
         self._host.add_python_file(file_path)
 
@@ -300,7 +301,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """Ignore jars, given by URLs or paths, whose work eventide does itself, such as Flink's Kafka connector.
 
         Raises:
-            ProgramError: if a jar brings something else: there is no Java that could run it.
+            ProgramError: if a jar has other classes, because eventide does not run Java.
         """
         take_jars("add_jars", jars_path)
 
@@ -309,14 +310,14 @@ class StreamExecutionEnvironment(EnvironmentHints):
         take_jars("add_classpaths", classpaths)
 
     def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
-        """Install packages for functions, wherever they run, with all that eventide itself needs.
+        """Install packages for functions on all machines, with the dependencies of eventide itself.
 
-        pip installs them here, for a system and a version of Python like this one's, and Spark brings them to its
-        executors; nothing is installed on any machine.
+        pip installs them into a folder here, for this operating system and version of Python, and Spark copies the
+        folder to its executors; no machine is changed otherwise.
 
         Args:
             requirements_file_path: a file as ``pip install --requirement`` takes it.
-            requirements_cache_dir: a folder that ``pip download`` has filled; then nothing is taken from elsewhere.
+            requirements_cache_dir: a folder that ``pip download`` has filled, as the only source of packages.
 
         Raises:
             ProgramError: if pip cannot install them, or the Spark session was not made by eventide.
@@ -324,15 +325,15 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._host.set_python_requirements(requirements_file_path, requirements_cache_dir)
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Unpack an archive where functions run: models, tables, anything that a function reads.
+        """Unpack an archive where functions run: models, tables, or other files that they read.
 
-        A function opens a file of the archive as ``target_dir/file``: from then on, functions work in the folder that
-        ``target_dir`` is in, as in PyFlink. Without Spark, the process of the program works there while a job of this
-        environment runs, its other threads too: give them absolute paths.
+        A function opens a file of the archive as ``target_dir/file``: their working directory is then the folder that
+        contains ``target_dir``, as in PyFlink. Without Spark, it is the working directory of the whole program while a
+        job of this environment runs: use absolute paths in other threads.
 
         Args:
             archive_path: a ``.zip``, ``.tar``, ``.tar.gz`` or ``.tgz`` file, at any location that Spark reads.
-            target_dir: the name of the folder that it is unpacked into; that of the file if there is none.
+            target_dir: the name of the folder that it is unpacked into; by default the name of the file.
 
         Raises:
             ProgramError: if ``target_dir`` leads elsewhere, or the host without Spark finds no archive on this machine.
@@ -346,7 +347,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         self._host.add_python_archive(archive_path, target)
 
     def set_python_executable(self, python_exec: str) -> None:
-        """Choose the interpreter that runs functions, and that beside the driver which plans sources.
+        """Choose the interpreter that runs functions, and that plans sources beside the driver.
 
         Args:
             python_exec: its path, the same on every machine, or a name that is on the ``PATH`` of Spark's processes
@@ -357,23 +358,23 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def set_default_savepoint_directory(self, directory: str) -> Self:
         """Set where savepoints of running jobs are written, each into a directory of its own below this one.
 
-        It counts for :meth:`JobClient.trigger_savepoint` and ``stop_with_savepoint`` that name no directory.
+        It is used by :meth:`JobClient.trigger_savepoint` and ``stop_with_savepoint`` without a directory.
         """
         self._default_savepoint_directory = directory
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        """The directory that was set; None if none was."""
+        """The directory that was set, or None."""
         return self._default_savepoint_directory
 
     def from_savepoint(self, location: str, allow_non_restored_state: bool = False) -> Self:
         """Start the job from a savepoint: its state, and the positions of its sources.
 
-        It counts where the job has no checkpoint yet. Once it has one, that counts, so the call may stay in the
-        program; the savepoint must stay where it is as long as the checkpoint does. Parallelism and the depth of the
-        program may be others than those of the job that was saved; the max parallelism may not. State is found by the
-        ``uid`` of its operator, or by the id that follows from the program. Operators, sources and sinks that are new
-        begin with nothing. Not in PyFlink, where ``flink run --fromSavepoint`` says it.
+        It has effect while the job has no checkpoint yet. Later, the checkpoint is used, so the call may stay in the
+        program; the savepoint must stay in place as long as the checkpoint. Parallelism and the depth of the program
+        may differ from those of the saved job; the max parallelism may not. State is found by the ``uid`` of its
+        operator, or by the id that follows from the program. New operators, sources and sinks start empty. Not in
+        PyFlink, where ``flink run --fromSavepoint`` does this.
 
         Args:
             location: the directory that ``eventide savepoint`` has written, or its URI.
@@ -390,19 +391,19 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self
 
     def saved_position(self, source_name: str = "data frame") -> dict[str, Any] | list[Any] | int | None:
-        """Where a DataFrame stood, in Spark's words, to be given to the reader of the one that takes its place.
+        """The position of a DataFrame in the savepoint, for the options of the reader that replaces it.
 
-        Spark itself begins a new query where the options of its readers say. So a program asks here, and says it there;
-        a job with a DataFrame whose position was not asked for is refused. Once the job has a checkpoint of its own,
-        Spark passes over such options, so the call may stay in the program, as :meth:`from_savepoint` may.
+        Spark itself starts a new query at the position in the options of its readers. So a program gets it here, and
+        sets it there; a job with a DataFrame whose position was not asked for is refused. Once the job has its own
+        checkpoint, Spark ignores such options, so the call may stay in the program, like :meth:`from_savepoint`.
 
         Args:
-            source_name: the name of the source, which is ``data frame``; of several, ``data frame-2`` and so on.
+            source_name: the name of the source: ``data frame``, then ``data frame-2`` and so on.
 
         Returns:
             The offsets in Spark's log, as values of JSON: for Kafka, the offset by topic and partition, as the option
-            ``startingOffsets`` takes them; for a data source of Python, the offsets of its reader. A list where
-            the DataFrame reads from several places. None where there is no savepoint.
+            ``startingOffsets`` takes them; for a data source of Python, the offsets of its reader. A list if the
+            DataFrame reads from several places. None if there is no savepoint.
 
         Raises:
             ProgramError: if the savepoint has no such DataFrame.
@@ -427,7 +428,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def from_collection(self, collection: Iterable[T], type_info: TypeInformation | None = None) -> DataStream[T]: ...
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream[Any]:
-        """A stream of the elements of a collection, in its order, as they are now; their type may be declared."""
+        """A stream of copies of the elements of a collection, in its order; their type may be declared."""
         source = CollectionSource(own_each([*collection]), type_info)
         return self._of_source(SourceTransformation("collection", source, source.get_produced_type()))
 
@@ -440,9 +441,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
     ) -> DataStream[T]:
         """A stream of a source, with a watermark for each of its splits.
 
-        With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, those of the source itself stay; its
-        ``with_idleness`` holds for them. Where the elements have no timestamps and the strategy gives them none, there
-        are no watermarks, as in Flink, and a warning says so.
+        With ``WatermarkStrategy.no_watermarks()`` and no timestamp assigner, the timestamps and watermarks of the
+        source itself are used, with the ``with_idleness`` of the strategy. If neither the source nor the strategy gives
+        timestamps, there are no watermarks, as in Flink, and a warning says so.
 
         Raises:
             ProgramError: if the source or strategy is of another type, or your generator needs timestamps and has none.
@@ -462,9 +463,9 @@ class StreamExecutionEnvironment(EnvironmentHints):
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream[T]:
-        """A stream of what a function emits, with its timestamps and watermarks; a strategy downstream replaces them.
+        """A stream of the elements of a function, with its timestamps and watermarks, unless a strategy replaces them.
 
-        A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that it stands for.
+        A ``FlinkKafkaConsumer`` is read as the ``KafkaSource`` that replaces it.
 
         Raises:
             ProgramError: if it is not a :class:`~eventide.datastream.SourceFunction`.
@@ -489,13 +490,13 @@ class StreamExecutionEnvironment(EnvironmentHints):
             df: any DataFrame: Kafka, files, rate, Delta, …
             watermark_strategy: timestamps and watermarks. A column name or ``Column`` as timestamp assigner is
                 evaluated by Spark; it must be a timestamp, or whole milliseconds.
-            split_by: the columns that identify the split of a row; each split has a watermark of its own, and one that
-                falls silent holds the others back. So name what always speaks, such as the partition of a topic, not
-                a device that may be switched off. Without it, the DataFrame is one split.
-            splits: the splits that are expected, as values (or tuples of values) of ``split_by``: they hold the
-                watermark back until they have spoken. Others join when they first speak. Spark casts the values to the
-                types of the columns.
-            order_by: the columns that give the order of arrival within a split. Without it, rows come in the order of
+            split_by: the columns that identify the split of a row; each split has its own watermark, and a silent split
+                holds the others back. So choose splits that always have rows, such as the partitions of a topic, not
+                devices that may be switched off. Without it, the DataFrame is one split.
+            splits: the expected splits, as values (or tuples of values) of ``split_by``: they hold the watermark back
+                until they have rows. Others join with their first row. Spark casts the values to the types of the
+                columns.
+            order_by: the columns that give the order of arrival within a split. Without it, rows have the order of
                 Spark's partitions.
 
         Raises:
@@ -514,8 +515,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         r"""Read the lines of the files of a folder, or of one file, once, as a stream of ``str``.
 
-        Files in folders below, and those that are still being copied (``_COPYING_`` in their name), are passed over, as
-        in Flink. Flink: ``readTextFile``.
+        Files in subfolders, and files that are still being copied (``_COPYING_`` in their name), are ignored, as in
+        Flink. Flink: ``readTextFile``.
 
         Args:
             file_path: A local path, or a URI that Arrow knows.
@@ -545,16 +546,16 @@ class StreamExecutionEnvironment(EnvironmentHints):
     ) -> DataStream[T]:
         """Read the files of a folder, or one file, in a format. Flink: ``readFile``, which PyFlink does not have.
 
-        Files in folders below are passed over, as in Flink. A file must be complete when it appears and stay as it is;
-        Flink would read it again as a whole when it changes. ``FileSource`` has more settings.
+        Files in subfolders are ignored, as in Flink. A file must be complete when it appears, and must not change;
+        Flink would read a changed file again as a whole. ``FileSource`` has more settings.
 
         Args:
             file_format: A format of lines or of columns, such as ``StreamFormat.text_line_format()``.
             file_path: A local path, or a URI that Arrow knows.
-            watch_type: Whether to end with the files that are there, or to go on looking for new ones.
+            watch_type: Whether to end with the present files, or to keep looking for new ones.
             interval: With ``PROCESS_CONTINUOUSLY``, how often to look, in milliseconds; at least 1.
-            path_filter: Says which files to pass over, besides those whose name begins with ``.`` or ``_``.
-            type_info: The type of the elements; by default, that of the format.
+            path_filter: Says which files to ignore, besides those whose name begins with ``.`` or ``_``.
+            type_info: The type of the elements; by default, the type of the format.
 
         Raises:
             ProgramError: An argument is of another kind, the interval is below 1, or there is nothing at the path.
@@ -575,7 +576,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job of all sinks and operators, and wait for its end.
 
-        An operator runs even if no sink takes its results.
+        An operator runs even without a sink for its results.
 
         Raises:
             ProgramError: if the program has neither, or collects elements, which it cannot read while this call waits.
@@ -588,7 +589,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return self.execute_async(job_name).get_job_execution_result().result()
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
-        """Start the job of all sinks and operators. The next job has those that are added from then on.
+        """Start the job of all sinks and operators. Those that are added later belong to the next job.
 
         Raises:
             ProgramError: if the program has neither.
@@ -602,10 +603,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
         """The plan of the program: its sources, the stages of its operators, its sinks. Not in PyFlink.
 
         Args:
-            streams: the streams to plan for, as if each were collected; without any, all sinks and operators so far.
+            streams: the streams to plan for, as if each were collected; by default, all sinks and operators so far.
 
         Raises:
-            ProgramError: if there is nothing to plan for, or the program cannot run as it is written.
+            ProgramError: if there is nothing to plan, or the program cannot run as it is written.
         """
         collected = [SinkTransformation("result", s._transformation, CollectSink()) for s in streams]
         return self._plan(collected or self.next_job.nodes())
@@ -623,7 +624,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
 
     def as_configured(self, function: T) -> T:
-        """A function as the configuration wants it: one that is called with each element, if that was set."""
+        """Return a function as configured: one that Python calls with each element, if that was set."""
         return in_python(function) if self.get_config().has_functions_in_python() else function
 
     def data_frame_of(self, sink: SinkTransformation) -> DataFrame:
@@ -674,7 +675,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         )
 
     def _strategy_in_force(self) -> RestartStrategyConfiguration:
-        """The strategy of the jobs that are started from here on."""
+        """The restart strategy of the jobs that are started from now on."""
         strategy = self._config.get_restart_strategy()
         falls_back = isinstance(strategy, RestartStrategies.FallbackRestartStrategyConfiguration)
         return self._restart_strategy_of_options if falls_back else strategy
@@ -686,7 +687,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         return SavepointRestoreSettings(self._savepoint, self._allow_non_restored_state, frozenset(self._placed))
 
     def _parallelism_before(self, checkpoint: str | None) -> int | None:
-        """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it begins anew."""
+        """The parallelism of its checkpoint, wherever that was made, or of its savepoint; None if it has neither."""
         recorded = None if checkpoint is None else self._host.recorded_parallelism(checkpoint)
         if recorded is None and self._savepoint is not None:
             parallelism: int | None = self._host.savepoint(self._savepoint).header.parallelism

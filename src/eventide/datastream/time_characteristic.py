@@ -1,4 +1,4 @@
-"""Which kind of time a program works with, where its windows do not say so themselves."""
+"""The kind of time of a program whose windows do not name it themselves."""
 
 from enum import Enum
 
@@ -8,9 +8,9 @@ __all__ = ["TimeCharacteristic"]
 class TimeCharacteristic(Enum):
     """The kind of time that ``time_window`` and ``time_window_all`` follow.
 
-    ProcessingTime is the clock's: the time of the micro-batch in which an element is handled. IngestionTime is the
-    time at which an element comes in from its source, which then is its timestamp. EventTime is what a timestamp
-    assigner says.
+    ProcessingTime is the time of the clock: that of the micro-batch in which an element is handled. IngestionTime is
+    the time at which an element arrives from its source, which becomes its timestamp. EventTime is the timestamp from a
+    timestamp assigner.
     """
 
     ProcessingTime = 0

@@ -1,4 +1,4 @@
-"""The two kinds of time that a timer can wait for."""
+"""The two kinds of time of timers."""
 
 from eventide.api.functions.timers import TimeDomain
 

@@ -59,7 +59,7 @@ def _why(
 
 
 def _begun(plan: JobPlan, settings: JobSettings) -> LocalCheckpoint | None:
-    """The checkpoint that the run goes on with; None if it begins anew."""
+    """The checkpoint that the run continues from; None if it starts without state."""
     beginning = settings.beginning
     if beginning is None:
         return None

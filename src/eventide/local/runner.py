@@ -42,7 +42,7 @@ class PlannedBatch:
     """A micro-batch that has begun.
 
     ``ends`` says where it ends, by the names of sources, ``clock_ms`` its time by the clock, in milliseconds since the
-    epoch, and ``run`` which run of the job planned it, or None if timeouts of idleness do not begin anew with that.
+    epoch, and ``run`` which run of the job planned it, or None if idle timeouts do not start again with it.
     """
 
     ends: dict[str, Offsets]

@@ -1,6 +1,6 @@
 """Metrics of functions: counters, gauges, meters, distributions, and the groups that they are made in.
 
-A function finds its group in ``open``, with ``runtime_context.get_metrics_group()``. What its metrics show comes out
+A function finds its group in ``open``, with ``runtime_context.get_metrics_group()``. Their values are reported
 with the metrics of the job, under the name of the operator.
 """
 

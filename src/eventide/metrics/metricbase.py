@@ -1,6 +1,6 @@
-"""Metrics that a function counts and measures with: additions to attributes, read once in a micro-batch.
+"""Metrics with which a function counts and measures: additions to attributes, read once in a micro-batch.
 
-A reading of a metric is JSON values, and says what is new in one subtask since its last reading. It is a list that
+A reading of a metric consists of JSON values, and has the news of one subtask since its last reading. It is a list that
 begins with its kind:
 
 * ``["count", number]``;
@@ -9,8 +9,8 @@ begins with its kind:
 * ``["shown", by_subtask]``: pairs of a subtask and the last answer of its gauge;
 * ``["spread", count, total, lowest, highest]``; without values, lowest and highest are None.
 
-All that is known of a metric is its readings merged into one, in the order of the micro-batches. Merging is
-associative. It is commutative too, but for two gauges of one subtask, of which the later one counts.
+The value of a metric is all its readings merged into one, in the order of the micro-batches. Merging is associative. It
+is commutative too, but for two gauges of one subtask, of which the later one counts.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ Reading: TypeAlias = list[Any]
 class Metric(ABC):
     """The base of all metrics: the task that runs the function takes their readings.
 
-    Taking a reading changes nothing of what the function counts in, so that both may happen at once in two threads.
+    Taking a reading does not change what the function counts in, so that both may happen at once in two threads.
     """
 
     @abstractmethod
     def take(self, subtask: int, clock_ms: int) -> Reading | None:
-        """Return what is new since the last call, for the runtime; None where there is nothing to say.
+        """Return the reading since the last call, for the runtime; None if there is none.
 
         Args:
-            subtask: the number of the subtask that asks.
+            subtask: the number of the subtask that takes the reading.
             clock_ms: the time of the micro-batch by the clock, in milliseconds since the epoch.
         """
 
@@ -82,7 +82,7 @@ class Counter(Metric):
         return int(self._count)
 
     def take(self, subtask: int, clock_ms: int) -> Reading | None:
-        """Return what was counted since the last call; at the first one, 0 too."""
+        """Return what was counted since the last call; the first call reports 0 too."""
         now = self._count
         if now == self._taken:
             return None
@@ -91,10 +91,10 @@ class Counter(Metric):
 
 
 class Meter(Metric):
-    """Counts events, and says how many there are in a second, over a span of time up to now.
+    """Counts events, and gives their rate per second, over a span of time up to now.
 
-    Now is the time of the last micro-batch by the clock. In Flink, the span is divided by even before the job has run
-    for so long; so it is here. Flink: ``MeterView``.
+    Now is the time of the last micro-batch by the clock. As in Flink, the count is divided by the whole span even
+    before the job has run that long. Flink: ``MeterView``.
 
     >>> requests = MetricGroup().meter("requests", time_span_in_seconds=60)
     >>> requests.mark_event()
@@ -119,14 +119,14 @@ class Meter(Metric):
         return int(self._count)
 
     def take(self, subtask: int, clock_ms: int) -> Reading:
-        """Return the events since the last call, at this time; that there were none is to be said too."""
+        """Return the events since the last call, at this time; zero events are reported too."""
         now, at_s = self._count, clock_ms // 1000
         new, self._taken = now - self._taken, now
         return ["rate", new, self._span_s, at_s, [[at_s, new]] if new else []]
 
 
 class Distribution(Metric):
-    """Says how many values there were, their sum, the lowest and the highest, and their mean, since the start.
+    """Gives the number of values, their sum, the lowest and the highest, and their mean, since the start.
 
     >>> MetricGroup().distribution("bytes of a line").update(80)
     """
@@ -141,10 +141,10 @@ class Distribution(Metric):
         self._taken: tuple[int, Number] | None = None
 
     def update(self, value: float) -> None:
-        """Take a value into account.
+        """Add a value.
 
         Raises:
-            ProgramError: if it is not a number, or not a finite one: no sum could be shown from then on.
+            ProgramError: if it is not a number, or not a finite one, because no sum could be shown afterwards.
         """
         kind = type(value)
         if kind is not int and (kind is not float or value - value != 0):  # which is NaN where the float is not finite
@@ -157,7 +157,7 @@ class Distribution(Metric):
             self._highest = value
 
     def take(self, subtask: int, clock_ms: int) -> Reading | None:
-        """Return the values since the last call, and the bounds of all; at the first call, that there were none too."""
+        """Return the values since the last call, and the bounds of all; the first call reports an empty count too."""
         now = self._count, self._sum
         if now == self._taken:
             return None
@@ -168,7 +168,7 @@ class Distribution(Metric):
 
 
 class _Gauge(Metric):
-    """Shows what a function of the user's returns at the end of each micro-batch, for each subtask."""
+    """Shows the value that a user function returns at the end of each micro-batch, for each subtask."""
 
     __slots__ = ("_ask",)
 
@@ -176,7 +176,7 @@ class _Gauge(Metric):
         self._ask = ask
 
     def take(self, subtask: int, clock_ms: int) -> Reading:
-        """Ask; the last answer of a subtask counts."""
+        """Call the function; the last answer of a subtask counts."""
         answer = self._ask()
         return ["shown", [[subtask, answer if isinstance(answer, str) else _plain(answer)]]]
 
@@ -185,12 +185,11 @@ M = TypeVar("M", bound=Metric)
 
 
 class MetricGroup:
-    """Makes metrics, and has them by name. A group within a group puts its name before those of its metrics.
+    """Makes metrics, and keeps them by name. A group within a group prefixes its name to the names of its metrics.
 
-    ``runtime_context.get_metrics_group()`` gives that of an operator. One that a test makes will do for a function that
-    is tested by itself.
+    ``runtime_context.get_metrics_group()`` returns the group of an operator. A test of a function can make its own.
 
-    Asked twice for one name, it gives the same metric, so that two functions of one operator may share it.
+    For one name, it always returns the same metric, so that two functions of one operator may share it.
 
     >>> group = MetricGroup()
     >>> orders = group.add_group("country", "DE").counter("orders")
@@ -221,14 +220,14 @@ class MetricGroup:
         """Return the counter of a name.
 
         Raises:
-            ProgramError: if the name is that of another kind of metric, or of one of eventide's own; so for the others.
+            ProgramError: if another kind of metric, or one of eventide's own, has the name; this holds for all metrics.
         """
         return self._of(name, Counter, Counter)
 
     def gauge(self, name: str, obj: Callable[[], float | str]) -> None:
-        """Show what a function returns: a number or a text. It is called at the end of each micro-batch.
+        """Show the value that a function returns: a number or text. It is called at the end of each micro-batch.
 
-        Each subtask shows its own; the last answer counts. A second gauge of one name takes the place of the first.
+        Each subtask shows its own; the last answer counts. A second gauge of one name replaces the first.
 
         >>> last = {"seen": 3}
         >>> MetricGroup().gauge("seen", lambda: last["seen"])
@@ -238,7 +237,7 @@ class MetricGroup:
         self._of(name, _Gauge, lambda: _Gauge(obj))._ask = obj
 
     def meter(self, name: str, time_span_in_seconds: int = 60) -> Meter:
-        """Return the meter of a name; its rate is that of the span up to now."""
+        """Return the meter of a name; its rate covers the span up to now."""
         known = isinstance(time_span_in_seconds, Real) and not isinstance(time_span_in_seconds, bool)
         if not (known and time_span_in_seconds >= 1):
             raise ProgramError(f"the meter {name!r} needs a span of 1 second or more, not {time_span_in_seconds!r}")
@@ -249,7 +248,7 @@ class MetricGroup:
         return self._of(name, Distribution, Distribution)
 
     def metrics(self) -> Mapping[str, Metric]:
-        """Return all metrics of this group, of those within it, and of those that it is in, by their whole names."""
+        """Return all metrics of this group, of groups within it, and of groups around it, by their full names."""
         return self._metrics
 
     def _of(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
@@ -272,7 +271,7 @@ def _checked(name: str) -> str:
 
 
 def _plain(value: object) -> Number:
-    """The number as a plain Python number, also where NumPy has counted.
+    """Return the number as a plain Python number, even if it is one of NumPy.
 
     >>> _plain(True), _plain(2.5)
     (1, 2.5)
@@ -288,7 +287,7 @@ def _plain(value: object) -> Number:
 
 
 def _finite(value: object) -> Number:
-    """A plain Python number, which sums can be made of: those of NumPy wrap around."""
+    """Return a plain Python number for sums, because numbers of NumPy wrap around."""
     number = _plain(value)
     if isinstance(number, float) and not isfinite(number):
         raise ProgramError(
@@ -299,10 +298,10 @@ def _finite(value: object) -> Number:
 
 
 def merged(before: Reading, later: Reading) -> Reading:
-    """Two readings of one metric as one.
+    """Merge two readings of one metric.
 
-    Events before the shorter of two spans are counted only. Where two functions gave one name to different kinds of
-    metrics, one of them is shown, as in Flink; the order of the readings does not decide which.
+    Events before the shorter of two spans are only counted. If two functions gave one name to different kinds of
+    metrics, one of them is shown, as in Flink; the choice does not depend on the order of the readings.
 
     >>> merged(["shown", [[0, 5], [1, 6]]], ["shown", [[1, 4]]])
     ['shown', [[0, 5], [1, 4]]]

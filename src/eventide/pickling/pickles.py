@@ -1,8 +1,8 @@
 """Users' data as bytes: plain pickles, in which a class is a name, and only the classes of the program are made.
 
-Pickle itself names classes where it can: those that a module of that name has. It cannot name a class of a program's
-main file in a worker, whose main file is another one, nor one that was made inside a function. Those that the program
-brings (:func:`bring`) are named all the same. So what is stored holds no class, and a reader gets objects of the
+Pickle itself names classes that a module has under their name. It cannot name a class of a program's main file in a
+worker, which has a different main file, nor a class that was made inside a function. Classes that the program brings
+(:func:`bring`) are named all the same. So what is stored holds no class, and a reader gets objects of the
 class that the program has now.
 
 A pickle may name anything that Python can import, and have it called. Here it may name plain classes, and those of the

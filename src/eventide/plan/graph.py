@@ -210,7 +210,7 @@ class AssignTransformation(Transformation):
 
 
 class AlignmentTransformation(Transformation):
-    """Hears how far the streams have come whose sources wait for each other; nothing comes out of it."""
+    """Collects the progress of streams whose sources wait for each other; it emits nothing."""
 
     def __init__(self, aligned: Iterable[Transformation]) -> None:
         super().__init__("watermark alignment", tuple(aligned))

@@ -86,7 +86,7 @@ class Metrics:
         self._counters[operator, counter] += by
 
     def count_dead_letters(self, operator: str, letters: Sequence[Any]) -> int:
-        """Count dead letters of an operator; return how many of them, the first ones, are to be put out."""
+        """Count dead letters of an operator; return how many of them, the first ones, are emitted."""
         before = self._counters[operator, DEAD_LETTERS]
         self.count(operator, DEAD_LETTERS, len(letters))
         given, stop_above = self._limits
@@ -190,7 +190,7 @@ class FunctionMetrics:
         return self._groups[operator]
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Start from zero again."""
         self._groups.clear()
 
     def take(self, subtask: int, clock_ms: int) -> list[dict[str, dict[str, Reading]]]:

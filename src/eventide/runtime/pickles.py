@@ -225,7 +225,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 class _CopyPickler(_Pickler):
-    """Refers to those classes instead: pickle would set all attributes of the class anew with every copy.
+    """Refers to those classes instead: pickle would set all attributes of the class again with every copy.
 
     Their contents are pickled only to find the classes in them.
     """

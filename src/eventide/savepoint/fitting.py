@@ -38,7 +38,7 @@ KEPT_FIELDS = "kept fields"
 """Parts that follow from the types of elements, and are seen in the tables themselves."""
 
 _DEALT_OUT = ("level", "parallelism", KEPT_FIELDS, SOURCES)
-"""Parts of an operator's identity that may change: its state is dealt out anew, and tables show the kept fields."""
+"""Parts of an operator's identity that may change: its state is redistributed, and tables show the kept fields."""
 
 _MOST_SHOWN = 200
 

@@ -245,7 +245,7 @@ def opened_savepoint(location: str, digest: str) -> Savepoint:
     """A savepoint, read once in a process; the digest tells it from another that was there before.
 
     Raises:
-        StateError: if there is another one now.
+        StateError: if there is a different one now.
     """
     found = Savepoint(location)
     if found.digest != digest:

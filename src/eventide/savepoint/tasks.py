@@ -182,7 +182,7 @@ def _late(by_subtask: list[Any]) -> bytes:
 
 
 def _numbers(by_subtask: list[Any]) -> bytes | None:
-    """Add up the counts of all subtasks; gauges are reported anew."""
+    """Add up the counts of all subtasks; gauges are reported again."""
     if not by_subtask:
         return None
     counters = add_up([one["counters"] for one in by_subtask])

@@ -171,7 +171,7 @@ def is_for_good(error: BaseException) -> bool:
 
 
 def is_of_a_gone_server(error: BaseException) -> bool:
-    """Whether the server of Spark Connect is not there any more, or has begun anew: it has no answers for the job."""
+    """Whether the server of Spark Connect is not there any more, or has restarted: it has no answers for the job."""
     return _NO_SESSION.search(str(error)) is not None or _is_without_answer(error)
 
 
@@ -253,7 +253,7 @@ def _where(text: str) -> str:
 def _another_python() -> str | None:
     """Name the Python that a session starts, and how to set the program's instead; None if both are one.
 
-    A session that the user makes starts the first ``python3`` on the path, which is another one than the program's
+    A session that the user makes starts the first ``python3`` on the path, which differs from the program's
     where its virtual environment is not activated.
     """
     session = None if is_remote() else session_that_is_there()

@@ -37,7 +37,7 @@ _STAGES = ("transformWithStateInPySparkExec", "transformWithStateInPandasExec")
 
 
 def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the reports of tasks in one micro-batch, in a fixed order: Spark's is another one each time."""
+    """Return the reports of tasks in one micro-batch, in a fixed order: Spark's order varies."""
     return [json.loads(text) for text in sorted(texts)]
 
 

@@ -146,7 +146,7 @@ class Evidence:
         return {name: counters[DEAD_LETTERS] for name, counters in counted.items() if DEAD_LETTERS in counters}
 
     def held(self, operator: Json) -> dict[str, int]:
-        """How much an operator holds, as far as it has a count at hand."""
+        """How much an operator holds, where it has a count."""
         return held_together([one["held"] for one in self._remembered(operator, NUMBERS)])
 
     def _remembered(self, operator: Json, name: str) -> list[Any]:

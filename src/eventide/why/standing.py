@@ -98,7 +98,7 @@ class OperatorStanding:
         rows: how many elements its splits had, those that ended too.
         gone: the memory of the splits that ended, by edge.
         moves: the last places of the watermark: the time by the clock, the watermark, and its holder there.
-        dead_letters: how many it has put out, and what is chained to it, by name.
+        dead_letters: how many it and the operators chained to it have emitted, by name.
     """
 
     operator: Json

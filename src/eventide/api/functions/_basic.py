@@ -1,4 +1,4 @@
-"""Functions of one element, of two that belong together, and of the contents of a window; and what all have in common.
+"""Functions of one element, of two elements, and of the contents of a window; and their common base.
 
 ``RuntimeContext`` says where a function runs, and how it reaches its state.
 """
@@ -55,7 +55,7 @@ _F = TypeVar("_F")
 
 
 class Function(ABC):
-    """The base of all functions of a user. A function is pickled and sent to the workers.
+    """The base of all user functions. A function is pickled and sent to the workers.
 
     One subtask uses one object: `open` first, then the elements, one by one, then `close`.
     """
@@ -66,12 +66,12 @@ class Function(ABC):
     def close(self) -> None:
         """Release what `open` took; called once after the last element.
 
-        Not on Spark, which ends its workers without notice: write data that must not be lost to a sink, not here.
+        Spark does not call it, because it ends its workers without notice: write data that must not be lost to a sink.
         """
 
 
 class MapFunction(Function, Generic[IN_contra, OUT_co]):
-    """Turns each element into one other.
+    """Maps each element to one result.
 
     >>> class Double(MapFunction):
     ...     def map(self, value):
@@ -82,7 +82,7 @@ class MapFunction(Function, Generic[IN_contra, OUT_co]):
 
     @abstractmethod
     def map(self, value: IN_contra) -> OUT_co:
-        """Return the element that takes the place of `value`."""
+        """Return the result for `value`."""
 
 
 class FilterFunction(Function, Generic[T_contra]):
@@ -94,7 +94,7 @@ class FilterFunction(Function, Generic[T_contra]):
 
 
 class FlatMapFunction(Function, Generic[IN_contra, OUT_co]):
-    """Turns each element into any number of others.
+    """Maps each element to any number of results.
 
     >>> class Words(FlatMapFunction):
     ...     def flat_map(self, value):
@@ -105,7 +105,7 @@ class FlatMapFunction(Function, Generic[IN_contra, OUT_co]):
 
     @abstractmethod
     def flat_map(self, value: IN_contra) -> Iterable[OUT_co] | None:
-        """Return, or yield, the elements that take the place of `value`."""
+        """Return, or yield, the results for `value`."""
 
 
 class KeySelector(Function, Generic[IN_contra, KEY_co]):
@@ -131,12 +131,12 @@ class ReduceFunction(Function, Generic[T]):
     Windows that merge, such as sessions, call it with the values of both, as in Flink.
 
     Attributes:
-        is_associative: Say True where ``reduce(reduce(a, b), c)`` equals ``reduce(a, reduce(b, c))`` for all elements,
-            such as for a sum of integers or the later of two: then the parts of a window may be reduced each by itself
-            before they meet, in their order, which is several times as fast. Say False where it does not, such as for
-            ``a + 1``, a count of the calls. None, the default, says nothing: then it is treated as True if its code
-            shows that it adds up whole numbers, and the like, and as False otherwise. A function that is not a class
-            says it with `associative` or `not_associative`.
+        is_associative: Set True if ``reduce(reduce(a, b), c)`` equals ``reduce(a, reduce(b, c))`` for all elements,
+            such as for a sum of integers or the later of two: then the parts of a window may be reduced one by one
+            before they meet, in their order, which is several times as fast. Set False if it does not, such as for
+            ``a + 1``, a count of the calls. With None, the default, it is treated as True if its code shows that it
+            adds up whole numbers, or the like, and as False otherwise. Declare a function that is not a class with
+            `associative` or `not_associative`.
 
     >>> class Sum(ReduceFunction):
     ...     def reduce(self, value1, value2):
@@ -169,7 +169,7 @@ class ReduceFunction(Function, Generic[T]):
 
 
 class _CallableReduce(ReduceFunction[T]):
-    """A plain function, which stands before the method: one call for each pair of elements is saved."""
+    """A plain function, which hides the method, to save one call for each pair of elements."""
 
     def __init__(self, function: Callable[[T, T], T]) -> None:
         self.__dict__.update(reduce=function, __wrapped__=function)
@@ -183,10 +183,10 @@ class _CallableReduce(ReduceFunction[T]):
 
 
 def associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
-    """Return a function as a `ReduceFunction` that says of itself that it is associative; a decorator too.
+    """Return a function as a `ReduceFunction` that is declared associative; a decorator too.
 
     It is if ``f(f(a, b), c)`` equals ``f(a, f(b, c))`` for all elements. Then windows may reduce before the shuffle.
-    That is not checked; for a function that is not, results depend on how elements happen to be dealt out.
+    This is not checked; without it, results depend on how elements happen to be distributed.
 
     Raises:
         ProgramError: `function` is not a function of two values; of a class, set ``is_associative = True`` in it.
@@ -199,7 +199,7 @@ def associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunc
 
 
 def not_associative(function: ReduceFunction[T] | Callable[[T, T], T]) -> ReduceFunction[T]:
-    """Return a function as a `ReduceFunction` that says of itself that it is not associative; a decorator too.
+    """Return a function as a `ReduceFunction` that is declared not associative; a decorator too.
 
     Windows then never reduce before the shuffle.
 
@@ -224,11 +224,11 @@ def _saying(function: ReduceFunction[T] | Callable[[T, T], T], *, is_associative
 
 
 def in_python(function: _F) -> _F:
-    """Return a function that is called with each element, also where its columns would give the same; a decorator too.
+    """Return a function that Python calls with each element, and that never runs on columns; a decorator too.
 
-    A plain function on elements that come as columns, such as those of files, is otherwise traced, and runs on whole
-    columns where that gives exactly the same. Not in PyFlink. `ExecutionConfig.set_functions_in_python` does it for all
-    functions of a program.
+    Without it, a plain function on elements that come as columns, such as those of files, is traced, and runs on whole
+    columns if that gives exactly the same results. Not in PyFlink. `ExecutionConfig.set_functions_in_python` does it
+    for all functions of a program.
 
     Args:
         function: a function, or an object with the method that eventide calls, or a class of such objects.
@@ -281,7 +281,7 @@ class AggregateFunction(Function, Generic[IN_contra, ACC, OUT_co]):
 
     @abstractmethod
     def create_accumulator(self) -> ACC:
-        """Return a new accumulator, of no elements."""
+        """Return a new accumulator, without elements."""
 
     @abstractmethod
     def add(self, value: IN_contra, accumulator: ACC) -> ACC:
@@ -293,11 +293,11 @@ class AggregateFunction(Function, Generic[IN_contra, ACC, OUT_co]):
 
     @abstractmethod
     def merge(self, acc_a: ACC, acc_b: ACC) -> ACC:
-        """Return two accumulators in one; called when windows merge. Either may be changed and returned."""
+        """Return two accumulators merged into one; called when windows merge. Either may be changed and returned."""
 
 
 class JoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Makes one element of two that were joined. Flink: ``JoinFunction``; PyFlink has none.
+    """Maps two joined elements to one result. Flink: ``JoinFunction``; PyFlink has none.
 
     >>> class Priced(JoinFunction):
     ...     def join(self, first, second):
@@ -312,7 +312,7 @@ class JoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
 
 class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Makes any number of elements of two that were joined. Flink: ``FlatJoinFunction``; PyFlink has none."""
+    """Maps two joined elements to any number of results. Flink: ``FlatJoinFunction``; PyFlink has none."""
 
     @abstractmethod
     def join(self, first: IN1_contra, second: IN2_contra) -> Iterable[OUT_co] | None:
@@ -320,9 +320,9 @@ class FlatJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
 
 class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Makes elements of all that two streams have for a key and window. Flink: ``CoGroupFunction``; PyFlink has none.
+    """Maps all elements of two streams for a key and window to results. Flink: ``CoGroupFunction``; PyFlink has none.
 
-    It is called where one of the streams has anything; the other group may be empty.
+    It is called if at least one of the streams has elements; the other group may be empty.
 
     >>> class Missing(CoGroupFunction):
     ...     def co_group(self, first, second):
@@ -338,9 +338,9 @@ class CoGroupFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
 
 class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
-    """Makes any number of elements of two that an interval join brings together; it sees their times.
+    """Maps two elements that an interval join pairs to any number of results; it sees their times.
 
-    Results have the later time of the two. Flink: ``ProcessJoinFunction``; PyFlink has none.
+    Results have the later of the two times. Flink: ``ProcessJoinFunction``; PyFlink has none.
     """
 
     class Context(ABC):
@@ -364,7 +364,7 @@ class ProcessJoinFunction(Function, Generic[IN1_contra, IN2_contra, OUT_co]):
 
 
 class WindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
-    """Turns the contents of a key's window into results."""
+    """Maps the contents of a key's window to results."""
 
     @abstractmethod
     def apply(self, key: KEY_contra, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
@@ -378,7 +378,7 @@ class WindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra])
 
 
 class AllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
-    """Turns the contents of a window over a stream without keys into results."""
+    """Maps the contents of a window over a stream without keys to results."""
 
     @abstractmethod
     def apply(self, window: W_contra, inputs: Iterable[IN_contra]) -> Emitted[OUT_co]:
@@ -386,7 +386,7 @@ class AllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
 
 
 class ProcessWindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_contra]):
-    """Turns the contents of a key's window into results, and can ask for times and state.
+    """Maps the contents of a key's window to results, with access to times and state.
 
     >>> class Count(ProcessWindowFunction):
     ...     def process(self, key, context, elements):
@@ -431,9 +431,9 @@ class ProcessWindowFunction(Function, Generic[IN_contra, OUT_co, KEY_contra, W_c
 
 
 class ProcessAllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
-    """Turns the contents of a window over a stream without keys into results, and can ask for times and state.
+    """Maps the contents of a window over a stream without keys to results, with access to times and state.
 
-    Its `Context` knows the times too, which PyFlink's does not.
+    Its `Context` has the times too, unlike PyFlink's.
     """
 
     class Context(ProcessWindowFunction.Context[W_co]):
@@ -449,7 +449,7 @@ class ProcessAllWindowFunction(Function, Generic[IN_contra, OUT_co, W_contra]):
 
 @dataclass(frozen=True)
 class RuntimeContext(KeyedStateStore):
-    """Where a function runs: the operator and the subtask; and, on a keyed stream, its state.
+    """The place where a function runs: the operator and the subtask; and, on a keyed stream, its state.
 
     Attributes:
         task_name: The name of the operator.
@@ -457,7 +457,7 @@ class RuntimeContext(KeyedStateStore):
         index: The number of this subtask, from 0.
         job_parameters: The parameters that the job was started with, as text.
         max_parallelism: The number of key groups.
-        state: Where the state of the function is; None where there are no keys.
+        state: The store of the function's state; None on a stream without keys.
         metrics: The group of metrics of the function.
 
     >>> context = RuntimeContext("orders", parallelism=4, index=1, job_parameters={"currency": "EUR"})
@@ -486,7 +486,7 @@ class RuntimeContext(KeyedStateStore):
         return self.parallelism
 
     def get_max_number_of_parallel_subtasks(self) -> int:
-        """Return the number of key groups, which is how many subtasks the operator could have."""
+        """Return the number of key groups, which is the greatest number of subtasks the operator may have."""
         return self.max_parallelism
 
     def get_index_of_this_subtask(self) -> int:
@@ -498,7 +498,7 @@ class RuntimeContext(KeyedStateStore):
         return 0
 
     def get_job_parameter(self, key: str, default_value: str) -> str:
-        """Return the parameter of the job, or `default_value` where it was not given."""
+        """Return the parameter of the job, or `default_value` if it was not given."""
         return self.job_parameters.get(key, default_value)
 
     def get_metrics_group(self) -> MetricGroup:
@@ -526,7 +526,7 @@ class RuntimeContext(KeyedStateStore):
         return self.metrics
 
     def get_state(self, state_descriptor: ValueStateDescriptor[T]) -> ValueState[T]:
-        """Return the state that holds one value; it is that of the current key whenever it is used."""
+        """Return the state that holds one value, always that of the current key."""
         return self._states(state_descriptor).get_state(state_descriptor)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor[T]) -> ListState[T]:

@@ -1,4 +1,4 @@
-"""Functions that see time: of one stream or two, of which one may be broadcast, and of many keys at once in columns."""
+"""Process functions: of one stream or two, of which one may be broadcast, and of many keys at once in columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Context(ABC):
 
     @abstractmethod
     def timestamp(self) -> int | None:
-        """Return the event time of the element, or of the timer, in milliseconds; None where there is none."""
+        """Return the event time of the element, or of the timer, in milliseconds; None if it has none."""
 
 
 class _KeyedContext(_Context, Generic[KEY_co]):
@@ -47,9 +47,9 @@ class _TimerContext(_KeyedContext[KEY_co]):
 
 
 class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
-    """Turns each element into any number of others, and may look at its time and at the watermark.
+    """Maps each element to any number of results, and may look at its time and at the watermark.
 
-    ``yield value`` puts an element out, ``yield tag, value`` puts it out on the side output of an `OutputTag`. Results
+    ``yield value`` emits a result, ``yield tag, value`` emits it to the side output of an `OutputTag`. Results
     have the timestamp of their element.
 
     >>> class Positive(ProcessFunction):
@@ -69,7 +69,7 @@ class ProcessFunction(Function, Generic[IN_contra, OUT_co]):
 class KeyedProcessFunction(Function, Generic[KEY_contra, IN_contra, OUT_co]):
     """Handles the elements of each key, with state and timers of its own for each.
 
-    State is found through the context that `open` is given, and belongs to the current key whenever it is used. Results
+    State comes from the context that `open` is given, and is always that of the current key. Results
     have the timestamp of the element, or of the timer of event time; none after a timer of processing time.
 
     >>> from eventide.common import Types
@@ -169,11 +169,11 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """Return the event time of the element, in milliseconds; None where it has none."""
+            """Return the event time of the element, in milliseconds; None if it has none."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
-            """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+            """Return the processing time, in milliseconds: the time of the micro-batch."""
 
         @abstractmethod
         def current_watermark(self) -> int:
@@ -187,7 +187,7 @@ class BaseBroadcastProcessFunction(Function):
             """Return a broadcast state by one of the descriptors that `broadcast` was given."""
 
     class ReadOnlyContext(BaseContext):
-        """Context of an element of the other stream, which may look at the state."""
+        """Context of an element of the other stream, which may read the state."""
 
         @abstractmethod
         def get_broadcast_state(self, state_descriptor: MapStateDescriptor[K, V]) -> ReadOnlyBroadcastState[K, V]:
@@ -197,8 +197,8 @@ class BaseBroadcastProcessFunction(Function):
 class BroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[IN1_contra, IN2_contra, OUT_co]):
     """Handles the elements of a stream without keys beside those of a broadcast stream.
 
-    Every subtask has all elements of the broadcast stream, and a copy of the state that is made of them; so the
-    function must treat them alike everywhere. Each subtask emits their results.
+    Every subtask gets all elements of the broadcast stream, and has its own copy of the broadcast state; so the
+    function must treat them equally in each subtask. Each subtask emits their results.
     """
 
     class Context(BaseBroadcastProcessFunction.Context):
@@ -226,7 +226,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
         def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor[S], function: Callable[[KEY_co, S], object]
         ) -> None:
-            """Call ``function(key, state)`` for each key of this subtask that has such a state.
+            """Call ``function(key, state)`` for each key of this subtask that has the state.
 
             It reads the state of all keys. PyFlink has no such method; Flink: ``applyToKeyedState``.
             """
@@ -258,25 +258,25 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY_co
 class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
     """Handles the elements of many keys at once, in Arrow columns, with state and timers for each key. Not in Flink.
 
-    It means the `KeyedProcessFunction` that does the same for each element, and gives its results, as long as it treats
-    each key by itself: with the elements, the state and the timers of this key.
+    It gives the results of a `KeyedProcessFunction` that does the same for each element, as long as it treats each key
+    by itself: with the elements, the state and the timers of this key.
 
-    - `process_batch` is called with elements of a subtask, in their order, of whatever keys. All of them come under one
-      watermark: usually once in a micro-batch, and several times where the watermark moves between its elements. How
-      elements of one watermark are divided into calls is not defined. The state that it reads is that before the first
-      of them; the function itself must handle several elements of one key in a call.
-    - `on_timers` is called when time moves, with the timers that are due, each key at most once: its earliest. It is
-      called again with what is due then, of the same keys and with the state as it was left, until nothing is: so the
-      timers of each key fire in the order of their time, as do those that it sets meanwhile.
-    - Results come out in the order of the elements that they belong to, or of the timers over all keys, with their
+    - `process_batch` is called with elements of a subtask, in their order, of any keys, and all under one watermark:
+      usually once in a micro-batch, and several times if the watermark moves between its elements. The number of calls
+      for the elements of one watermark is not defined. A call reads the state before its first element; the function
+      itself must handle several elements of one key in a call.
+    - `on_timers` is called when time moves, with the earliest due timer of each key. It is called again, with the state
+      as it was left, until no timer is due: so the timers of each key fire in the order of their time, also those that
+      are set meanwhile.
+    - Results are emitted in the order of the elements that they belong to, or of the timers over all keys, with their
       timestamps; after a timer of processing time they have none.
 
-    State is stored as that of a `KeyedProcessFunction`. A program may change from one to the other, and keep its state
-    and its timers, if the names and types of the state stay, and the operator has its ``uid``.
+    State is stored in the same form as that of a `KeyedProcessFunction`. A program may change from one to the other,
+    and keep its state and its timers, if the names and types of the state stay, and the operator has its ``uid``.
 
     The key has to be given by fields (``key_by("user")``), and elements and results need declared types. State with a
-    time to live is refused: clear it by a timer. Where dead letters are wanted, a call that raises counts as not made,
-    and is made again with either half of its rows, down to single ones: a row for which it still raises is a letter.
+    time to live is refused: clear it by a timer. With dead letters, a call that raises is rolled back and repeated
+    with each half of its rows, down to single rows: a row for which it still raises becomes a dead letter.
 
     >>> import numpy as np, pyarrow as pa, pyarrow.compute as pc
     >>> from eventide.common import Row, Types, WatermarkStrategy
@@ -311,11 +311,11 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
 
         Attributes:
             keys: The key of each row, or of each timer. A key of several fields is a struct of them.
-            distinct_keys: Each key once, in the order in which they come first.
-            key_numbers: For each row, where its key stands among the distinct ones; an array of ``int64`` of NumPy's,
-                which must not be changed.
-            timestamps: The event time of each element, or the time of each timer, in milliseconds; null where an
-                element has none.
+            distinct_keys: Each key once, in the order of first appearance.
+            key_numbers: The index of each row's key among the distinct ones; a NumPy array of ``int64``, which must not
+                be changed.
+            timestamps: The event time of each element, or the time of each timer, in milliseconds; null for an element
+                without one.
         """
 
         keys: pa.Array
@@ -329,19 +329,18 @@ class VectorizedKeyedProcessFunction(Function, Generic[OUT_co]):
 
         @abstractmethod
         def collect(self, results: object, rows: object = None) -> None:
-            """Put results out.
+            """Emit results.
 
             Args:
                 results: A ``pyarrow.RecordBatch`` with the fields of the output type, found by their names, or an array
-                    where it has no fields. It is not copied, so that memory below it must not be changed any more.
-                rows: For each result, the index of the row, or timer, that it comes from, in any order; or a truth
-                    value for each row, which says whether there is a result of it. Without it there is one result of
-                    each row.
+                    if it has no fields. It is not copied: do not change its memory afterwards.
+                rows: For each result, the index of the row, or timer, that it comes from, in any order; or a boolean
+                    for each row, which says whether it has a result. Without it there is one result for each row.
             """
 
         @abstractmethod
         def output(self, output_tag: OutputTag, results: object, rows: object = None) -> None:
-            """Put results out on a side output, whose tag has a declared type; as `collect`."""
+            """Emit results to a side output, whose tag has a declared type; arguments as for `collect`."""
 
     class OnTimersContext(Context):
         """The context of timers that fire."""

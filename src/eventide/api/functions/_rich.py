@@ -41,17 +41,17 @@ from eventide.errors import ProgramError
 
 
 class SourceContext(ABC, Generic[T_contra]):
-    """How a :class:`SourceFunction` emits elements and watermarks.
+    """Context with which a :class:`SourceFunction` emits elements and watermarks.
 
-    What is emitted keeps its order, from whichever thread it comes. Where more has been emitted than the job has
-    taken, a method waits until there is room; once the job has stopped, it does not return.
+    The order of emission is kept, across threads too. When too much is emitted that the job has not read, a method
+    waits until there is room; once the job has stopped, it does not return.
 
     Flink: ``SourceFunction.SourceContext``.
     """
 
     @abstractmethod
     def collect(self, value: T_contra) -> None:
-        """Emit an element without a timestamp. It is as it was at this moment, whatever happens to it later.
+        """Emit an element without a timestamp, as it is at this moment: later changes to it have no effect.
 
         Windows of event time need timestamps: use `collect_with_timestamp`, or a strategy after the source.
         """
@@ -76,14 +76,14 @@ class SourceContext(ABC, Generic[T_contra]):
 
     @abstractmethod
     def mark_as_temporarily_idle(self) -> None:
-        """Say that there is nothing to say for now: the source holds no watermark back until it emits again."""
+        """Mark the source as idle: it does not hold the watermark back until it emits again."""
 
     @abstractmethod
     def get_checkpoint_lock(self) -> AbstractContextManager[Any]:
         """Return the lock under which elements are emitted, and under which `snapshot_state` is called.
 
-        Emit and change the state that goes with it under the lock, so that no snapshot falls between the two. The
-        thread that has it may take it again. What is emitted under it never waits for room; taking it does.
+        Emit and change the state that goes with it under the lock, so that no snapshot falls between the two. A
+        thread that has it may take it again. Emitting under it never waits for room; taking it does.
         """
 
 
@@ -95,7 +95,7 @@ class SourceFunction(Function, Generic[T_co]):
     that fails is repeated with the same elements.
 
     When the job is started again on its checkpoint, the function runs again from its own start. If it has the methods
-    ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, it goes on from where it
+    ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, it continues from where it
     was: `restore_state` is called before `open`, with the snapshot that was taken after the last element that the
     checkpoint has. It is not called at the first start.
 
@@ -128,12 +128,12 @@ class SourceFunction(Function, Generic[T_co]):
     def cancel(self) -> None:
         """Make `run` return soon; called from another thread when the job stops before the source has ended.
 
-        On Spark that is as good as certain when the job is cancelled, and not certain when the driver dies.
+        On Spark it is nearly always called when the job is cancelled, and may not be called when the driver dies.
         """
 
 
 class RichFunction(Function):
-    """A function that has its current runtime context from `open` on, whether a subclass overrides that or not.
+    """A function that has its runtime context from `open` on, even if a subclass overrides `open`.
 
     Every `Function` of eventide has `open` and `close`, as in PyFlink; this class adds `get_runtime_context`. Flink:
     ``RichFunction``, which PyFlink does not have.

@@ -1,4 +1,4 @@
-"""Functions that wait for others, many elements at a time in one task, and when they are tried again."""
+"""Asynchronous functions, which wait for many elements at a time in one task; and their retry strategies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _OnException = Callable[[Exception], bool] | None
 
 
 class AsyncFunction(Function, Generic[IN_contra, OUT_co]):
-    """Turns each element into any number of others, and may wait while it does: for a database, a service, a file.
+    """Maps each element to any number of results, and may wait meanwhile: for a database, a service, a file.
 
-    The elements of a task wait together, as many at a time as the capacity that `AsyncDataStream` is told.
+    The elements of a task wait together, up to the capacity that `AsyncDataStream` is given.
 
     >>> class LooksUp(AsyncFunction):
     ...     async def async_invoke(self, value):
@@ -28,48 +28,48 @@ class AsyncFunction(Function, Generic[IN_contra, OUT_co]):
     async def async_invoke(self, value: IN_contra) -> list[OUT_co]:
         """Return a list of the results for `value`; raise an error to end the job, or to be called again.
 
-        Where nothing comes out, return an empty list: None ends the job, as in PyFlink.
+        Return an empty list for no results: None ends the job, as in PyFlink.
         """
 
     def timeout(self, value: IN_contra) -> list[OUT_co]:
-        """Return a list of the results for an element that took too long, all attempts together.
+        """Return a list of the results for an element whose attempts together took too long.
 
         Raises:
-            TimeoutError: where this is not overridden.
+            TimeoutError: if this is not overridden.
         """
         raise TimeoutError(f"the function took too long for {value!r}")
 
 
 class AsyncRetryPredicate(ABC, Generic[OUT]):
-    """Says which results and exceptions are tried again."""
+    """The results and exceptions that cause a retry."""
 
     @abstractmethod
     def result_predicate(self) -> Callable[[list[OUT]], bool] | None:
-        """Return a function that says whether a result is tried again, or None: then no result is."""
+        """Return a function that says whether a result causes a retry; None for no result."""
 
     @abstractmethod
     def exception_predicate(self) -> Callable[[Exception], bool] | None:
-        """Return a function that says whether an exception is tried again, or None: then no exception is."""
+        """Return a function that says whether an exception causes a retry; None for no exception."""
 
 
 class AsyncRetryStrategy(ABC, Generic[OUT]):
-    """Says whether and when an element is tried again. It is asked for many elements, and must not remember any."""
+    """Decides whether and when an element is retried. It serves many elements, and must not remember any."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Say whether there is another attempt after this number of attempts, from 1."""
+        """Say whether there is another attempt after a number of attempts, counted from 1."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """Return how long to wait for it, in milliseconds."""
+        """Return the delay before the next attempt, in milliseconds."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate[OUT]:
-        """Return the predicates of results and exceptions that are tried again."""
+        """Return the predicates of results and exceptions that cause a retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy[Any]:
-        """Return the strategy that tries nothing again."""
+        """Return the strategy without retries."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -98,7 +98,7 @@ class AsyncRetryStrategy(ABC, Generic[OUT]):
 
 
 class RetryPredicate(AsyncRetryPredicate[Any]):
-    """Two functions, of which either may be None."""
+    """Two predicates, either of which may be None."""
 
     def __init__(self, result_predicate: _OnResult, exception_predicate: _OnException) -> None:
         self._result_predicate = result_predicate
@@ -112,7 +112,7 @@ class RetryPredicate(AsyncRetryPredicate[Any]):
 
 
 class NoRetryStrategy(AsyncRetryStrategy[Any]):
-    """Tries nothing again."""
+    """Never retries."""
 
     def can_retry(self, current_attempts: int) -> bool:
         return False

@@ -25,7 +25,7 @@ class OutputTag(Generic[T_co]):
 
     Raises:
         ValueError: The name is empty.
-        TypeError: `type_info` is none of the three.
+        TypeError: `type_info` is neither a type, a list of types, nor None.
 
     >>> OutputTag("late-data", Types.TUPLE([Types.STRING(), Types.LONG()]))
     OutputTag('late-data', TUPLE(STRING, LONG))
@@ -72,4 +72,4 @@ class OutputTag(Generic[T_co]):
 
 
 Emitted: TypeAlias = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
-"""The output of a function: elements, and ``(tag, value)`` for side outputs; None stands for nothing."""
+"""The output of a function: elements, and ``(tag, value)`` for side outputs; None emits nothing."""

@@ -1,4 +1,4 @@
-"""Timers as functions see them: the two kinds of time that one can wait for, and the service that sets one."""
+"""Timers as functions see them: the two kinds of time, and the services that set and delete timers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = [
 
 
 class TimeDomain(Enum):
-    """Says which time has reached a timer: event time, or processing time."""
+    """The kind of time that has reached a timer: event time or processing time."""
 
     EVENT_TIME = 0
-    """The watermark has reached it."""
+    """The watermark has reached the timer."""
 
     PROCESSING_TIME = 1
-    """The clock has reached it."""
+    """The clock has reached the timer."""
 
 
 class TimerService(ABC):
     """The times that an operator knows, and the timers of the current key.
 
-    A key has at most one timer of a kind for a time: to set it again changes nothing. A timer that is set for a time
-    that has come already fires with the next progress of that time. Timers are part of the checkpoint.
+    A key has at most one timer of a kind for a time: setting it again changes nothing. A timer that is set for a time
+    in the past fires with the next progress of that kind of time. Timers are part of the checkpoint.
     """
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+        """Return the processing time, in milliseconds: the time of the micro-batch."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the operator's watermark, in milliseconds; -2**63 where there has been none yet."""
+        """Return the operator's watermark, in milliseconds; -2**63 before the first."""
 
     @abstractmethod
     def register_processing_time_timer(self, timestamp: int) -> None:
@@ -63,16 +63,16 @@ class VectorizedTimerService(ABC):
     """The times that an operator knows, and the timers of many keys. Flink: ``TimerService``.
 
     Each method that sets or deletes timers takes keys of the call, and a time in milliseconds for each of them, or one
-    for all. A key has at most one timer of a kind for a time: to set it again changes nothing.
+    for all. A key has at most one timer of a kind for a time: setting it again changes nothing.
     """
 
     @abstractmethod
     def current_processing_time(self) -> int:
-        """Return the time by the clock, in milliseconds: it is that of the micro-batch."""
+        """Return the processing time, in milliseconds: the time of the micro-batch."""
 
     @abstractmethod
     def current_watermark(self) -> int:
-        """Return the operator's watermark, in milliseconds; -2**63 where there has been none yet."""
+        """Return the operator's watermark, in milliseconds; -2**63 before the first."""
 
     @abstractmethod
     def register_event_time_timers(self, keys: pa.Array, timestamps: pa.Array | np.ndarray | int) -> None:

@@ -1,4 +1,4 @@
-"""Flink's older way to event time: one object that gives timestamps and watermarks both.
+"""Flink's older assigners: one object gives both timestamps and watermarks.
 
 They are here for programs and books that use them; new programs use a ``WatermarkStrategy``.
 """
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 class AssignerWithPeriodicWatermarks(TimestampAssigner[T_contra]):
     """Gives timestamps, and a watermark whenever it is asked: at the end of every micro-batch.
 
-    What it learns is kept for each split, as that of a `WatermarkGenerator`. Flink: the interface of this name;
+    What it learns is kept for each split, as in a `WatermarkGenerator`. Flink: the interface of this name;
     ``WatermarkStrategy.for_generator`` replaces it.
 
     >>> class Lagging(AssignerWithPeriodicWatermarks):
@@ -60,13 +60,13 @@ class AssignerWithPunctuatedWatermarks(TimestampAssigner[T_contra]):
         """Return the watermark that holds after an element, or None.
 
         Args:
-            last_element: The element, which has got its timestamp just now.
+            last_element: The element, which has just been given its timestamp.
             extracted_timestamp: That timestamp, in milliseconds since the epoch (UTC).
         """
 
 
 class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
-    """Timestamps that never go back within a split; one that does is logged.
+    """Gives timestamps that never go back within a split; one that does is logged.
 
     Flink: the class of this name; ``WatermarkStrategy.for_monotonous_timestamps`` replaces it.
 
@@ -76,7 +76,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
     """
 
     class MonotonyViolationHandler(ABC):
-        """Handler of a timestamp that went back."""
+        """Handler of timestamps that go back."""
 
         @abstractmethod
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
@@ -95,7 +95,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
             _log.warning("the timestamp %d is earlier than the one before it, %d", element_timestamp, last_timestamp)
 
     class FailingHandler(MonotonyViolationHandler):
-        """Lets the job fail."""
+        """Fails the job."""
 
         def handle_violation(self, element_timestamp: int, last_timestamp: int) -> None:
             raise DataError(
@@ -110,7 +110,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
         """Return the event time of an element, in milliseconds since the epoch (UTC)."""
 
     def with_violation_handler(self, handler: MonotonyViolationHandler) -> Self:
-        """Set what is done about a timestamp that goes back, and return this object."""
+        """Set the handler of timestamps that go back, and return this object."""
         if not isinstance(handler, AscendingTimestampExtractor.MonotonyViolationHandler):
             raise ProgramError(f"with_violation_handler needs a MonotonyViolationHandler, not {handler!r}")
         self._handler = handler
@@ -131,7 +131,7 @@ class AscendingTimestampExtractor(AssignerWithPeriodicWatermarks[T_contra]):
 
 
 class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
-    """Timestamps that are out of order by no more than a bound.
+    """Gives timestamps that are out of order by no more than a bound.
 
     Its watermark is the highest timestamp less the bound, one millisecond later than that of
     ``WatermarkStrategy.for_bounded_out_of_orderness``, which replaces it.
@@ -140,7 +140,7 @@ class BoundedOutOfOrdernessTimestampExtractor(ABC, Generic[T_contra]):
         max_out_of_orderness: How much older than the newest element another may be.
 
     Raises:
-        ProgramError: The bound is negative or no length of time.
+        ProgramError: The bound is negative or not a length of time.
 
     >>> class PaymentTime(BoundedOutOfOrdernessTimestampExtractor):
     ...     def extract_timestamp(self, element):
@@ -199,7 +199,7 @@ OlderAssigner: TypeAlias = (
 
 
 def older_strategy(assigner: object) -> tuple[WatermarkSpec, str] | None:
-    """The strategy that does what one of Flink's older assigners does, and what to write in its place; None of others.
+    """The strategy that replaces one of Flink's older assigners, and its code to write; None for other objects.
 
     >>> older_strategy("something else") is None
     True

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class WindowAssigner(ABC, Generic[T_contra, W]):
     """Assigns windows to elements. Elements of one key in one window are a pane, which a `Trigger` fires.
 
-    An assigner pickles, and keeps nothing between elements but in the state that its context gives. PyFlink's
-    ``get_window_serializer`` is not asked for: eventide stores windows itself.
+    An assigner pickles, and keeps nothing between elements, except in the state of its context. PyFlink's
+    ``get_window_serializer`` is not needed: eventide stores windows itself.
     """
 
     class WindowAssignerContext(ABC):
@@ -47,7 +47,7 @@ class WindowAssigner(ABC, Generic[T_contra, W]):
 
         @abstractmethod
         def get_runtime_context(self) -> RuntimeContext:
-            """Return where the assigner runs; its state is the assigner's own, and that of the key of the element."""
+            """Return where the assigner runs; its state is the assigner's own, for the key of the element."""
 
     @property
     def is_merging(self) -> bool:
@@ -64,7 +64,7 @@ class WindowAssigner(ABC, Generic[T_contra, W]):
             element: The element.
             timestamp: Its event time, in milliseconds since the epoch (UTC); the smallest 64-bit integer when the
                 element has none.
-            context: The surroundings.
+            context: The context of the assigner.
         """
 
     @abstractmethod
@@ -81,7 +81,7 @@ class WindowAssigner(ABC, Generic[T_contra, W]):
 
     @property
     def has_time_windows(self) -> bool:
-        """Whether the windows are `TimeWindow`s, so that they end, and results by column name them. Not in PyFlink.
+        """Whether the windows are `TimeWindow`s: then they end, and results by column have them. Not in PyFlink.
 
         By default, what `is_event_time` says.
         """
@@ -92,7 +92,7 @@ class MergingWindowAssigner(WindowAssigner[T_contra, W]):
     """An assigner whose windows merge when elements come in between; its trigger must be able to merge too."""
 
     class MergeCallback(ABC, Generic[W_contra]):
-        """Where `merge_windows` says which windows become one."""
+        """Callback with which `merge_windows` reports the windows that become one."""
 
         @abstractmethod
         def merge(self, to_be_merged: Sequence[W_contra], merge_result: W_contra) -> None:
@@ -162,7 +162,7 @@ class InTime(WindowAssigner[T_contra, TimeWindow]):
         return self._IS_EVENT_TIME
 
     def _time_of(self, element: object, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
-        """The time at which an element is, in milliseconds since the epoch (UTC)."""
+        """The time of an element, in milliseconds since the epoch (UTC)."""
         if not self._IS_EVENT_TIME:
             return context.get_current_processing_time()
         if timestamp is None or timestamp == MIN_MS:
@@ -212,10 +212,10 @@ class TumblingEventTimeWindows(_TumblingWindows):
 
 
 class TumblingProcessingTimeWindows(_TumblingWindows):
-    """Windows of one size, end to end, by the clock: an element is in that of the time at which it is handled.
+    """Windows of one size, end to end, by the clock: an element is in the window of the time at which it is handled.
 
-    That is the time of its micro-batch; timestamps play no role, and nothing can be late. A window fires in the first
-    micro-batch whose time has reached its last millisecond, and is gone then. Windows start where those of
+    That is the time of its micro-batch; timestamps play no role, and no element can be late. A window fires in the
+    first micro-batch whose time has reached its last millisecond, and is then removed. Windows start where those of
     `TumblingEventTimeWindows` do.
 
     Raises:
@@ -273,8 +273,8 @@ class SlidingEventTimeWindows(_SlidingWindows):
 class SlidingProcessingTimeWindows(_SlidingWindows):
     """Windows of one size by the clock, which start at every multiple of `slide`, plus `offset`.
 
-    An element is in those of the time at which it is handled, the time of its micro-batch; timestamps play no role, and
-    nothing can be late.
+    An element is in the windows of the time at which it is handled, the time of its micro-batch; timestamps play no
+    role, and no element can be late.
 
     Raises:
         ProgramError: Size or slide are not positive, or the offset is not smaller than the slide.
@@ -308,7 +308,7 @@ class _SessionWindows(InTime[T_contra], MergingWindowAssigner[T_contra, TimeWind
 
     @property
     def merges_neighbours_only(self) -> bool:
-        """True, unless a subclass merges in a way of its own."""
+        """True, unless a subclass merges differently."""
         return type(self).merge_windows is _SessionWindows.merge_windows
 
     def merge_windows(
@@ -399,7 +399,7 @@ class EventTimeSessionWindows(_GapSessions):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor[T] | Callable[[T], int],
     ) -> DynamicEventTimeSessionWindows[T]:
-        """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
+        """Return sessions in which each element brings its own gap; beyond PyFlink, `extractor` may be a function."""
         return DynamicEventTimeSessionWindows(extractor)
 
 
@@ -421,7 +421,7 @@ class ProcessingTimeSessionWindows(_GapSessions):
     """Sessions by the clock, with one gap for all elements.
 
     Each element opens a window from the time at which it is handled, the time of its micro-batch, to that time plus the
-    gap; windows that touch become one. Timestamps play no role, and nothing can be late.
+    gap; windows that touch become one. Timestamps play no role, and no element can be late.
 
     Raises:
         ProgramError: The gap is not positive.
@@ -436,7 +436,7 @@ class ProcessingTimeSessionWindows(_GapSessions):
     def with_dynamic_gap(
         extractor: SessionWindowTimeGapExtractor[T] | Callable[[T], int],
     ) -> DynamicProcessingTimeSessionWindows[T]:
-        """Return sessions in which each element brings its own gap; a plain function will do, beyond PyFlink."""
+        """Return sessions in which each element brings its own gap; beyond PyFlink, `extractor` may be a function."""
         return DynamicProcessingTimeSessionWindows(extractor)
 
 
@@ -457,15 +457,15 @@ class DynamicProcessingTimeSessionWindows(_DynamicSessions[T_contra]):
 
 
 _SEEN = ValueStateDescriptor("count", Types.LONG())
-"""How many elements of a key have come."""
+"""How many elements of a key have arrived."""
 
 
 @dataclass(frozen=True)
 class CountTumblingWindowAssigner(_OneWindow):
-    """Fires with every `window_size` elements of a key and starts over; a rest never comes out.
+    """Fires with every `window_size` elements of a key and starts over; an incomplete window never fires.
 
     As in Flink's Java API this is the global window under ``PurgingTrigger(CountTrigger(n))``. (PyFlink gives each
-    group a `CountWindow` of its own; the results are the same, the window that a function sees is not.)
+    group its own `CountWindow`; the results are equal, but a function sees a different window.)
 
     Raises:
         ProgramError: The size is not a positive integer.
@@ -494,8 +494,8 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
     """Windows of `window_size` elements of a key, one beginning every `window_slide`; each fires when it is full.
 
     As in PyFlink each element is in several `CountWindow`, which are numbered from 0 in each key: window ``n`` begins
-    with element ``n * window_slide``. A window that is not full gives no result. ``count_window(size, slide)`` of a
-    keyed stream fires earlier, as Flink's own does.
+    with element ``n * window_slide``. A window that is not full has no result. ``count_window(size, slide)`` of a keyed
+    stream fires earlier, as Flink's own does.
 
     Raises:
         ProgramError: Size or slide are not positive integers.
@@ -528,7 +528,7 @@ class CountSlidingWindowAssigner(WindowAssigner[object, CountWindow]):
         return [CountWindow(n) for n in range(last, first - 1, -1)]
 
     def get_default_trigger(self, env: object = None) -> Trigger[object, CountWindow]:
-        """Return the trigger that fires a window when it is full, and clears it: nothing comes into it any more."""
+        """Return the trigger that fires a window when it is full, and clears it: it gets no more elements."""
         return PurgingTrigger.of(CountTrigger.of(self.window_size))
 
     def is_event_time(self) -> bool:

@@ -1,4 +1,4 @@
-"""Windows that no size and slide describe: those that grow step by step, and those of the calendar of a time zone."""
+"""Cumulating windows, which grow step by step, and windows of the calendar of a time zone."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from eventide.errors import ProgramError
 
 @dataclass(frozen=True)
 class CumulatingEventTimeWindows(InTime[object]):
-    """Windows that grow by `step` up to `size`, and then begin anew: every hour so far of the day, say.
+    """Windows that grow by `step` up to `size`, and then start over: the day up to each hour, say.
 
     They start at `offset` plus every multiple of `size`; from each start, there is a window of each multiple of `step`.
-    A timestamp is in those of its start that end after it, up to ``size / step``. Flink: ``CUMULATE`` in SQL.
+    A timestamp is in the windows of its start that end after it, up to ``size / step`` windows. Flink: ``CUMULATE`` in
+    SQL.
 
     Raises:
         ProgramError: Size or step are not positive, the size is not a multiple of the step, or the offset is not
@@ -60,8 +61,8 @@ class TumblingCalendarWindows(InTime[object]):
     """Windows of the calendar in a time zone, end to end: hours of a day, days, weeks, months, quarters or years.
 
     A window begins when the clocks of the zone first show its beginning. So a day of 23 or 25 hours, on which clocks
-    are set, is one window. An hour that clocks show twice is one too, of two hours; one that they leave out has none.
-    Times before the year 2 are in one window, and the last one of the year 9998 has no end. Flink has nothing like it.
+    are set, is one window. An hour that clocks show twice is one window of two hours; an hour that they skip has none.
+    Times before the year 2 are in one window, and the last one of the year 9998 has no end. Not in Flink.
 
     >>> days = TumblingCalendarWindows.of("day", zone="America/New_York")
     >>> days.assign_windows("element", 1_710_050_400_000, None)  # 2024-03-10 06:00 UTC, before clocks are set forth

@@ -1,4 +1,4 @@
-"""Which elements of a window a firing shows, and which it keeps: evictors, which PyFlink lacks."""
+"""Evictors, which choose the elements of a window that the function sees and the window keeps; PyFlink has none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eventide.errors import ProgramError
 
 @dataclass(frozen=True, slots=True)
 class TimestampedValue(Generic[T]):
-    """An element with its event time in milliseconds, or None where it has none: in a window, or from a source."""
+    """An element with its event time in milliseconds, or None if it has none: in a window, or from a source."""
 
     value: T
     timestamp: int | None = None
@@ -26,8 +26,8 @@ class TimestampedValue(Generic[T]):
 class Evictor(ABC, Generic[T, W_contra]):
     """Removes elements from a window when it fires, before or after the window function sees them.
 
-    Flink's evictors remove from an iterable; eventide's return the elements that stay, in their order. What is
-    evicted before the function is gone for later firings too.
+    Flink's evictors remove from an iterable; eventide's return the elements that stay, in their order. Elements evicted
+    before the function are gone for later firings too.
     """
 
     class EvictorContext(ABC):
@@ -51,7 +51,7 @@ class Evictor(ABC, Generic[T, W_contra]):
             elements: The contents of the window, in the order of arrival.
             size: How many they are.
             window: The window.
-            ctx: The surroundings.
+            ctx: The context of the evictor.
         """
 
     @abstractmethod
@@ -125,10 +125,10 @@ class CountEvictor(_OneSidedEvictor):
 class TimeEvictor(_OneSidedEvictor):
     """Keeps the elements that are newer than the newest one minus `window_size` milliseconds.
 
-    An element exactly that old goes; with a size of 0 all go. Where the first element has no timestamp, all stay.
+    An element exactly that old is removed; with a size of 0 all are. If the first element has no timestamp, all stay.
 
     Raises:
-        ProgramError: The size is negative or no length of time.
+        ProgramError: The size is negative or not a length of time.
 
     >>> recent = TimeEvictor.of(Time.milliseconds(5))
     >>> elements = [TimestampedValue("a", 1), TimestampedValue("b", 10), TimestampedValue("c", 6)]
@@ -160,7 +160,7 @@ class DeltaEvictor(_OneSidedEvictor):
     """Keeps the elements whose distance to the last one is below a threshold, or NaN.
 
     Args:
-        threshold: The distance from which on an element goes.
+        threshold: The distance from which on an element is removed.
         delta_function: Gives the distance of an element (first argument) to the last element (second).
         do_evict_after: Whether to apply the rule after the window function instead of before.
 
@@ -182,7 +182,7 @@ class DeltaEvictor(_OneSidedEvictor):
 
     @staticmethod
     def of(threshold: float, delta_function: Callable[[Any, Any], float], do_evict_after: bool = False) -> DeltaEvictor:
-        """Return an evictor that keeps what is near the last element, applied before the window function or after."""
+        """Return an evictor that keeps elements near the last one, applied before the window function or after."""
         return DeltaEvictor(threshold, delta_function, do_evict_after)
 
     def _stay(self, elements: list[TimestampedValue[Any]]) -> list[TimestampedValue[Any]]:

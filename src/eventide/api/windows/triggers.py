@@ -1,4 +1,4 @@
-"""When a window fires: the base class, and the triggers of Flink."""
+"""Triggers, which decide when a window fires: the base class, and the triggers of Flink."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
             """Return the state that `state_descriptor` describes, of this key and window."""
 
     class OnMergeContext(TriggerContext):
-        """The context of `Trigger.on_merge`: that of the merged window, which can take over older state."""
+        """The context of `Trigger.on_merge`, for the merged window, which can take over older state."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: StateDescriptor) -> None:
@@ -110,11 +110,11 @@ class Trigger(ABC, Generic[T_contra, W_contra]):
 
     @abstractmethod
     def clear(self, window: W_contra, ctx: Trigger.TriggerContext) -> None:
-        """Delete all state and timers of `window`, which is gone: it was closed, or merged into another."""
+        """Delete all state and timers of `window`, which was closed, or merged into another."""
 
 
 class _BuiltInTrigger(Trigger[object, Window]):
-    """A trigger for any elements and windows, which does not fire by itself."""
+    """A trigger for any elements and windows that does not fire by itself."""
 
     def on_processing_time(self, time: int, window: Window, ctx: Trigger.TriggerContext) -> TriggerResult:
         return TriggerResult.CONTINUE
@@ -192,7 +192,7 @@ class ProcessingTimeTrigger(_BuiltInTrigger):
 
 @dataclass(frozen=True)
 class CountTrigger(_BuiltInTrigger):
-    """Fires each time a number of elements has come. The elements stay: see `PurgingTrigger`.
+    """Fires each time a number of elements has arrived. The elements stay: see `PurgingTrigger`.
 
     Raises:
         ProgramError: The count is not a positive integer.
@@ -353,7 +353,7 @@ class _ContinuousTrigger(_BuiltInTrigger):
         if fire_time.get() != time:
             return TriggerResult.CONTINUE
         fire_time.clear()
-        # Nothing is after the last millisecond: to wait for that one again would be to fire for ever.
+        # The last millisecond has no successor: waiting for it again would fire for ever.
         if time < window.max_timestamp():
             self._wait_from(time, window, ctx)
         return TriggerResult.FIRE
@@ -379,9 +379,9 @@ class _ContinuousTrigger(_BuiltInTrigger):
 class ContinuousEventTimeTrigger(_ContinuousTrigger):
     """Fires whenever the watermark passes a multiple of an interval, and at the window's last millisecond.
 
-    The first multiple is the one after a window's first element; a watermark that passes several fires for each.
-    Below zero the first firing comes one interval later than one would think, as in Flink, whose remainder of a
-    negative time is negative.
+    The first multiple is the one after a window's first element; a watermark that passes several fires for each. Below
+    zero the first firing comes one interval later than expected, as in Flink, whose remainder of a negative time is
+    negative.
 
     Raises:
         ProgramError: The interval is not positive.

@@ -200,7 +200,7 @@ class ColumnTimes:
         return rows
 
     def _values(self, number: int) -> pa.Array:
-        """The values of a row group as numbers; those that were asked for last are at hand."""
+        """The values of a row group as numbers; the last ones that were asked for are cached."""
         values = self._at_hand.pop(number, None)
         self._at_hand[number] = _as_numbers(self._read(number)) if values is None else values
         if len(self._at_hand) > _AT_HAND:

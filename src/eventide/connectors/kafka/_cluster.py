@@ -254,7 +254,7 @@ class Cluster:
         time.sleep(_PAUSE_S)
         codes = library().KafkaError
         if error.code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
-            # A client may stay with what it knew of a broker that has started anew; its futures need it still.
+            # A client may keep what it knew of a broker that has restarted; its futures still need it.
             self._admins = [self._admin, self._connected()]
 
 
@@ -305,7 +305,7 @@ class KnownPartitions:
 
         Raises:
             DataError: if a topic is not there, or one that was read from has been deleted, where that is an error.
-            StateError: if one was made anew.
+            StateError: if one was recreated.
         """
         reading = {KafkaTopicPartition.of_name(part): at for part, at in (known or {}).items() if at is not None}
         interval_ms = None if self._settings.is_bounded else self._settings.options.discovery_interval_ms
@@ -331,7 +331,7 @@ class KnownPartitions:
         return part in (self._of_the_start or ())
 
     def left_at(self, parts: Collection[str]) -> dict[str, int]:
-        """The positions of those of some partitions that Kafka did not have for a time; none of topics made anew."""
+        """The positions of partitions that Kafka did not have for a time, without those of recreated topics."""
         stored = self._memory.names() if self._memory is not None else []
         for part in parts:
             if self._memory is not None and part not in self._left and f"{_LEFT}{part}" in stored:
@@ -349,7 +349,7 @@ class KnownPartitions:
         """Hear which topics the job has read, by the names of their partitions.
 
         Raises:
-            StateError: if one was made anew.
+            StateError: if one was recreated.
         """
         self._identities = {KafkaTopicPartition.of_name(part).topic: identity for part, identity in identities.items()}
         self._is_resumed = bool(identities)
@@ -361,7 +361,7 @@ class KnownPartitions:
 
         Raises:
             DataError: if one ends before its position, or is not there any more.
-            StateError: if its topic was made anew.
+            StateError: if its topic was recreated.
         """
         places = {part: KafkaTopicPartition.of_name(part) for part in positions}
         began = time.monotonic()

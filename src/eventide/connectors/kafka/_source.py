@@ -76,7 +76,7 @@ class KafkaSource(Source[T_co]):
 
         Raises:
             DataError: if a topic is not there, or one that was read from has been deleted.
-            StateError: if one was made anew.
+            StateError: if one was recreated.
         """
         return self._known().listing(known)
 
@@ -387,7 +387,7 @@ class KafkaSourceBuilder(Generic[T_co]):
 
         If not, the job goes on with the records that are there, and counts how many offsets it passed over, as
         ``numRecordsLost``: of records that Kafka has deleted because of their age, and of topics that were deleted. A
-        partition that ends before what has been read, and a topic that was made anew, are errors in any case.
+        partition that ends before what has been read, and a topic that was recreated, are errors in any case.
         """
         self._fails_on_data_loss = bool(fail_on_data_loss)
         return self

@@ -136,7 +136,7 @@ class Complaints:
 
 
 class Patience:
-    """How long to wait for an answer: anew after each answer.
+    """The time to wait for an answer, which starts again after each answer.
 
     Args:
         servers: the servers that are asked.

@@ -1,4 +1,4 @@
-"""Where streams come from and go to: descriptions only, no client library is imported here."""
+"""Sources and sinks of streams: descriptions only, without an import of a client library."""
 
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _KAFKA = "eventide.connectors.kafka"
 _MODULES = dict.fromkeys(["KafkaSink", "KafkaSource", "FlinkKafkaConsumer", "FlinkKafkaProducer", "Semantic"], _KAFKA)
-"""Where names are that are loaded when they are first asked for."""
+"""The modules of the names that are loaded on first use."""
 
 __all__ = [
     "IDLE",

@@ -1,4 +1,4 @@
-"""Where results go: descriptions that a host carries out."""
+"""Sinks: descriptions of where results go, which a host carries out."""
 
 from eventide.connectors.sink import CollectSink, DataFrameSink, FormatSink, PrintSink, Sink
 

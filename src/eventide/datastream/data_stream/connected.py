@@ -33,7 +33,7 @@ _F = TypeVar("_F")
 
 
 class ConnectedStreams(Generic[T1_co, T2_co]):
-    """Two streams, of any types, whose elements one function handles; with keys, it has state that both share.
+    """Two streams, of any types, whose elements one function handles; with keys, they share its state.
 
     The watermark of the results is the lower one of the two. Within a micro-batch, elements of the first stream
     come before those of the second that arrived under the same watermark. Flink: ``ConnectedStreams``.
@@ -51,7 +51,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         key_selector2: Callable[[T2_co], Any] | KeySelector[T2_co, Any] | str,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams[T1_co, T2_co]:
-        """Deal both streams out by key; elements with equal keys meet, whichever stream they come on.
+        """Partition both streams by key; elements with equal keys meet, from either stream.
 
         Raises:
             ProgramError: if one is not a key.
@@ -62,7 +62,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
     def map(
         self, func: CoMapFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
     ) -> DataStream[OUT]:
-        """Turn each element into one other; None stands for nothing.
+        """Map each element to one result; None emits nothing.
 
         Raises:
             ProgramError: if it is not a ``CoMapFunction``.
@@ -73,7 +73,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
     def flat_map(
         self, func: CoFlatMapFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
     ) -> DataStream[OUT]:
-        """Turn each element into any number of others.
+        """Map each element to any number of results.
 
         Raises:
             ProgramError: if it is not a ``CoFlatMapFunction``.
@@ -89,7 +89,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
         """Hand each element to a function that sees its time; with keys, it has state and timers for each.
 
         Raises:
-            ProgramError: if it is neither, or needs keys where there are none.
+            ProgramError: if it is neither, or needs keys and there are none.
         """
         needs = "process on connected streams needs a CoProcessFunction or a KeyedCoProcessFunction"
         check_is(func, CoProcessFunction | KeyedCoProcessFunction, needs)
@@ -114,7 +114,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
 
 
 class BroadcastStream(Generic[T_co]):
-    """A stream whose elements every subtask has; connect another stream with it. Flink: ``BroadcastStream``."""
+    """A stream whose elements go to every subtask; connect another stream with it. Flink: ``BroadcastStream``."""
 
     def __init__(
         self, input_stream: DataStream[T_co], broadcast_state_descriptors: Sequence[MapStateDescriptor]
@@ -153,8 +153,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         """Hand the elements of both streams to a function with broadcast state.
 
         Args:
-            func: a ``KeyedBroadcastProcessFunction`` where the other stream has keys, else a
-                ``BroadcastProcessFunction``.
+            func: a ``KeyedBroadcastProcessFunction`` if the other stream has keys, else a ``BroadcastProcessFunction``.
             output_type: the type of the results; a list of types means ``Types.ROW``.
 
         Raises:
@@ -181,7 +180,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
 def _keyed(
     stream: DataStream[T], selector: Callable[[T], Any] | KeySelector[T, Any] | str, key_type: TypeInformation | None
 ) -> KeyedStream[Any, T]:
-    """A stream by another key than it may have."""
+    """Partition a stream by a key, in place of any key that it has."""
     stream = without_key(stream)
     return stream.key_by(selector) if isinstance(selector, str) else stream.key_by(selector, key_type)
 

@@ -1,4 +1,4 @@
-"""Joins of two streams: in windows, co-groups, and by an interval of time."""
+"""Joins of two streams: in windows, as co-groups, by an interval of time, and as of a time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _Sides: TypeAlias = tuple[KeyTransformation, KeyTransformation]
 
 
 class _Pair(Generic[T1_co, T2_co, S_co]):
-    """Two streams that are about to be joined; keys and windows come step by step."""
+    """Two streams to be joined; keys and windows are added step by step."""
 
     _with_window: type[Any]
 
@@ -81,7 +81,7 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
     def where(
         self, key_selector: Selector[T1_co], key_type: TypeInformation | str | None = None, *more: str
     ) -> Where[T2_co, S_co]:
-        """Say what the key of the first stream's elements is.
+        """Set the key of the first stream's elements.
 
         It is a function of an element, fields by name, or an expression of ``pyarrow.compute`` over the fields.
 
@@ -95,8 +95,8 @@ class _Pair(Generic[T1_co, T2_co, S_co]):
 class JoinedStreams(_Pair[T1_co, T2_co, "JoinedWithWindow[T1_co, T2_co]"], Generic[T1_co, T2_co]):
     """Two streams to be joined in windows. Flink: ``JoinedStreams``; PyFlink has none.
 
-    Elements meet if their keys are equal and they are in one window. Where one side of a window has nothing, nothing
-    comes out: an inner join.
+    Elements meet if their keys are equal and they are in one window. A window with elements of one side only has no
+    results: an inner join.
     """
 
 
@@ -115,12 +115,12 @@ class Where(Generic[T2_co, S_co]):
     def equal_to(
         self, key_selector: Selector[T2_co], key_type: TypeInformation | str | None = None, *more: str
     ) -> EqualTo[S_co]:
-        """Say what the key of the second stream's elements is.
+        """Set the key of the second stream's elements.
 
         It is a function of an element, fields by name, or an expression of ``pyarrow.compute`` over the fields.
 
         Raises:
-            ProgramError: if it is none of these, a field is not there, or its type is another than that of the first.
+            ProgramError: if it is none of these, a field is not there, or its type differs from that of the first key.
         """
         key = key_of("equal_to", self._inputs[1]._transformation, key_selector, key_type, more)
         check_types_of_keys("where", self._key, "equal_to", key)
@@ -136,15 +136,15 @@ class EqualTo(Generic[S_co]):
     _keys: tuple[Key, Key]
 
     def window(self, assigner: WindowAssigner[Any, Any]) -> S_co:
-        """Say in which windows elements meet.
+        """Set the windows in which elements meet.
 
         Raises:
-            ProgramError: if it is not a window assigner, or elements have no time that it needs.
+            ProgramError: if it is not a window assigner, or elements lack the timestamps that it needs.
         """
         first, second = (
             stream.map(OnSide(side), Types.PICKLED_BYTE_ARRAY()) for side, stream in enumerate(self._inputs)
         )
-        # Where the join runs on columns, nothing takes the elements with their sides.
+        # A join on columns does not use the elements with their sides.
         env = self._inputs[0].get_execution_environment()
         env.next_job.run_only_for_others(first._transformation, second._transformation)
         one, other = self._keys
@@ -157,26 +157,26 @@ class EqualTo(Generic[S_co]):
 
 
 class _WithWindow(Generic[T1_co, T2_co]):
-    """Two streams, each by its key, in windows."""
+    """Two keyed streams in windows."""
 
     def __init__(self, sides: _Sides, windows: WindowedStream) -> None:
         self._sides = sides
         self._windows = windows
 
     def trigger(self, new_trigger: Trigger[Any, Any]) -> Self:
-        """Windows that fire by a trigger, in place of the assigner's own rule; it sees elements of both streams."""
+        """Set the trigger of the windows, in place of the assigner's own; it sees elements of both streams."""
         return type(self)(self._sides, copy(self._windows).trigger(new_trigger))
 
     def evictor(self, new_evictor: Evictor[Any, Any]) -> Self:
-        """Windows of which the function sees the elements, of both streams, that an evictor keeps."""
+        """Set an evictor, which chooses the elements of both streams that the function sees."""
         return type(self)(self._sides, copy(self._windows).evictor(new_evictor))
 
     def allowed_lateness(self, new_lateness: Duration | Time | int) -> Self:
-        """Windows that stay for late elements until the watermark has passed their end by `new_lateness`."""
+        """Keep windows for late elements until the watermark has passed their end by `new_lateness`."""
         return type(self)(self._sides, copy(self._windows).allowed_lateness(new_lateness))
 
     def _by_field(self) -> _Sides:
-        """Both streams, keyed by fields where their selectors return these as they are."""
+        """Both streams, keyed by fields if their selectors return these unchanged."""
         one, other = (
             KeyTransformation(side.inputs[0], side.key.by_field(side.type_info, several=True)) for side in self._sides
         )
@@ -198,8 +198,8 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
     ) -> DataStream[OUT]:
         """Call a function with each pair that meets; results have the last millisecond of the window.
 
-        Where both streams have declared types with fields, keys are fields, and windows tumble, the join runs on
-        columns; and so does the function, if its results are the same there.
+        If both streams have declared types with fields, keys are fields, and windows tumble, the join runs on columns;
+        and so does the function, if its results are the same there.
 
         Raises:
             ProgramError: if it is not a function of two elements.
@@ -237,12 +237,12 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
     ) -> DataStream[Row]:
         """Give some fields of each pair that meets: ``select(left("id"), right("price").alias("paid"))``.
 
-        Rows of these fields come out, with the last millisecond of the window. Where keys are fields, by name, and
+        The results are rows of these fields, with the last millisecond of the window. If keys are fields, by name, and
         windows are tumbling or sliding ones of event time, the join runs on columns. Not in Flink.
 
         Args:
             columns: the fields, made with ``left``, ``right`` and ``window`` of :mod:`eventide.joins`.
-            how: whether elements that meet none in their window come out too, with None for the fields of the other
+            how: whether elements that meet none in their window are emitted too, with None for the fields of the other
                 stream: those of the ``left``, of the ``right``, of both (``full``), or none (``inner``).
 
         Raises:
@@ -274,7 +274,7 @@ class CoGroupedWithWindow(_WithWindow[T1_co, T2_co]):
     def apply(
         self, function: CoGroupFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
     ) -> DataStream[OUT]:
-        """Call a function with all that both streams have for a key and window.
+        """Call a function with all elements of both streams for a key and window.
 
         Raises:
             ProgramError: if it is not a ``CoGroupFunction``.
@@ -319,7 +319,7 @@ class IntervalJoin(Generic[T1_co, T2_co]):
         return IntervalJoined(self._left, self._right, Bounds(lower, upper))
 
     def at_any_time(self) -> IntervalJoined[T1_co, T2_co]:
-        """Join any two elements with equal keys, whenever they come: none is late, and all are kept for ever.
+        """Join any two elements with equal keys, however far apart: none is late, and all are kept for ever.
 
         Results have the later time of the two. Not in Flink's DataStream API; Flink SQL: a regular inner join.
         """
@@ -363,8 +363,8 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         """Call a function with each pair that meets; results have the later time of the two.
 
         It is a ``ProcessJoinFunction``, or a function of both elements and the context that returns a list of results.
-        Where both streams have declared types with fields, and keys are fields, the join runs on columns; and so does
-        the function, if its results are the same there.
+        If both streams have declared types with fields, and keys are fields, the join runs on columns; and so does the
+        function, if its results are the same there.
 
         Raises:
             ProgramError: if it is neither, or the bounds leave nothing between them.
@@ -382,7 +382,7 @@ class IntervalJoined(Generic[T1_co, T2_co]):
     def select(self, *columns: JoinedColumn) -> DataStream[Row]:
         """Give some fields of each pair that meets: ``select(left("id"), right("price").alias("paid"))``.
 
-        Where both streams are keyed by fields, by name, the join runs on columns. The results are rows of these fields,
+        If both streams are keyed by fields, by name, the join runs on columns. The results are rows of these fields,
         with the later time of the two elements. Not in Flink.
 
         Raises:
@@ -431,8 +431,8 @@ class IntervalJoined(Generic[T1_co, T2_co]):
 class AsOfJoin(Generic[T1_co, T2_co]):
     """A keyed stream joined with another one, whose rows are valid from their times on. Not in PyFlink.
 
-    An element comes out, with its own timestamp, once the watermark has reached it: with the row of its key that has
-    the latest time up to its own; of several of one time, with that which came last. A row that comes after the
+    An element is emitted, with its own timestamp, once the watermark has reached it: with the row of its key that has
+    the latest time up to its own, and among rows of one time with the last that arrived. A row that arrives after the
     watermark has passed its time is valid for the elements that still wait.
 
     >>> from eventide.common import Row, Types, WatermarkStrategy
@@ -476,7 +476,7 @@ class AsOfJoin(Generic[T1_co, T2_co]):
         self._late: OutputTag | None = None
 
     def allowed_lateness(self, lateness: Duration | Time | int) -> Self:
-        """Join elements that are late by up to `lateness`, at once; rows are kept for as much longer."""
+        """Join elements that are late by up to `lateness`, at once; rows are kept longer by as much."""
         self._lateness_ms = to_ms(lateness, "allowed lateness")
         if self._lateness_ms < 0:
             raise ProgramError(f"allowed lateness: expected 0 ms or more, got {self._lateness_ms} ms")
@@ -495,7 +495,7 @@ class AsOfJoin(Generic[T1_co, T2_co]):
 
         Args:
             columns: the fields, made with ``left`` and ``right`` of :mod:`eventide.joins`.
-            how: whether elements without a row come out too, with None for its fields (``left``), or none
+            how: whether elements without a row are emitted too, with None for its fields (``left``), or none
                 (``inner``).
 
         Raises:
@@ -541,7 +541,7 @@ def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, h
 
     Raises:
         ProgramError: if there are none, one is not a field, the type of the elements is not declared, a field is not
-            there, a window is asked for where there is none, or two fields have one name.
+            there, a window is selected in a join without windows, or two fields have one name.
     """
     strange = [column for column in columns if not isinstance(column, JoinedColumn)]
     if strange or not columns:
@@ -556,7 +556,7 @@ def _selection_of(columns: Sequence[Any], inputs: Sequence[Transformation], *, h
 
 
 def _field_of(column: JoinedColumn, inputs: Sequence[Transformation]) -> tuple[TypeInformation, Any]:
-    """The type of a field, and where it is in an element."""
+    """The type of a field, and its place in an element."""
     if column.side is None:
         return Types.TIME_WINDOW(), None
     kind = type_with_fields(inputs[column.side], repr(column))

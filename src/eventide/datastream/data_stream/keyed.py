@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _refused(method: str) -> Callable[..., NoReturn]:
-    """Make a method that is refused, because it would deal the elements of a keyed stream out otherwise."""
+    """Make a method that is refused, because it would distribute the elements of a keyed stream differently."""
 
     def refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
         """Refused: elements are distributed by their key."""
@@ -51,7 +51,7 @@ def _refused(method: str) -> Callable[..., NoReturn]:
 
 @says_what_is_absent
 class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
-    """A stream dealt out by a key. Flink: ``KeyedStream``.
+    """A stream partitioned by a key. Flink: ``KeyedStream``.
 
     A function that is opened (a class with an ``open`` of its own) may keep state for each key, so it runs after the
     shuffle; a plain one runs before it, in the tasks of the operator before it.
@@ -102,11 +102,11 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return IntervalJoin(self, other_stream)
 
     def sorted_by_event_time(self, late: OutputTag[T_co] | None = None) -> DataStream[T_co]:
-        """Give the elements of each key in the order of their timestamps, each once the watermark has reached it.
+        """Sort the elements of each key by their timestamps; each is emitted once the watermark has reached it.
 
         Elements of one key and one time stay in the order of their arrival. They wait in state until then. An element
-        that comes after the watermark has passed its time is late: it is dropped and counted, or goes to a side output.
-        Not in Flink.
+        that arrives after the watermark has passed its time is late: it is dropped and counted, or goes to a side
+        output. Not in Flink.
 
         Args:
             late: the side output of late elements, for ``get_side_output`` of the result.
@@ -141,7 +141,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return AsOfJoin(self, versions)
 
     def reduce(self, func: Callable[[T_co, T_co], T_co] | ReduceFunction[T_co]) -> DataStream[T_co]:
-        """Combine each element with the value of its key so far, and emit that; in batch mode, the last value alone.
+        """Combine each element with the value of its key so far, and emit the result; in batch mode, only the last.
 
         Raises:
             ProgramError: if it is not a function of two values.
@@ -167,12 +167,12 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         return self._rolling(f"max of {field}", Accumulates(higher, field))
 
     def min_by(self, position_to_min_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
-        """Keep the whole element with the lowest value of one field; of equal ones the first, or the last."""
+        """Keep the whole element with the lowest value of one field; among equal ones, the first or the last."""
         field = self._field("min_by", position_to_min_by)
         return self._rolling(f"min_by of {field}", Chooses(field, highest=False, first=first))
 
     def max_by(self, position_to_max_by: int | str = 0, first: bool = True) -> DataStream[T_co]:
-        """Keep the whole element with the highest value of one field; of equal ones the first, or the last."""
+        """Keep the whole element with the highest value of one field; among equal ones, the first or the last."""
         field = self._field("max_by", position_to_max_by)
         return self._rolling(f"max_by of {field}", Chooses(field, highest=True, first=first))
 
@@ -184,7 +184,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         func: object,
         output_type: TypeInformation | None,
     ) -> DataStream[Any]:
-        """Call a function that is opened after the shuffle, where the state of its key is."""
+        """Call a function that is opened after the shuffle, where it has the state of its key."""
         if not (is_rich(func) and isinstance(func, kind)):
             return super()._called(name, kind, step, func, output_type)
         called = Called(func, f"keyed {name}")
@@ -215,8 +215,8 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
     def count_window(self, size: int, slide: int = 0) -> WindowedStream[KEY_co, T_co, GlobalWindow]:
         """Windows of ``size`` elements of a key; with a ``slide``, the last ``size`` after every ``slide`` elements.
 
-        They fire as Flink's own: a sliding one after its first ``slide`` elements already. (PyFlink's wait until they
-        are full, as ``window(CountSlidingWindowAssigner.of(size, slide))`` does here too.)
+        They fire as in Flink: a sliding window fires already after its first ``slide`` elements. (PyFlink's windows
+        wait until they are full, and so does ``window(CountSlidingWindowAssigner.of(size, slide))`` here.)
         """
         if not slide:
             return self.window(CountTumblingWindowAssigner.of(size))

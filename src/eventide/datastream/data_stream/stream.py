@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
 
 class DataStreamSink(SinkHints):
-    """A sink in the program, to be named. Flink: ``DataStreamSink``."""
+    """A sink of the program, which can be named. Flink: ``DataStreamSink``."""
 
     def __init__(self, transformation: SinkTransformation) -> None:
         self._transformation = transformation
@@ -97,16 +97,16 @@ class DataStreamSink(SinkHints):
         return self
 
     def uid(self, uid: str) -> Self:
-        """Give the sink an id of its own in the program, which the checkpoint remembers.
+        """Give the sink a unique id in the program, which the checkpoint remembers.
 
-        A sink keeps no state, so a job goes on whether or not its sinks, or their ids, have changed.
+        A sink keeps no state, so a job can continue with other sinks, or other ids.
         """
         self._transformation.uid = uid
         return self
 
 
 class CloseableIterator(Generic[T_co]):
-    """The elements that a job collects, as they come. Closing it cancels the job.
+    """An iterator over the elements that a job collects, as they arrive. Closing it cancels the job.
 
     Use it in a ``with`` block, or run it to its end.
     """
@@ -165,11 +165,11 @@ class DataStream(StreamHints, Generic[T_co]):
         return self
 
     def set_parallelism(self, parallelism: int) -> Self:
-        """Let this operator run in fewer subtasks than the environment has.
+        """Set a number of subtasks for this operator that is lower than that of the environment.
 
-        Windows by key have a number of subtasks of their own, and watermark generators directly after a source. All
-        else runs in the tasks of the operator before it, and a warning says so. Where the environment has fewer, a
-        warning says that when the program is planned.
+        It has effect for operators after a shuffle, such as keyed windows, and for watermark generators directly after
+        a source. Other operators run in the tasks of the operator upstream, and a warning says so. Another warning says
+        so if the environment has fewer subtasks when the program is planned.
 
         Raises:
             ProgramError: if it is not a positive number.
@@ -182,7 +182,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self
 
     def force_non_parallel(self) -> Self:
-        """Let this operator run in one subtask."""
+        """Run this operator in one subtask."""
         return self.set_parallelism(1)
 
     def project(self, *field_indexes: int) -> DataStream[tuple[Any, ...]]:
@@ -223,7 +223,7 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[OUT]: ...
 
     def map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
-        """Turn each element into one other."""
+        """Map each element to one result."""
         return self._called("map", MapFunction, partial(Map, type_info=output_type), func, output_type)
 
     def filter(self, func: Callable[[T_co], bool] | FilterFunction[T_co]) -> DataStream[T_co]:
@@ -243,23 +243,23 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[OUT]: ...
 
     def flat_map(self, func: object, output_type: TypeInformation | None = None) -> DataStream[Any]:
-        """Turn each element into any number of others."""
+        """Map each element to any number of results."""
         return self._called("flat_map", FlatMapFunction, partial(FlatMap, type_info=output_type), func, output_type)
 
     def map_batches(
         self, func: Callable[[Any], Any], output_type: TypeInformation, *, form: BatchForm = "arrow"
     ) -> DataStream[Any]:
-        """Turn a whole batch of elements into another one, row by row.
+        """Map a whole batch of elements to a batch with as many rows.
 
-        Each element has the time of the one in its place. How elements are cut into batches is not defined: the result
-        for a row must follow from that row. Not in PyFlink.
+        Each result has the timestamp of the element in its place. The division of elements into batches is not defined:
+        the result for a row must depend only on that row. Not in PyFlink.
 
         Args:
             func: a function of a ``pyarrow.RecordBatch`` with a column for each field (those of a tuple are ``f0``,
-                ``f1``, …), or of a ``pyarrow.Array`` where elements have no fields. It gives a batch or an array of as
+                ``f1``, …), or of a ``pyarrow.Array`` if elements have no fields. It returns a batch or an array of as
                 many rows.
             output_type: the type of the results, whose fields are found by name.
-            form: ``"pandas"`` or ``"polars"`` for a function of, and to, frames or series of these.
+            form: ``"pandas"`` or ``"polars"`` for a function that takes and returns frames or series of that library.
 
         Raises:
             ProgramError: if the type of the elements is not declared.
@@ -267,7 +267,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._on_batches("map_batches", partial(MapBatches, type_info=output_type), func, form, output_type)
 
     def filter_batches(self, func: Callable[[Any], Any], *, form: BatchForm = "arrow") -> DataStream[T_co]:
-        """Keep the rows of a batch for which the function gives true, in an array or series of truth values.
+        """Keep the rows of a batch for which the function returns true, in an array or series of booleans.
 
         Args:
             func: a function of a batch, as that of `map_batches`.
@@ -281,11 +281,11 @@ class DataStream(StreamHints, Generic[T_co]):
     def flat_map_batches(
         self, func: Callable[[Any], Any], output_type: TypeInformation, *, form: BatchForm = "arrow"
     ) -> DataStream[Any]:
-        """Turn a whole batch of elements into one with any number of rows.
+        """Map a whole batch of elements to a batch with any number of rows.
 
         Args:
-            func: a function of a batch, as that of `map_batches`. It gives a pair: the results, and for each of them
-                the number of the row that it comes from, whose time it has. These numbers do not fall.
+            func: a function of a batch, as that of `map_batches`. It returns a pair: the results, and for each of them
+                the number of the row that it comes from, whose timestamp it gets. These numbers must not decrease.
             output_type: the type of the results.
             form: as for `map_batches`.
 
@@ -296,11 +296,11 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._on_batches("flat_map_batches", step, func, form, output_type)
 
     def process(self, func: ProcessFunction[T_co, OUT], output_type: TypeInformation | None = None) -> DataStream[OUT]:
-        """Turn each element into any number of others with a function that sees its time, and has side outputs.
+        """Map each element to any number of results with a function that sees its time, and has side outputs.
 
-        It runs in the tasks of the operator before it. There, ``current_watermark()`` is that of the operator, as it
-        stands before its results; in the tasks of a source there is none yet, because a source says its watermarks
-        after all elements of a micro-batch.
+        It runs in the tasks of the operator upstream. There, ``current_watermark()`` is the watermark of that operator,
+        before its results; in the tasks of a source there is none yet, because a source emits its watermarks after all
+        elements of a micro-batch.
 
         Raises:
             ProgramError: if it is not a ``ProcessFunction``.
@@ -318,7 +318,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return JoinedStreams(self, other_stream)
 
     def co_group(self, other_stream: DataStream[IN]) -> CoGroupedStreams[T_co, IN]:
-        """Bring the elements of this stream and another one together by key and window, whichever side has any."""
+        """Group the elements of this stream and another one by key and window, even if one side has none."""
         from eventide.datastream.data_stream.joined import CoGroupedStreams
 
         return CoGroupedStreams(self, other_stream)
@@ -335,7 +335,7 @@ class DataStream(StreamHints, Generic[T_co]):
         """Connect this stream with another one, of any type: one function handles the elements of both.
 
         Args:
-            ds: the other stream; or what `broadcast` with descriptors gave, for a function with broadcast state.
+            ds: the other stream; or the result of `broadcast` with descriptors, for a function with broadcast state.
 
         Raises:
             ProgramError: if it is not a stream of this environment.
@@ -361,9 +361,9 @@ class DataStream(StreamHints, Generic[T_co]):
     def key_by(
         self, key_selector: object, key_type: TypeInformation | str | None = None, *more: str
     ) -> KeyedStream[Any, T_co]:
-        """Deal the elements out by a key: text, a number, bytes, a date or time, or a tuple of such values.
+        """Partition the elements by a key: text, a number, bytes, a date or time, or a tuple of such values.
 
-        The key is what a function makes of an element; or, beyond PyFlink, one or several fields, by name
+        The key is the result of a function of an element; or, beyond PyFlink, one or several fields, by name
         (``key_by("user", "country")``; those of a tuple are ``f0``, ``f1``, …), which is what windows need to run on
         columns; or an expression of ``pyarrow.compute`` over the fields.
 
@@ -377,7 +377,7 @@ class DataStream(StreamHints, Generic[T_co]):
         [Row(user='Ann'), Row(user='ANN')]
 
         Raises:
-            ProgramError: if it is none of these, a field is not there, or the type cannot be one of keys.
+            ProgramError: if it is none of these, a field is not there, or its type cannot be the type of a key.
         """
         from eventide.datastream.data_stream.keyed import KeyedStream
 
@@ -415,19 +415,19 @@ class DataStream(StreamHints, Generic[T_co]):
         return BroadcastStream(self, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def rebalance(self) -> DataStream[T_co]:
-        """Deal elements out to all subtasks in turn.
+        """Distribute elements to all subtasks in turn.
 
-        Operators after a source run in as many tasks as the source has splits; after this call, in as many as there are
+        Operators after a source run in as many tasks as the source has splits; after this call, they run in all
         subtasks. It costs a shuffle.
         """
         return self._redistributed("rebalance", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def rescale(self) -> DataStream[T_co]:
-        """Deal elements out as `rebalance` does: Spark has no neighbouring tasks that would save the shuffle."""
+        """Distribute elements as `rebalance` does: Spark has no neighbouring tasks that would save the shuffle."""
         return self._redistributed("rescale", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def shuffle(self) -> DataStream[T_co]:
-        """Deal elements out in turn as `rebalance` does, so that a micro-batch gives the same when it runs again."""
+        """Distribute elements in turn as `rebalance` does, so that a repeated micro-batch gives the same results."""
         return self._redistributed("shuffle", partial(SelectingPartitioner, selector=RebalancePartitioner()))
 
     def global_(self) -> DataStream[T_co]:
@@ -435,7 +435,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._redistributed("global", partial(SelectingPartitioner, selector=GlobalPartitioner()))
 
     def forward(self) -> DataStream[T_co]:
-        """Leave elements in the task where they are, which they do in any case."""
+        """Leave elements in their task, as by default."""
         return self
 
     def partition_custom(
@@ -445,8 +445,8 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> DataStream[T_co]:
         """Choose the subtask of an element by a function of its key and of the number of subtasks.
 
-        These are as many as the parallelism of the environment, or what ``set_parallelism`` makes of it on the result
-        of this call; PyFlink asks with the parallelism of the operator after it.
+        That number is the parallelism of the environment, or the one that ``set_parallelism`` sets on the result of
+        this call; in PyFlink it is the parallelism of the downstream operator.
 
         Raises:
             ProgramError: if one of the two is not a function.
@@ -459,7 +459,7 @@ class DataStream(StreamHints, Generic[T_co]):
         return self._redistributed("partition_custom", partial(SelectingPartitioner, selector=selector))
 
     def union(self, *streams: DataStream[T_co]) -> DataStream[T_co]:
-        """Take this stream and others of the same type as one; their watermarks combine by minimum.
+        """Combine this stream and others of the same type into one; its watermark is the minimum of theirs.
 
         Raises:
             ProgramError: if the streams have different declared types or belong to another environment.
@@ -474,7 +474,7 @@ class DataStream(StreamHints, Generic[T_co]):
     def assign_timestamps_and_watermarks(
         self, watermark_strategy: WatermarkStrategy[T_co] | OlderAssigner[T_co]
     ) -> DataStream[T_co]:
-        """Give the elements event time, and the stream watermarks, in place of those that came before.
+        """Assign timestamps and watermarks, in place of any from upstream.
 
         Args:
             watermark_strategy: the strategy; or, for older programs, an ``AssignerWithPeriodicWatermarks``, an
@@ -532,29 +532,29 @@ class DataStream(StreamHints, Generic[T_co]):
         return self.window_all(time_windows(self._env.get_stream_time_characteristic(), size, slide))
 
     def side_output_dead_letters(self, output_tag: OutputTag) -> Self:
-        """Let the job go on where this operator meets data that it cannot handle, and have a dead letter for each.
+        """Emit a dead letter for data that this operator cannot handle, instead of stopping the job.
 
-        Call it on the stream that the operator gives; `get_side_output` with the same tag gives the letters. They are
-        counted, as ``numDeadLetters``, also if they are not taken. Without it, such data stop the job. Not in Flink.
+        Call it on the result of the operator; `get_side_output` with the same tag returns the letters. They are
+        counted, as ``numDeadLetters``, even if they are not used. Not in Flink.
 
-        Bad data are, by the operator:
+        By operator, these data become dead letters:
 
         - of a source, a record that its format or schema cannot read; and with its strategy, a timestamp that cannot be
           found;
-        - of a function, an element for which it raises, or gives a result that is not of the declared type; of an
-          element all results, state and timers stand, or none; a timer for which it raises;
-        - of an interval join, a pair of elements; both stay, and meet others;
+        - of a function, an element for which it raises, or gives a result that is not of the declared type; an element
+          has all of its results, state and timers, or none; a timer for which it raises;
+        - of an interval join, a pair of elements; both stay, and can be joined with others;
         - of windows, an element that the reduce or aggregate function, the trigger or the assigner cannot take; and a
           window whose function raises when it fires;
-        - of ``key_by``, an element whose key cannot be found, or cannot be one.
+        - of ``key_by``, an element whose key cannot be found, or cannot be a key.
 
         A letter is a `Row` with the fields ``operator``, ``during``, ``error_type``, ``error``, ``element``, ``text``,
-        ``key``, ``timestamp``, ``split`` and ``position``. ``element`` is the element as it was; of a source, the bytes
-        or text that could not be read, and ``split`` and ``position`` say where: the partition or file, and the offset
-        or the number of the row. ``text`` is the element as text.
+        ``key``, ``timestamp``, ``split`` and ``position``. ``element`` is the element as it was; for a source, the
+        bytes or text that could not be read, and ``split`` and ``position`` say where: the partition or file, and the
+        offset or the number of the row. ``text`` is the element as text.
 
         Raises:
-            ProgramError: if it is not a tag, or the operator of this stream cannot have dead letters.
+            ProgramError: if it is not a tag, or the operator of this stream has no dead letters.
 
         >>> from eventide.testing import local_environment
         >>> bad = OutputTag("bad")
@@ -616,7 +616,7 @@ class DataStream(StreamHints, Generic[T_co]):
     ) -> CloseableIterator[T_co] | list[T_co]:
         """Run the job, with all other sinks and operators of the program, and give this stream's elements as they come.
 
-        With a ``limit``, wait for at most ``limit`` elements, cancel the job, and return them as a list.
+        With a ``limit``, wait for up to ``limit`` elements, cancel the job, and return them as a list.
 
         Raises:
             ProgramError: if the program collects another stream too, or the limit is not positive.
@@ -639,8 +639,8 @@ class DataStream(StreamHints, Generic[T_co]):
     def to_data_frame(self) -> DataFrame:
         """This stream as an ordinary Spark DataFrame, with a column for each field of its declared type.
 
-        It is a streaming DataFrame, to be written with ``writeStream`` by the caller, unless all that it comes from
-        is batch DataFrames, or the runtime mode is BATCH.
+        It is a streaming DataFrame, which the caller writes with ``writeStream``, unless it comes only from batch
+        DataFrames, or the runtime mode is BATCH.
 
         Raises:
             ProgramError: if the type is not declared, because pickled objects have no columns.
@@ -717,7 +717,7 @@ class DataStream(StreamHints, Generic[T_co]):
 
 
 def before_broadcast(node: Transformation) -> Transformation:
-    """The node before a broadcast, for what deals its elements out in another way: that counts alone, as in Flink."""
+    """The node before a broadcast, for another partitioner after it: only the last partitioner counts, as in Flink."""
     while isinstance(node, OperationTransformation) and node.operation.kind == BROADCAST:
         (node,) = node.inputs
     return node
@@ -729,7 +729,7 @@ def of_operation(
     operation: Operation,
     output_type: TypeInformation | None,
 ) -> DataStream[Any]:
-    """The stream of an operator whose results have timestamps where the elements of all its inputs have them."""
+    """The stream of an operator whose results have timestamps if the elements of all its inputs have them."""
     has_timestamps = all(node.has_timestamps for node in inputs)
     node = OperationTransformation(operation.kind, inputs, output_type, operation, has_timestamps=has_timestamps)
     return DataStream(env, node)
@@ -766,7 +766,7 @@ def key_of(
     """The key that a program names: a function of an element, with the type of its values; or fields, by name.
 
     Raises:
-        ProgramError: if it is neither, a field is not there, or the type cannot be one of keys.
+        ProgramError: if it is neither, a field is not there, or its type cannot be the type of a key.
     """
     if isinstance(selector, str):
         return _key_of_fields(source, [selector, *([] if key_type is None else [key_type]), *more])
@@ -823,7 +823,7 @@ def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformatio
     """The type of a field.
 
     Raises:
-        ProgramError: if there is none of that name.
+        ProgramError: if there is no such field.
     """
     if name not in kind.field_names:
         raise ProgramError(f"{where}: the elements have no field {name!r}; their fields are {kind.field_names}")
@@ -831,10 +831,10 @@ def field_type(kind: CompositeTypeInfo, name: str, where: str) -> TypeInformatio
 
 
 def type_with_fields(source: Transformation, what: str) -> CompositeTypeInfo:
-    """The type of elements that something needs fields of.
+    """The type of elements whose fields are needed.
 
     Raises:
-        ProgramError: if they have none that are declared.
+        ProgramError: if they have no declared fields.
     """
     kind = source.type_info
     if not isinstance(kind, CompositeTypeInfo):
@@ -866,7 +866,7 @@ def check_named_once(names: Sequence[str]) -> None:
 
 
 def _function_of(where: str, function: object) -> Callable[..., Any]:
-    """A function, or a function object, if it is one.
+    """Return a function, or a function object, if it is one.
 
     Raises:
         ProgramError: naming the method that needs one.
@@ -877,7 +877,7 @@ def _function_of(where: str, function: object) -> Callable[..., Any]:
 
 
 def _check_key_type(key_type: TypeInformation | None) -> None:
-    """Refuse types in which keys would not come back as they went: rounded, or as something that cannot be a key."""
+    """Refuse types that would change keys on the way: round them, or turn them into something that cannot be a key."""
     check_is(key_type, TypeInformation | None, "a key_type is a type such as Types.STRING()")
     parts = [] if key_type is None else [key_type]
     for part in parts:

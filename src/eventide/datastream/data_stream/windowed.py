@@ -53,11 +53,11 @@ OnFiring: TypeAlias = (
     | AllWindowFunction[T_co, R, W]
     | ProcessAllWindowFunction[T_co, R, W]
 )
-"""A function that ``reduce`` and ``aggregate`` call with their result: one of the first two where there are keys."""
+"""A function that ``reduce`` and ``aggregate`` call with their result: one of the first two on a keyed stream."""
 
 
 class _Windowed(Generic[KEY_co, T_co, W]):
-    """Settings, checks and the making of the operator, which keyed and unkeyed windows share."""
+    """Settings and checks of windows, and the making of the operator, for keyed and unkeyed streams."""
 
     _adapters: tuple[tuple[type, Callable[[Any], FiringFunction]], ...] = ()
 
@@ -90,7 +90,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         return self._source.type_info
 
     def trigger(self, trigger: Trigger[T_co, W]) -> Self:
-        """Set when windows fire, in place of the assigner's own rule.
+        """Set the trigger of the windows, in place of the assigner's own.
 
         Raises:
             ProgramError: if windows merge and the trigger cannot.
@@ -101,7 +101,9 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         return self
 
     def evictor(self, evictor: Evictor[T_co, W]) -> Self:
-        """Set which elements of a window the function sees or the window keeps; all elements are stored then.
+        """Set an evictor, which chooses the elements that the function sees and the window keeps.
+
+        All elements of a window are then stored.
 
         Raises:
             ProgramError: if windows merge and the evictor cannot.
@@ -114,10 +116,10 @@ class _Windowed(Generic[KEY_co, T_co, W]):
     def allowed_lateness(self, time_ms: Duration | Time | int) -> Self:
         """Keep each window for late elements until the watermark has passed its end by `time_ms`; each fires it again.
 
-        It has no meaning for windows that do not follow event time: nothing can be late for them.
+        It has no effect for windows that do not follow event time: no element can be late for them.
 
         Raises:
-            ProgramError: if it is negative or no length of time.
+            ProgramError: if it is negative or not a length of time.
         """
         self._lateness_ms = to_ms(time_ms, "allowed lateness", least=0)
         return self
@@ -126,7 +128,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         """Send elements that are too late to a side output instead of dropping them; they are counted either way.
 
         Raises:
-            ProgramError: if nothing can be late, because the windows are not made of event time.
+            ProgramError: if no element can be late, because the windows do not follow event time.
         """
         check_is(output_tag, OutputTag, "side_output_late_data needs an OutputTag")
         if not self._assigner.is_event_time():
@@ -159,7 +161,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         window_function: object = None,
         output_type: TypeInformation | None = None,
     ) -> DataStream[Any]:
-        """Reduce the elements of each window to one as they come; with a window function on top, it gets that one."""
+        """Reduce the elements of each window to one as they arrive; a window function gets the result."""
         function = ReduceFunction.of(self._env.as_configured(reduce_function))
         if window_function is None and output_type is None:
             output_type = self._source.type_info
@@ -201,14 +203,14 @@ class _Windowed(Generic[KEY_co, T_co, W]):
         output_type: object = None,
         *more: object,
     ) -> DataStream[Any]:
-        """Aggregate the elements of each window as they come.
+        """Aggregate the elements of each window as they arrive.
 
-        Either with an ``AggregateFunction``; with a window function on top, that gets the result. ``accumulator_type``
-        is accepted for compatibility with PyFlink; accumulators are kept pickled.
+        Either with an ``AggregateFunction``; a window function on top of it gets the result. ``accumulator_type`` is
+        accepted for compatibility with PyFlink; accumulators are kept pickled.
 
         Or, beyond PyFlink, with aggregates of columns: ``aggregate(count(), sum_("amount").alias("total"))``. The
-        results are rows of the key's fields (``key``, if that is a function), the ``window`` where windows have times,
-        and a field for each aggregate. A window function may come last, and the type of its results after it:
+        results are rows of the key's fields (``key``, if that is a function), the ``window`` if windows have times, and
+        a field for each aggregate. A window function may come last, and the type of its results after it:
         ``aggregate(count(), sum_("amount").alias("total"), report, Types.STRING())``. It gets a row of the aggregates.
 
         Raises:
@@ -230,7 +232,7 @@ class _Windowed(Generic[KEY_co, T_co, W]):
             )
 
     def _aggregate_columns(self, given: Sequence[object]) -> DataStream[Any]:
-        """Aggregate by column, with a window function on top if the last one given, but for a type, is no aggregate."""
+        """Aggregate by column, with a window function on top if one follows the aggregates."""
         output_type = given[-1] if isinstance(given[-1], TypeInformation) else None
         given = given if output_type is None else given[:-1]
         function = None if isinstance(given[-1], ColumnAggregate) else given[-1]
@@ -331,7 +333,7 @@ class AllWindowedStream(_Windowed[Any, T_co, W], Generic[T_co, W]):
 def time_windows(
     characteristic: TimeCharacteristic, size: Duration | Time | int, slide: Duration | Time | int | None
 ) -> WindowAssigner[object, TimeWindow]:
-    """Tumbling windows, or sliding ones if there is a slide, of the time that a program works with."""
+    """Tumbling windows, or sliding ones if there is a slide, of the time characteristic of a program."""
     by_clock = characteristic is TimeCharacteristic.ProcessingTime
     if slide is None:
         return (TumblingProcessingTimeWindows if by_clock else TumblingEventTimeWindows).of(size)

@@ -50,7 +50,7 @@ class _OnBatches(OneOutput):
 
     @abstractmethod
     def _result(self, columns: Columns, returned: object) -> Columns:
-        """The elements that come out, made of what the function gave for some columns."""
+        """The results as elements, made of what the function returned for some columns."""
 
 
 @dataclass(frozen=True, slots=True)

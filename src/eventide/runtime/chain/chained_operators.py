@@ -133,7 +133,7 @@ class StatelessOperator(Protocol):
         """The user's function, to be opened and closed."""
 
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
-        """The elements that come out, without a Python object for any of them; None where Python has to be called.
+        """The results, without a Python object for any of them; None if Python has to be called.
 
         Those of an operator with side outputs come by side output (None: the main one).
 
@@ -149,7 +149,7 @@ class ChainedOperator(StatelessOperator, Protocol):
     """An operator in a chain: one that Python can be called for."""
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
-        """All that comes out, by side output (None: the main one), by a call of Python for each element.
+        """The results by side output (None: the main one), by a call of Python for each element.
 
         Results keep the timestamp and the number of their element.
         """
@@ -166,7 +166,7 @@ class OneOutput(ABC):
 
     @abstractmethod
     def apply(self, elements: Elements) -> Elements:
-        """The elements that come out, by a call of Python for each."""
+        """The results, by a call of Python for each element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +423,7 @@ class ElementOperator(StatelessOperator, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterOperator:
-    """An operator whose bad elements go to the side output ``tag``: of each element, all comes out or nothing."""
+    """An operator whose bad elements go to the side output ``tag``: each element has all of its results or none."""
 
     step: ElementOperator
     tag: str
@@ -441,7 +441,7 @@ class DeadLetterOperator:
         return self.step.user_function
 
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
-        """The elements that come out of the operator, if none is bad.
+        """The results of the operator, if no element is bad.
 
         Raises:
             Guard: if one is, or might be: then each is looked at by itself.
@@ -506,7 +506,7 @@ def _listed(call: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class KeyCheck:
-    """Hands on the elements that have a key; the key is found once more where they are dealt out."""
+    """Hands on the elements that have a key; the partitioner finds the key once more."""
 
     name: str
     select: Callable[[Any], Any]

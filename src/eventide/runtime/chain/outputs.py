@@ -23,7 +23,7 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 
 Mark: TypeAlias = tuple[int, dict[str, int]]
-"""How many elements have come out of the main output, and of each side output."""
+"""How many elements the main output and each side output have emitted."""
 
 FIELDS = tuple(DEAD_LETTER.names or ())
 
@@ -33,8 +33,8 @@ _LONGEST = 300
 class Collector:
     """Gathers elements by side output (None: the main one).
 
-    A function puts out ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the
-    main one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says
+    A function emits ``(tag, value)``, whose tag is an ``OutputTag``, for a side output, and anything else for the main
+    one. What can be changed is copied (decision 40); not so without ``copies``. ``advice`` is what an error says
     of results that are not of their declared type. Flink: ``Collector``.
     """
 
@@ -58,7 +58,7 @@ class Collector:
         output.append(value, timestamp, len(output) if number is None else number)
 
     def put_results(self, results: Iterable[Any], timestamp: int | None, number: int | None = None) -> None:
-        """Put out what a function gave; without a number, elements have those of their places."""
+        """Emit what a function returned; without a number, elements have the numbers of their places."""
         values, timestamps, sequence = self._values, self._timestamps, self._sequence
         fixed, are_fixed = FIXED, FIXED.issuperset  # most results, and none with a tag: no more calls for these
         for result in results:
@@ -80,7 +80,7 @@ class Collector:
         self.put_beside(tag.tag_id, value, timestamp, number)
 
     def mark(self) -> Mark:
-        """How much has come out since the last :meth:`take`."""
+        """How much was emitted since the last :meth:`take`."""
         in_main, beside = len(self._values), self._beside
         return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
@@ -244,7 +244,7 @@ class DeadLetterOutput:
         number: int | None = None,
         **what: object,
     ) -> None:
-        """Put out a dead letter in place of all that came out after a mark.
+        """Emit a dead letter in place of all that was emitted after a mark.
 
         Raises:
             EventideError: if the data is not to blame for the error.

@@ -1,7 +1,7 @@
 """Base of columnar windows: where they stand, what is late, and how their tables become results.
 
 ``ColumnarWindow`` describes such an operator as plain data. ``ColumnPartitioner`` is the way to it: rows are aggregated
-before they leave, and dealt out by the hash of their key.
+before they leave, and distributed by the hash of their key.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class ColumnarOperator(WithoutClock, ABC):
             yield rows.slice(begin, at_once).take(at).append_column(WINDOW, pa.array(numbers))
 
     def emit(self, partials: pa.Table, panes: Panes) -> None:
-        """Take results, in the order in which they are to come out, with the numbers of their windows in WINDOW."""
+        """Take results, in the order in which they are emitted, with the numbers of their windows in WINDOW."""
         distinct, numbers = np.unique(numbers_in(partials, WINDOW), return_inverse=True)
         partials = partials.append_column(_PLACE, pa.array(numbers))
         if len(partials):
@@ -314,7 +314,7 @@ class Gathered:
         self.count = 0
 
     def put(self, kind: TypeInformation, values: pa.Array, times: object) -> None:
-        """Take results of a type with their times, in milliseconds, in the order in which they are to come out."""
+        """Take results of a type with their times, in milliseconds, in the order in which they are emitted."""
         if not len(values):
             return
         places = pa.array(np.arange(self.count, self.count + len(values)))
@@ -323,7 +323,7 @@ class Gathered:
         self.count += len(values)
 
     def put_elements(self, outputs: Mapping[str | None, Elements]) -> None:
-        """Take what a function gave, by side output, in the order in which it is to come out."""
+        """Take what a function returned, by side output, in the order in which it is emitted."""
         for tag, elements in outputs.items():
             parts = self._parts.setdefault(tag, [])
             parts.append(elements.shifted(self.count if tag is None else sum(map(len, parts))))
@@ -362,7 +362,7 @@ class Outputs(Gathered):
         self._spec = spec
 
     def add(self, partials: pa.Table, bounds: tuple[Any, Any] | None, timestamps: object) -> None:
-        """Take results, in the order in which they are to come out.
+        """Take results, in the order in which they are emitted.
 
         Args:
             partials: keys and partial aggregates, of one key and window in each row.

@@ -187,7 +187,7 @@ def _of_numpy_time(key: np.datetime64 | np.timedelta64) -> int:
 
 
 def key_group(key: object, max_parallelism: int) -> int:
-    """The key group of a key: the unit in which keys are dealt out to subtasks (Flink's term)."""
+    """The key group of a key: the unit in which keys are assigned to subtasks (Flink's term)."""
     return group_of(stable_hash(key), max_parallelism)
 
 

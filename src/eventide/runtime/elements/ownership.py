@@ -4,7 +4,7 @@ A copy is made only of what can be changed (decision 40). Tuples of plain values
 as they are.
 
 Bare functions need no copies: their code shows that they keep no object. Most lambdas are of this kind, and methods
-that read plain attributes of their object. Any other function may keep, change and put out again all that it ever saw.
+that read plain attributes of their object. Any other function may keep, change and emit again all that it ever saw.
 What the class of an element does, when an operator or an attribute of it is used, belongs to the element.
 """
 

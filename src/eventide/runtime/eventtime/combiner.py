@@ -16,7 +16,7 @@ class Members(Enum):
     ``SPLITS`` of a source count with their next watermark, however low, and hold the others; the source says that it is
     active again with its next watermark. Flink: ``WatermarkOutputMultiplexer``.
 
-    ``CHANNELS`` of one input are left out until their watermark has reached what was already put out, so that one that
+    ``CHANNELS`` of one input are left out until their watermark has reached what was already emitted, so that one that
     comes back does not hold the others; the input is active as soon as one of them is. Flink: ``StatusWatermarkValve``.
 
     ``INPUTS`` of an operator count as soon as they are active, and hold the others; the operator is active as soon as
@@ -52,8 +52,8 @@ class Progress:
 class WatermarkCombiner:
     """The minimum over the members that count; it never goes back.
 
-    An idle member does not count. When all are idle, the maximum over them is put out, and then the status is idle.
-    Without any member nothing is put out. Changes are deferred: they take effect together at :meth:`advance`.
+    An idle member does not count. When all are idle, the maximum over them is emitted, and then the status is idle.
+    Without any member nothing is emitted. Changes are deferred: they take effect together at :meth:`advance`.
 
     Members that are ``expected`` hold the watermark from the start, until they speak. Others :meth:`join` later,
     or with what they say first, and leave no trace when they are removed.

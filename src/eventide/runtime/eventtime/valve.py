@@ -133,12 +133,12 @@ class WatermarkValve:
     def begin_run(self, run: str | None) -> bool:
         """Take note of which run of the job planned the micro-batch, before anything is reported in it.
 
-        The time between two runs is not silence: in the first micro-batch of a run the timeouts of channels start anew,
-        and those that were silent count again, as in Flink, whose clock begins with each run. ``run`` is a name for it;
-        None if the host cannot tell runs apart, so that time goes on as if there were one.
+        The time between two runs is not silence: the timeouts of channels start again in the first micro-batch of a
+        run, and those that were silent count again, as in Flink, whose clock begins with each run. ``run`` is a name
+        for it; None if the host cannot tell runs apart, so that time goes on as if there were one.
 
         Returns:
-            Whether the run is another one than that of the micro-batch before.
+            Whether the run has changed since the micro-batch before.
         """
         if run is None or run == self._run or not self._idleness:
             return False
@@ -358,7 +358,7 @@ class Idleness:
         return self._last.get(channel, clock_ms) + (passed_ms if channel in self._held else 0)
 
     def begin_anew(self) -> set[str]:
-        """Start the timeouts of all channels anew at the next look at the clock; return those that were silent."""
+        """Restart the timeouts of all channels at the next look at the clock; return those that were silent."""
         silent, self.silent = self.silent, set()
         self._last.clear()
         self._looked_ms = None

@@ -1,4 +1,4 @@
-"""How elements leave a task: kept together, dealt out by key or without one, or not at all; and encoded for the way."""
+"""Partitioners: how elements leave a task, together, by key, without a key, or not at all; and encoded for the way."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ class SubtaskSelector(Protocol):
         """The user's functions, each with a name, to be opened and closed."""
 
     def describe(self) -> str:
-        """How elements are dealt out, for ``explain``."""
+        """How elements are distributed, for ``explain``."""
 
     def subtasks_of(self, values: Sequence[Any], first: int, subtasks: int) -> Iterator[int]:
         """Give the subtask of each element, of `subtasks` subtasks; ``first`` counts the elements that went before."""
@@ -318,7 +318,7 @@ class CustomPartitioner(SubtaskSelector):
 
 @dataclass(frozen=True, slots=True)
 class SelectingPartitioner(_WithoutKeys):
-    """How elements leave that are dealt out without a key."""
+    """Distributes elements without a key, as its selector says."""
 
     codec: ElementCodec
     selector: SubtaskSelector

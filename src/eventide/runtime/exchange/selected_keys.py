@@ -43,7 +43,7 @@ class SubtasksOfKeys(dict[Any, int]):
 
         Args:
             keys: the keys.
-            values: gives the elements that they belong to, for a message; None where these are not at hand.
+            values: gives the elements that they belong to, for a message; None if they are not available.
 
         Raises:
             NoKey: for a key that has no hash, or none that is the same in every process, naming its element.
@@ -68,7 +68,7 @@ class SubtasksOfKeys(dict[Any, int]):
                 yield subtask, at
 
     def check_all(self, keys: list[Any], values: list[Any]) -> None:
-        """Refuse keys of which one cannot be one, naming its element, as long as the elements are at hand."""
+        """Refuse keys if one of them cannot be a key; the error names its element if the elements are available."""
         if _SELDOM_REFUSED.issuperset(map(type, keys)):
             return
         try:

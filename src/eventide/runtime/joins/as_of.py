@@ -42,7 +42,7 @@ class AsOf:
     """How two streams are joined.
 
     Attributes:
-        keeps_left: whether an element comes out for which no row was valid.
+        keeps_left: whether an element without a valid row is emitted.
         lateness_ms: for how long after the watermark has passed it an element is still joined.
     """
 

@@ -49,7 +49,7 @@ from eventide.runtime.tasks.operator import OperatorContext, OperatorInput, With
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two streams: the type of its elements, the fields of its key and those that come out.
+    """One of two streams: the type of its elements, the fields of its key and the selected fields.
 
     Late elements go to the side output ``late_tag``, or are dropped (None). With ``select``, the selector of the key is
     shown elements that are None, and raises.
@@ -73,7 +73,7 @@ class Side:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of kept rows: the key and the fields that come out."""
+        """The schema of kept rows: the key and the selected fields."""
         types = {field.name: field.type for field in self.value_type.arrow_type()}
         keys = [pa.field(name, types[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
         fields = [pa.field(name, types[name]) for name in self.columns]

@@ -171,7 +171,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
                 put(results, context.time_ms)
 
     def _process_or_letter(self, left: object, right: object, context: JoinContext) -> None:
-        """Put out what the function gives for a pair, or its dead letter."""
+        """Emit what the function returns for a pair, or its dead letter."""
         function, pair = self._spec.function.process_element, (own(left), own(right))
         self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
 

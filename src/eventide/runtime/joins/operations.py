@@ -112,7 +112,7 @@ class AsOfOperation(ProcessOperation):
     late_tag: str | None = None
 
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
-        """On columns where keys are fields, and fields come out; else element by element."""
+        """On columns if keys and results are fields; else element by element."""
         by_fields = [
             replace(source, key=source.key and source.key.by_field(source.value_type, several=True))
             for source in inputs

@@ -189,7 +189,7 @@ class Selection:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the fields that come out."""
+        """The names of the fields of the results."""
         return tuple(column.output_name for column in self.columns)
 
     def of_side(self, side: int) -> tuple[str, ...]:

@@ -264,7 +264,7 @@ def formed(content: object) -> dict[str, Any]:
 
 
 def in_form(found: object) -> Any:
-    """The inverse of :func:`formed`; None where nothing is, or a version stored it in another form: it begins anew."""
+    """The inverse of :func:`formed`; None, to start empty, if nothing is stored or a version used another form."""
     return found["content"] if isinstance(found, dict) and found.get("form") == _FORM else None
 
 

@@ -89,7 +89,7 @@ class _ProcessOperator(Operator):
         return True
 
     def _guarded(self, on_element: Handle) -> Handle:
-        """A function on elements; with dead letters, one whose results are put out as a whole, or not at all."""
+        """A function on elements; with dead letters, its results are emitted as a whole, or not at all."""
         letters, at = self._letters, self._at
         if letters is None:
             return on_element
@@ -104,7 +104,7 @@ class _ProcessOperator(Operator):
         self.handle_each(interleave(parts), on_element, self._context)
 
     def handle_each(self, elements: Elements, on_element: Handle, context: Any, during: str = HANDLING) -> None:
-        """Hand each element to a function, with the context that the function sees, and put out what it gives."""
+        """Hand each element to a function, with the context that the function sees, and emit what it returns."""
         at, put = self._at, self._out.put_results
         value = None
         try:
@@ -136,7 +136,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
 class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
     """The operator with keys: the function has state and timers for each.
 
-    What a timer puts out has its time, where that is event time, and none where it is the clock's.
+    Results of an event-time timer have its time as timestamp; results of a processing-time timer have none.
     Flink: ``KeyedProcessOperator``, ``KeyedCoProcessOperator``.
     """
 
@@ -161,7 +161,7 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
         self._fire(self._keyed.processing_timers, clock_ms, TimeDomain.PROCESSING_TIME)
 
     def _guarded_timer(self, on_timer: Handle) -> Handle:
-        """A function on timers; with dead letters, one whose results are put out as a whole, or not at all."""
+        """A function on timers; with dead letters, its results are emitted as a whole, or not at all."""
         letters, at = self._letters, self._at
         if letters is None:
             return on_timer

@@ -1,4 +1,4 @@
-"""Rolling aggregation: each element of a key is combined with what came before, and the result put out.
+"""Rolling aggregation: each element of a key is combined with those before it, and the result is emitted.
 
 On columns, the elements of each key are combined in their order, those of all keys together. There are two ways to do
 it. A sum, an extreme, a first or last field (a *fold*) is found in one pass over elements that lie side by side by key.
@@ -58,7 +58,7 @@ REDUCED = FUNCTION_STATE + _NAME
 
 
 class _Reduces(KeyedProcessFunction):
-    """Keeps the result of each key; in batch execution it comes out at the end, as in Flink."""
+    """Keeps the result of each key; in batch execution it is emitted at the end, as in Flink."""
 
     def __init__(self, function: ReduceFunction, element_type: TypeInformation) -> None:
         self.function = function
@@ -291,7 +291,7 @@ class RollingSpec(ProcessSpec):
 
 
 class RollingOperator(WithoutClock, Operator):
-    """Puts out what the key of each element has with it. Flink: ``StreamGroupedReduceOperator``.
+    """Emits the new result of the key after each element. Flink: ``StreamGroupedReduceOperator``.
 
     What columns cannot do as Python does, the function does element by element, for the rest of the micro-batch.
     """

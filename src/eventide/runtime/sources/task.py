@@ -167,7 +167,7 @@ class SourceTask:
             step.number: (MadeElsewhere if step.strategy.is_supplied else HighestTimestamp)(step, split)
             for step in self._output.root.assigners()
         }
-        # What is not dealt out by key stays together by split, so that all of it comes to one subtask.
+        # Elements that are not keyed stay together by split, so that all of them go to one subtask.
         return SourceOutput(self._output, split, stable_hash(split), watermarks_of)
 
     def _batches(

@@ -433,7 +433,7 @@ class RowStore:
             self._pages.pop((number, page), None)
 
     def _put_head(self) -> None:
-        """Store the head, if it is another one than before."""
+        """Store the head, if it has changed."""
         if not self._extents:
             self._next = 0
             for runs in (self._index, *self._times):

@@ -20,7 +20,7 @@ _CHANGES = "\0changes"
 class Journal:
     """A value among the small ones of an operator; if it is large, a base of its own and what has changed since.
 
-    The base is written anew, compressed, when the changes have come to a quarter of it. So what a micro-batch writes
+    The base is written again, compressed, when the changes have grown to a quarter of it. So what a micro-batch writes
     follows what it changes; if it changes everything, it writes the base. Open one for each micro-batch.
 
     Args:

@@ -88,7 +88,7 @@ class Operator(Protocol):
         """Store the state; called once, at the end of the micro-batch."""
 
     def held(self) -> Mapping[str, int]:
-        """Counts of its contents, by names of ``eventide.runtime.metrics``: those that are at hand after :meth:`flush`.
+        """Counts of its contents, by names of ``eventide.runtime.metrics``: those that are known after :meth:`flush`.
 
         Open windows are those of time, each once for all keys; open sessions, windows of counts, keys, timers and
         elements are single ones.

@@ -213,7 +213,7 @@ def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
 
 
 def _numbered_through(batches: list[Elements]) -> Elements:
-    """Elements of one split that several tasks had, interleaved by their numbers, and numbered anew."""
+    """Elements of one split that several tasks had, interleaved by their numbers, and then renumbered."""
     columns = [batch.columns for batch in batches if batch.columns is not None]
     if len(columns) == len(batches) and len({each.type_info for each in columns}) == 1:
         together = interleaved_columns(batches, columns[0].type_info)

@@ -124,7 +124,7 @@ class TaskSpec(ABC):
 
 
 def open_all(sources: Collection[_HasChain], tasks: Collection[TaskSpec], index: int) -> int:
-    """Call ``open`` of every function of a subtask, once before its first element; their metrics begin anew.
+    """Call ``open`` of every function of a subtask, once before its first element; their metrics start from zero.
 
     Returns:
         The number of functions, with those that have nothing to open.

@@ -110,7 +110,7 @@ class AllElements(Contents):
 class Reduced(Contents):
     """Keeps one element, in a list of one: the result of the reduce function for all.
 
-    Where the function returned None, the next element begins anew.
+    If the function returned None, the next element starts over.
 
     The function may change its first argument: what is kept belongs to one key and window. What else it returns is
     copied, because it may keep that and change it later.

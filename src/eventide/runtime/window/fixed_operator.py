@@ -50,7 +50,7 @@ class FixedWindowOperator(WindowOperator):
     """The window operator where time alone says which windows an element is in, and an ``EventTimeTrigger`` fires them.
 
     A window that the watermark has not reached takes all its elements of a micro-batch at once, in their order: they
-    can neither be late nor fire, so nothing comes out between them. They are appended to what is stored, unread; it is
+    can neither be late nor fire, so nothing is emitted between them. They are appended to what is stored, unread; it is
     read when the window fires. The windows that the watermark has passed take theirs one by one, as in any other window
     operator. Elements that were reduced before the shuffle come as :class:`Partials`, and none of theirs has lateness
     or a side output.

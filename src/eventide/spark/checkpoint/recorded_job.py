@@ -33,9 +33,9 @@ _FRESH_MS = 1_000
 class RecordedJob(JobClient):
     """The client of a job that is known by its checkpoint alone: it can be looked at, and not be stopped.
 
-    Each time somebody asks for its progress, the last committed micro-batch is looked at, if it is another one than
-    before; what was counted in those between is counted with it. Counters are those that operators keep in their state,
-    since that began. What state takes is the bytes of its values.
+    Each time its progress is asked for, the last committed micro-batch is read, if there is a new one; the counts of
+    those between are added. Counters are those that operators keep in their state, since that began. The size of state
+    is the bytes of its values.
 
     Args:
         spark: the session that reads the state.

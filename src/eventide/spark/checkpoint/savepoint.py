@@ -1,6 +1,6 @@
 """Savepoints by Spark: of the checkpoint of a stopped job, by its own reader of state; and of a DataFrame.
 
-The rows of a DataFrame become state where they are dealt out to: by key, in parallel. A job that goes on under another
+The rows of a DataFrame are partitioned by key and become state in parallel. A job that goes on under another
 parallelism begins with a savepoint too, which lies below its new checkpoint.
 """
 
@@ -65,7 +65,7 @@ def take_savepoint(
         checkpoint: the checkpoint's directory.
         target: a new directory.
         parallelism: that of a job that begins with it and does not say its own; by default as before.
-        max_parallelism: into how many key groups keys are dealt out for a job that begins with it; by default as
+        max_parallelism: the number of key groups for a job that begins with it; by default as
             before.
         repeat: whether a micro-batch that was begun and not finished may be left out though sinks may have some of it:
             that comes twice then. One that no sink has anything of is left out in any case, and is read again.

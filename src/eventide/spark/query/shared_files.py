@@ -2,9 +2,9 @@
 
 ``AlignmentFolder`` tells planners how far sources have come that wait for each other.
 
-``Runs`` tells which run of the job planned a micro-batch, because timeouts start anew in the first one that a run has
+``Runs`` tells which run of the job planned a micro-batch, because timeouts start again in the first one that a run has
 planned. A run that takes what is there has no name, because it ends with its data. Between two such runs a split counts
-as silent. Otherwise its timeout would start anew with each run, and the split would never be idle. A micro-batch that
+as silent. Otherwise its timeout would start again with each run, and the split would never be idle. A micro-batch that
 was planned and not finished is repeated by the next run, and must give what it gave. So the planner of that micro-batch
 counts, and not the run that repeats it.
 """

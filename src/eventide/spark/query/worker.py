@@ -95,7 +95,7 @@ _ANY = -1
 
 
 class OpenedPrograms:
-    """The parts of programs that this worker has at hand, each for one subtask, those used last at the end.
+    """The parts of programs that this worker has cached, each for one subtask, the last used ones at the end.
 
     Args:
         functions: the sources and the tasks of a part, whose functions are opened and closed.

@@ -1,7 +1,7 @@
 """Has the Python processes of Spark import PySpark from where it is installed, and not from a zip file.
 
 Spark puts the zip file of PySpark that it brings along before all else on the path of its Python processes. Python
-compiles what it imports from there anew each time, which takes each process half a second. The installed PySpark that
+compiles what it imports from there again each time, which takes each process half a second. The installed PySpark that
 the zip file is a part of has the same modules, compiled.
 
 Python imports a module of this name at its start. Another one, which this one would hide, is run too.
