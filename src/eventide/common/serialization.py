@@ -1,4 +1,4 @@
-"""How elements become bytes, and bytes elements, at the edges of a program."""
+"""Schemas, which turn elements into bytes, and bytes into elements, at the edges of a program."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class SerializationSchema(ABC, Generic[T_contra]):
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
         """Return the bytes of many elements, each at the place of its element, as an Arrow array of binary.
 
-        It means the same as :meth:`serialize` with each of them.
+        The result is the same as that of :meth:`serialize` for each element.
 
         Args:
             elements: The elements, as an array of their type.
             type_info: Their type.
 
         Raises:
-            DataError: One cannot be written; the error says which.
+            DataError: An element cannot be written; the error says which.
         """
         import pyarrow as pa
 
@@ -71,13 +71,13 @@ class SerializationSchema(ABC, Generic[T_contra]):
 class DeserializationSchema(ABC, Generic[T_co]):
     """Turns messages, which are bytes, into elements: one in a ``map``, or a column of them at once.
 
-    One of your own needs :meth:`deserialize`, and says with :meth:`get_produced_type` of which type the elements are.
-    PyFlink: ``DeserializationSchema``.
+    A user-defined schema needs :meth:`deserialize`, and declares the type of the elements with
+    :meth:`get_produced_type`. PyFlink: ``DeserializationSchema``.
     """
 
     @abstractmethod
     def deserialize(self, message: bytes) -> T_co | None:
-        """Return the element in a message; None where there is none, so that it is to be left out.
+        """Return the element in a message; None if there is none and the message is to be skipped.
 
         A source in Flink drops None. A ``map`` does not: put a filter after it, such as
         ``.filter(lambda element: element is not None)``.
@@ -93,19 +93,19 @@ class DeserializationSchema(ABC, Generic[T_co]):
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the elements of many messages, each at the place of its message, as an Arrow array of their type.
 
-        It means the same as :meth:`deserialize` with each of them. It is null where that gives None, and where there
-        is no message.
+        The result is the same as that of :meth:`deserialize` for each message: null for None, and for a missing
+        message.
 
         Args:
-            messages: Bytes, or text, which stands for its UTF-8.
+            messages: Bytes, or text, which is read as its UTF-8.
 
         Raises:
-            DataError: One cannot be read; the error says which.
+            DataError: A message cannot be read; the error says which.
         """
         return self._one_by_one(one_array(messages).to_pylist())
 
     def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
-        """Return what `deserialize_column` returns, of messages that a source has as Python objects.
+        """Return the result of `deserialize_column` for messages that a source has as Python objects.
 
         By default, it makes an array of them and calls :meth:`deserialize_column`.
         """
@@ -119,13 +119,13 @@ class DeserializationSchema(ABC, Generic[T_co]):
 
 
 def bytes_of(message: object) -> bytes:
-    """Return the bytes of a message as a schema was given it, of a text those of its UTF-8.
+    """Return the bytes of a message that was given to a schema: bytes as they are, text as UTF-8.
 
     Raises:
         DataError: It is neither.
     """
     if isinstance(message, str):
-        return message.encode(errors="surrogatepass")  # half of a pair is not UTF-8, which its reader says
+        return message.encode(errors="surrogatepass")  # a lone surrogate is not UTF-8: its reader raises
     if isinstance(message, bytes | bytearray | memoryview):
         return bytes(message)
     raise DataError(f"a message is bytes or text, not {message!r:.200}; cast or encode the column first")
@@ -172,7 +172,7 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
     def deserialize(self, message: bytes | str | None) -> str | None: ...
 
     def deserialize(self, message: bytes | str | None) -> str | None:
-        """Return the decoded text; None where there is no message."""
+        """Return the decoded text; None for a missing message."""
         if message is None:
             return None
         content = bytes_of(message)
@@ -192,13 +192,13 @@ class SimpleStringSchema(SerializationSchema[str], DeserializationSchema[str]):
 
         messages = one_array(messages)
         if codecs.lookup(self.charset).name == "utf-8":
-            with suppress(pa.ArrowInvalid):  # to find out which it is
+            with suppress(pa.ArrowInvalid):  # to find the one that fails
                 return messages.cast(pa.string())
         return super().deserialize_column(messages)
 
 
 class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
-    """Elements that are bytes, which stay as they are. PyFlink: ``ByteArraySchema``.
+    """Elements that are bytes, unchanged. PyFlink: ``ByteArraySchema``.
 
     >>> ByteArraySchema().deserialize(b"as it is")
     b'as it is'
@@ -216,7 +216,7 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
     def deserialize(self, message: bytes | str | None) -> bytes | None: ...
 
     def deserialize(self, message: bytes | str | None) -> bytes | None:
-        """Return the bytes; None where there is no message."""
+        """Return the bytes; None for a missing message."""
         return None if message is None else bytes_of(message)
 
     def get_produced_type(self) -> TypeInformation[bytes]:
@@ -228,7 +228,7 @@ class ByteArraySchema(SerializationSchema[bytes], DeserializationSchema[bytes]):
 
 @dataclass(frozen=True)
 class RowFieldExtractorSchema(SerializationSchema):
-    """One field of a row, which is bytes already: the key of a message, say. PyFlink: ``RowFieldExtractorSchema``.
+    """One field of a row that is already bytes, such as the key of a message. PyFlink: ``RowFieldExtractorSchema``.
 
     Raises:
         ProgramError: The index is below zero.
@@ -245,7 +245,7 @@ class RowFieldExtractorSchema(SerializationSchema):
             raise ProgramError(f"the index of a field is 0 or more, not {self.field_index!r}")
 
     def serialize(self, element: Any) -> bytes:
-        """Return the field; no bytes where it, or the row, is None.
+        """Return the field; empty bytes if it, or the row, is None.
 
         Raises:
             DataError: The row is too short, or the field is something else.
@@ -284,7 +284,7 @@ class Encoder(Generic[T_contra]):
 
 @dataclass(frozen=True)
 class BulkWriterFactory:
-    """One of Spark's formats for files, and the rows to write in it; made by ``ParquetBulkWriters`` and its like."""
+    """One of Spark's file formats, and the rows to write in it; made by ``ParquetBulkWriters`` and similar classes."""
 
     format: str
     row_type: TypeInformation

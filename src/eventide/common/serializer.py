@@ -1,4 +1,4 @@
-"""`TypeSerializer`: how values of one type are written and read."""
+"""`TypeSerializer`, which writes and reads values of one type."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["TypeSerializer", "VoidNamespaceSerializer", "void"]
 _T = TypeVar("_T")
 
 void = b""
-"""The namespace of state that belongs to a key alone, and to no window."""
+"""The namespace of state that belongs to a key alone, without a window."""
 
 
 class TypeSerializer(ABC, Generic[_T]):
     """Writes and reads values of one type. Flink: ``TypeSerializer``.
 
-    A user-defined window assigner may have one for its windows; it is not asked for, since windows are stored as they
-    are. Serializers compare by their class and settings.
+    A user-defined window assigner may have one for its windows; it is not used, since windows are stored as they are.
+    Serializers compare by their class and settings.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -42,7 +42,7 @@ class TypeSerializer(ABC, Generic[_T]):
 
 
 class VoidNamespaceSerializer(TypeSerializer[bytes]):
-    """Writes nothing, and reads nothing, for the one namespace there is."""
+    """Writes nothing, and reads nothing, for the only namespace."""
 
     def serialize(self, element: bytes, stream: BytesIO) -> None:
         """Write nothing."""

@@ -140,7 +140,7 @@ class Instant:
         return Instant(seconds, milliseconds * _NANOS_PER_MS)
 
     def to_epoch_milli(self) -> int:
-        """Return the milliseconds since the epoch; a rest of nanoseconds is dropped."""
+        """Return the milliseconds since the epoch; a remainder of nanoseconds is dropped."""
         return self.seconds * 1000 + self.nanos // _NANOS_PER_MS
 
     def __repr__(self) -> str:

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class TimestampAssigner(ABC, Generic[T_contra]):
-    """Gives each element its event time. Subclass it, or hand a function to the strategy instead.
+    """Gives each element its event time. Subclass it, or give a function to the strategy instead.
 
     >>> class PaymentTime(TimestampAssigner):
     ...     def extract_timestamp(self, value, record_timestamp):
@@ -45,15 +45,15 @@ class TimestampAssigner(ABC, Generic[T_contra]):
         Args:
             value: The element.
             record_timestamp: The timestamp that the element has so far, from its source or an earlier assigner; the
-                smallest 64-bit integer when it has none.
+                smallest 64-bit integer if it has none.
         """
 
 
 class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
-    """Gives a whole Arrow batch of elements their event times at once, where a plain column is not enough.
+    """Gives a whole Arrow batch of elements their event times at once, if a plain column is not enough.
 
-    Elements whose type is declared and that come as columns, from files or a DataFrame, are handed over without making
-    a Python object for each. For elements in any other form `extract_timestamp` is called. Not in PyFlink.
+    Elements of a declared type that come as columns, from files or a DataFrame, are passed without a Python object for
+    each. For elements in any other form `extract_timestamp` is called. Not in PyFlink.
 
     >>> class Later(VectorizedTimestampAssigner):
     ...     def extract_timestamps(self, batch):
@@ -68,7 +68,7 @@ class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
 
     @abstractmethod
     def extract_timestamps(self, batch: pa.RecordBatch | pa.Array) -> pa.Array:
-        """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, where elements have no fields.
+        """Return the event times of the rows of a ``pyarrow.RecordBatch``; of an array, if elements have no fields.
 
         Returns:
             A ``pyarrow.Array`` of whole milliseconds since the epoch (UTC), or of timestamps, without nulls.
@@ -78,14 +78,14 @@ class VectorizedTimestampAssigner(TimestampAssigner[T_contra]):
 class ExpressionAssigner(VectorizedTimestampAssigner[object]):
     """Takes timestamps from an expression of ``pyarrow.compute``: whole milliseconds, or dates with a time.
 
-    A date with a time but no zone is one of UTC; what is finer than a millisecond is cut off, towards the past.
+    A date with a time but no zone is in UTC; fractions of a millisecond are cut off, towards the past.
 
     Args:
         expression: The expression.
-        element_type: The type of the elements; None as long as that is not known.
+        element_type: The type of the elements; None while it is not known.
 
     Raises:
-        ProgramError: The expression does not fit the elements, or gives something else.
+        ProgramError: The expression does not fit the elements, or has results of another type.
     """
 
     def __init__(self, expression: object, element_type: TypeInformation | None = None) -> None:
@@ -116,7 +116,7 @@ class ExpressionAssigner(VectorizedTimestampAssigner[object]):
         return self._bound().of_rows(batch.to_struct_array())
 
     def extract_each(self, values: list[Any]) -> list[Any]:
-        """Return the timestamps of some elements, in milliseconds; None where a field is missing."""
+        """Return the timestamps of some elements, in milliseconds; None if a field is missing."""
         return self._bound().of_elements(values)
 
     def _bound(self) -> ColumnExpression:
@@ -174,7 +174,7 @@ class SuppliedAssigner:
     Args:
         supplier: A function of the context that returns a `TimestampAssigner`, or a function
             ``(element, record_timestamp) -> milliseconds``.
-        name: How plans and logs name it.
+        name: Its name in plans and logs.
     """
 
     supplier: Callable[[WatermarkGeneratorContext], Any]

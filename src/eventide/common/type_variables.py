@@ -1,11 +1,12 @@
 """Type variables of eventide's generic classes, with PyFlink's names, also for the generic classes of a program.
 
-A class that is named without its parameters has ``Any`` for each of them, so a program without annotations passes a
-strict type checker. Checkers know such defaults from ``typing_extensions``, which no running program needs: there, a
-variable is one of ``typing`` and has no default.
+A class without its parameters has ``Any`` for each of them, so a program without annotations passes a strict type
+checker. Checkers know such defaults from ``typing_extensions``. A running program does not need that package: its
+variables are those of ``typing``, without a default.
 
-The variables of methods and of data that goes in and out are invariant. A stream, a source or a type is as general as
-its elements (``_co``); a function, an assigner or a trigger that takes any event takes an order too (``_contra``).
+The variables of methods, and of data that is both read and written, are invariant. A stream, a source or a type is as
+general as its elements (``_co``); a function, an assigner or a trigger for any event also accepts an order
+(``_contra``).
 """
 
 from __future__ import annotations

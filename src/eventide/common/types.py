@@ -1,4 +1,4 @@
-"""`Row`, a value with fields, and `RowKind`, what a row says about a changing table."""
+"""`Row`, a value with fields, and `RowKind`, the kind of change that a row describes."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _INSERT = RowKind.INSERT
 
 
 class Row:
-    """A value with fields, which are known by position and, where they are named, by name.
+    """A value with fields, which are found by position and, if they are named, by name.
 
-    Rows with the same named fields are equal whatever their order. A row hashes, but it can also be changed: do not
-    change one that is a key.
+    Rows with the same named fields are equal in any order of fields. A row can be hashed, but also changed: do not
+    change a row that is a key.
 
     Raises:
-        ProgramError: Positional and named fields are mixed, or a field is asked for that is not there.
+        ProgramError: Positional and named fields are mixed, or a field does not exist.
 
     >>> row = Row(name="Alice", age=11)
     >>> row
@@ -93,7 +93,7 @@ class Row:
         self._row_kind = row_kind
 
     def get_field_names(self) -> list[str] | None:
-        """Return the names of the fields, or None where they have none. Not in PyFlink."""
+        """Return the names of the fields, or None if they have none. Not in PyFlink."""
         return None if self._fields is None else list(self._fields)
 
     def has_field_names(self, names: tuple[str, ...]) -> bool:
@@ -105,7 +105,7 @@ class Row:
         self._fields = tuple(field_names)
 
     def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
-        """Return the values of some fields; all values where the fields have no names."""
+        """Return the values of some fields; all values if the fields have no names."""
         return list(self._values) if self._fields is None else [self[name] for name in names]
 
     def as_dict(self, recursive: bool = False) -> dict[str, Any]:
@@ -230,10 +230,10 @@ _MOST_PROPERTIES = 1_000
 
 
 def _make_property(name: str) -> None:
-    """Let Python find a field at once, which some row had under this name when it was asked for as an attribute.
+    """Add a property for a field, so that Python finds the attribute at once, after a row was first asked for it.
 
-    Otherwise it raises an AttributeError first, each time, before it calls ``__getattr__``: that takes five times as
-    long as everything else. A row without such a field still gets there.
+    Otherwise Python raises an AttributeError each time, before it calls ``__getattr__``: that takes five times as long
+    as all else. A row without such a field still ends there.
     """
 
     def field(row: Row) -> Any:

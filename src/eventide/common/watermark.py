@@ -63,7 +63,7 @@ class Watermark:
 
 
 MAX_WATERMARK = Watermark(MAX_MS)
-"""The last watermark of a stream that has ended: nothing at all will follow, every window closes."""
+"""The last watermark of a stream that has ended: no element will follow, and every window closes."""
 
 UNINITIALIZED = Watermark(MIN_MS)
 """The value of a watermark before the first one."""

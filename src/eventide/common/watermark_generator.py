@@ -24,19 +24,19 @@ __all__ = [
 
 
 class WatermarkOutput(ABC):
-    """Where a `WatermarkGenerator` says how far event time has come. Flink: ``WatermarkOutput``."""
+    """The output of a `WatermarkGenerator`, for watermarks and idleness. Flink: ``WatermarkOutput``."""
 
     @abstractmethod
     def emit_watermark(self, watermark: Watermark) -> None:
-        """Emit a watermark, which also says that the split is active; one that is not above the last is ignored."""
+        """Emit a watermark, which also marks the split as active; one that is not above the last is ignored."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Say that the split has nothing to say for now, so that it does not hold the others back."""
+        """Mark the split as idle, so that it does not hold the others back."""
 
     @abstractmethod
     def mark_active(self) -> None:
-        """Say that the split counts again; emitting a watermark does the same."""
+        """Mark the split as active again; emitting a watermark does so too."""
 
 
 class BatchWatermarkOutput(WatermarkOutput):
@@ -56,15 +56,15 @@ class WatermarkGenerator(ABC, Generic[T_contra]):
     """Makes the watermarks of one split. Subclass it, and give the class to `WatermarkStrategy.for_generator`.
 
     There is one object for each split of a source, or each subtask of an operator. It is made again in every
-    micro-batch, and given what it has learnt: the attributes that have changed since it was made, which the checkpoint
-    keeps, so that they must pickle. Its parameters are always those of the program. If it has the methods
-    ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, they say what it has learnt
-    instead. Flink: ``WatermarkGenerator``, which knows nothing after a restart.
+    micro-batch, and then gets its learnt state: the attributes that have changed since it was made, which the
+    checkpoint keeps, so that they must pickle. Its parameters are always those of the program. If it has the methods
+    ``snapshot_state()``, which returns anything that pickles, and ``restore_state(state)``, these define its learnt
+    state instead. Flink: ``WatermarkGenerator``, which keeps no state over a restart.
 
     Attributes:
-        is_periodic: Whether it emits in `on_periodic_emit` only. A class that says so is held to it, and lets eventide
-            aggregate elements before the shuffle, as it does with built-in watermarks. It need not be said where the
-            code of `on_event` makes no use of the output. Not in Flink.
+        is_periodic: Whether it emits in `on_periodic_emit` only. This is enforced for a class that sets it, and lets
+            eventide aggregate elements before the shuffle, as it does with built-in watermarks. It need not be set if
+            the code of `on_event` does not use the output. Not in Flink.
 
     >>> class Bounded(WatermarkGenerator):
     ...     is_periodic = True
@@ -81,29 +81,29 @@ class WatermarkGenerator(ABC, Generic[T_contra]):
 
     @abstractmethod
     def on_event(self, event: T_contra, event_timestamp: int, output: WatermarkOutput) -> None:
-        """Look at an element. A watermark that is emitted here takes effect right after it.
+        """Process an element. A watermark that is emitted here takes effect right after it.
 
         Args:
             event: The element.
             event_timestamp: Its event time, in milliseconds since the epoch (UTC).
-            output: Where a watermark can be emitted.
+            output: The output for a watermark.
         """
 
     @abstractmethod
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Emit a watermark, if there is one: called at the end of every micro-batch, also of one without data."""
+        """Emit a watermark, if there is one: called at the end of every micro-batch, even without data."""
 
 
 class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
-    """A generator that looks at many elements at once. Not in Flink.
+    """A generator that processes many elements at once. Not in Flink.
 
-    Elements whose type is declared come as Arrow batches, without a Python object for each; for others `on_event` is
-    called. Both must mean the same.
+    Elements of a declared type come as Arrow batches, without a Python object for each; for others `on_event` is
+    called. Both must have the same effect.
 
     Attributes:
-        columns: The names of the fields that it looks at; None for all. A class that names them is shown these alone,
-            and after a source only they go to its tasks; fields that nothing else needs are not read. Without this,
-            the code of the methods says whether they use their argument for elements.
+        columns: The names of the fields that it uses; None for all. A class that names them gets only these fields, and
+            only they are sent to its tasks after a source; fields that are not used elsewhere are not read. Without it,
+            the code of the methods shows whether they use their argument for elements.
 
     >>> class Bounded(VectorizedWatermarkGenerator):
     ...     is_periodic = True
@@ -122,20 +122,20 @@ class VectorizedWatermarkGenerator(WatermarkGenerator[T_contra]):
 
     @abstractmethod
     def on_batch(self, events: pa.RecordBatch | pa.Array, timestamps: pa.Array, output: BatchWatermarkOutput) -> None:
-        """Look at some elements of the split, in their order; how many come at once is not defined.
+        """Process some elements of the split, in their order; the number of elements in a call is not defined.
 
         Args:
             events: A ``pyarrow.RecordBatch`` with a column for each field, or each of ``columns``; a ``pyarrow.Array``
                 where the elements have no fields.
             timestamps: Their event times, a ``pyarrow.Int64Array`` of milliseconds since the epoch (UTC).
-            output: Where watermarks can be emitted, after the batch or within it.
+            output: The output for watermarks, after the batch or within it.
         """
 
 
 class WatermarkGeneratorContext:
-    """Surroundings of a generator: it may ask for the time. Flink: ``WatermarkGeneratorSupplier.Context``.
+    """Context of a generator, which has the time. Flink: ``WatermarkGeneratorSupplier.Context``.
 
-    It is one object for all generators of a task, and may be kept by them.
+    One object serves all generators of a task, which may keep it.
     """
 
     def __init__(self, processing_time_ms: int = 0) -> None:

@@ -1,8 +1,8 @@
-"""How watermarks follow from the elements of a split: built in, ready made, or supplied by the user.
+"""Watermark generators of a split: built in, ready made, or supplied by the user.
 
 The built-in ones have no state but the largest timestamp seen, so a description together with that maximum gives the
-watermark. The task that runs a strategy keeps the maximum, one for each split. A generator that is supplied is an
-object of its own for each split; the checkpoint keeps what it has learnt.
+watermark. The task that runs a strategy keeps the maximum of each split. A supplied generator is a separate object for
+each split; the checkpoint keeps what it has learnt.
 """
 
 import inspect
@@ -41,15 +41,15 @@ __all__ = [
 class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
     """Watermarks that trail the highest timestamp by a bound and one millisecond more.
 
-    ``WatermarkStrategy.for_bounded_out_of_orderness`` gives the same watermarks, and works them out for whole columns
-    at once. This class is for strategies and generators that use it or override a part of it. Before the first element,
+    ``WatermarkStrategy.for_bounded_out_of_orderness`` gives the same watermarks, and computes them for whole columns at
+    once. This class is for strategies and generators that use it or override a part of it. Before the first element,
     the watermark is the smallest 64-bit integer. Flink: ``BoundedOutOfOrdernessWatermarks``.
 
     Args:
         max_out_of_orderness: How much older than the newest element another may be without being late.
 
     Raises:
-        ProgramError: The bound is negative or no length of time.
+        ProgramError: The bound is negative or not a length of time.
 
     >>> from eventide.common import WatermarkStrategy
     >>> strategy = WatermarkStrategy.for_generator(lambda: BoundedOutOfOrdernessWatermarks(Duration.of_seconds(5)))
@@ -58,7 +58,7 @@ class BoundedOutOfOrdernessWatermarks(WatermarkGenerator[object]):
     is_periodic = True
 
     def __init_subclass__(cls, **options: object) -> None:
-        """Let a subclass emit in `on_event` if it overrides that, unless it says that it does not."""
+        """Let a subclass that overrides `on_event` emit there, unless it declares that it does not."""
         super().__init_subclass__(**options)
         if "on_event" in vars(cls) and "is_periodic" not in vars(cls):
             cls.is_periodic = False
@@ -91,7 +91,7 @@ class AscendingTimestampsWatermarks(BoundedOutOfOrdernessWatermarks):
 
 
 class NoWatermarksGenerator(WatermarkGenerator[object]):
-    """Gives no watermarks; only the end of the stream gives one. Flink: ``NoWatermarksGenerator``."""
+    """Emits no watermarks; only the end of the stream emits one. Flink: ``NoWatermarksGenerator``."""
 
     is_periodic = True
 
@@ -111,7 +111,7 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
     Args:
         watermarks: The generator that makes the watermarks while there are elements.
         idle_timeout: How long a split may be without elements.
-        context: The context that the strategy was given, which knows the clock.
+        context: The context that the strategy was given, which has the clock.
 
     Raises:
         ProgramError: The timeout is not positive.
@@ -138,7 +138,7 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
         self._has_heard, self._is_idle = True, False
 
     def on_periodic_emit(self, output: WatermarkOutput) -> None:
-        """Say once that the split is idle, when it has been silent for longer than the timeout; else ask on."""
+        """Mark the split as idle, once, after a silence longer than the timeout; until then, ask the generator."""
         now_ms = self._context.get_current_processing_time()
         if self._silent_since_ms is not None and self._asked_ms is not None and now_ms < self._asked_ms:
             self._silent_since_ms += now_ms - self._asked_ms  # the clock was set back; what was waited before counts
@@ -159,14 +159,14 @@ class WatermarksWithIdleness(WatermarkGenerator[T_contra]):
         return self._learnt.snapshot(), self._has_heard, self._silent_since_ms, self._is_idle, self._asked_ms
 
     def restore_state(self, state: Any) -> None:
-        """Go on from what `snapshot_state` returned."""
+        """Continue from the result of `snapshot_state`."""
         snapshot, self._has_heard, self._silent_since_ms, self._is_idle, *asked = state
         self._asked_ms = asked[0] if asked else None
         self._learnt.restore(snapshot)
 
 
 class TimeLagWatermarks(WatermarkGenerator[object]):
-    """Watermarks that trail the clock, whatever the elements are, and with no elements at all.
+    """Watermarks that trail the clock, regardless of elements.
 
     Flink's documentation calls it ``TimeLagWatermarkGenerator``. The clock is that of the micro-batch.
 
@@ -192,7 +192,7 @@ class TimeLagWatermarks(WatermarkGenerator[object]):
 
 
 class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
-    """Watermarks that follow from single elements, which mark that something is complete.
+    """Watermarks after single elements that mark progress, such as the end of a batch of data.
 
     Args:
         marked: A function ``(element, timestamp)`` that returns the watermark after the element, in milliseconds, or
@@ -219,9 +219,9 @@ class PunctuatedWatermarks(WatermarkGenerator[T_contra]):
 class BoundedOutOfOrderness:
     """Watermarks that trail the largest timestamp by a bound and one millisecond more.
 
-    An element may be up to `bound_ms` older than the newest one before it counts as late. The extra millisecond
-    is there because a watermark t also rules out elements at t itself. A bound of 0 is for timestamps that never
-    go back. The subtraction saturates.
+    An element may be up to `bound_ms` older than the newest one before it counts as late. The extra millisecond is
+    needed because a watermark t also rules out elements at t itself. A bound of 0 is for timestamps that never go back.
+    The subtraction saturates.
 
     Flink: ``BoundedOutOfOrdernessWatermarks``, and with 0 ``AscendingTimestampsWatermarks``; a
     ``BoundedOutOfOrdernessTimestampExtractor`` has a bound one millisecond smaller, -1 at the least.
@@ -247,14 +247,14 @@ class BoundedOutOfOrderness:
 
 @dataclass(frozen=True, slots=True)
 class NoWatermarks:
-    """No watermarks while the stream runs; only its end gives one.
+    """No watermarks while the stream runs; only its end emits one.
 
     >>> NoWatermarks().watermark_for(1_000) is None
     True
     """
 
     def watermark_for(self, max_timestamp_ms: int) -> None:
-        """Return None: there is no watermark, whatever the elements are."""
+        """Return None: elements give no watermark."""
         return
 
     def create(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[object]:
@@ -276,13 +276,14 @@ class SuppliedGenerator:
         name: The name in plans and logs; by default, the supplier's own name.
 
     Attributes:
-        is_periodic: Whether watermarks come at the end of micro-batches only: the class says so, or its code shows it.
-        columns: The fields that its generators look at; None stands for all. A class may name them, or its code show
-            that it looks at none.
-        ignores_elements: Whether the code shows that timestamps are all that is looked at.
+        is_periodic: Whether watermarks are emitted at the end of micro-batches only: the class declares it, or its code
+            shows it.
+        columns: The fields that its generators use; None for all. A class may name them, or its code may show that it
+            uses none.
+        ignores_elements: Whether the code shows that only timestamps are used.
         is_assigner: Whether its generators may give timestamps as well.
 
-    Where a supplier is not a class, and does more than call one, the opposite is assumed.
+    If a supplier is not a class, and does more than call one, the opposite is assumed.
 
     Raises:
         ProgramError: The supplier cannot be called in one of the two ways.

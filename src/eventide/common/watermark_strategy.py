@@ -1,4 +1,4 @@
-"""Where timestamps come from and how watermarks follow: `WatermarkStrategy`."""
+"""`WatermarkStrategy`: the timestamps and watermarks of a stream."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ __all__ = [
 class NullTimestamps(Enum):
     """Treatment of an element whose timestamp is missing: None, NaN, or null in a column. Not in Flink.
 
-    ``FAIL`` is the default: the job fails, and says where. ``DROP`` leaves the element out, and counts it
-    (``numRecordsWithoutTimestamp``). To have such elements, name an ``OutputTag`` in its place.
+    ``FAIL`` is the default: the job fails, and the error says where. ``DROP`` drops the element, and counts it
+    (``numRecordsWithoutTimestamp``). Use an ``OutputTag`` instead to get such elements.
     """
 
     FAIL = "fail"
@@ -67,9 +67,9 @@ class WatermarkAlignment:
     """Settings of a strategy for watermark alignment. Flink: ``WatermarkAlignmentParams``.
 
     Attributes:
-        group: The name that all sources have in common that wait for each other.
+        group: The common name of all sources that wait for each other.
         drift_ms: How far a split of the source may be ahead of the lowest watermark of the group, in milliseconds. None
-            if the source does not wait, and no other waits for it: that was switched off while the job ran.
+            if the source does not wait, and no other waits for it: this was turned off while the job ran.
     """
 
     group: str
@@ -83,14 +83,14 @@ class WatermarkAlignment:
 
 
 class SparkColumn(Protocol):
-    """A Spark ``Column``, classic or Connect, as values know it, which load no Spark."""
+    """A Spark ``Column``, classic or Connect, declared without loading Spark."""
 
     def isNotNull(self) -> object:  # noqa: N802 - Spark's name
-        """Return a column that says where this one has a value."""
+        """Return a column that is true where this one has a value."""
 
 
 class _Tag(Protocol):
-    """An ``OutputTag``, which the floor above defines."""
+    """An ``OutputTag``, which a higher layer defines."""
 
     @property
     def tag_id(self) -> str:
@@ -98,16 +98,16 @@ class _Tag(Protocol):
 
 
 class WatermarkStrategy(ABC, Generic[T_contra]):
-    """How the timestamps of a stream are found and how its watermarks follow from them.
+    """The rules for the timestamps and the watermarks of a stream.
 
-    Begin with a built-in strategy, such as `for_bounded_out_of_orderness`. Or subclass this class:
-    then `create_timestamp_assigner` and `create_watermark_generator` make the objects of each split of a source, or of
-    each subtask where the strategy comes after an operator. They are called in every micro-batch, and the new objects
-    get the state of the old ones. A strategy is pickled and sent to the workers.
+    Start with a built-in strategy, such as `for_bounded_out_of_orderness`. Or subclass this class: then
+    `create_timestamp_assigner` and `create_watermark_generator` make the objects of each split of a source, or of each
+    subtask if the strategy comes after an operator. They are called in every micro-batch, and the new objects get the
+    state of the old ones. A strategy is pickled and sent to the workers.
 
-    A strategy is a value: each ``with_*`` returns a new one that keeps everything else, in any order. (PyFlink's
-    ``with_idleness`` forgets the timestamp assigner; eventide's methods forget nothing.) Flink: ``WatermarkStrategy``;
-    PyFlink's cannot be subclassed.
+    A strategy is a value: each ``with_*`` returns a new strategy that keeps all other settings, in any order.
+    (PyFlink's ``with_idleness`` drops the timestamp assigner; eventide's methods keep it.) Flink:
+    ``WatermarkStrategy``; PyFlink's cannot be subclassed.
 
     >>> from eventide.common import BoundedOutOfOrdernessWatermarks
     >>> class OfPayments(WatermarkStrategy):
@@ -127,7 +127,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         The assigner's state is kept for its split, as a generator's state is.
 
         Args:
-            context: The surroundings that the assigner may ask about, such as the clock.
+            context: The context of the assigner, such as the clock.
 
         Returns:
             A `TimestampAssigner`, or a function ``(element, record_timestamp) -> milliseconds``.
@@ -139,18 +139,18 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         """Return a new generator for the watermarks of a split.
 
         Args:
-            context: The surroundings that the generator may ask about, such as the clock.
+            context: The context of the generator, such as the clock.
         """
 
     @staticmethod
     def for_bounded_out_of_orderness(max_out_of_orderness: Duration | Time | int) -> WatermarkSpec[object]:
-        """Return a strategy for elements that are out of order, but by no more than a bound.
+        """Return a strategy for elements that are out of order by no more than a bound.
 
         Args:
             max_out_of_orderness: How much older than the newest element another may be without being late.
 
         Raises:
-            ProgramError: The bound is negative or no length of time.
+            ProgramError: The bound is negative or not a length of time.
         """
         return WatermarkSpec(BoundedOutOfOrderness(to_ms(max_out_of_orderness, "out-of-orderness bound", least=0)))
 
@@ -161,22 +161,22 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
 
     @staticmethod
     def no_watermarks() -> WatermarkSpec[object]:
-        """Return a strategy that gives no watermark until the stream ends."""
+        """Return a strategy without watermarks until the stream ends."""
         return WatermarkSpec(NoWatermarks())
 
     @staticmethod
     def for_generator(generator_supplier: Callable[..., WatermarkGenerator[T]]) -> WatermarkSpec[T]:
-        """Return a strategy whose watermarks a generator makes that the user wrote.
+        """Return a strategy with the watermarks of a user-defined generator.
 
-        Each split of a source has a generator of its own, as has each subtask where the strategy comes after an
-        operator. Flink has this in Java; PyFlink does not.
+        Each split of a source has its own generator; after an operator, each subtask has one. Flink has this in Java;
+        PyFlink does not.
 
         Args:
             generator_supplier: A class of `WatermarkGenerator`, or a function that returns a new one; if it has an
-                argument, it is given a `WatermarkGeneratorContext`, which knows the clock.
+                argument, it is given a `WatermarkGeneratorContext`, which has the clock.
 
         Raises:
-            ProgramError: The argument cannot be called so.
+            ProgramError: The argument cannot be called in this way.
 
         >>> from eventide.common.watermark_generators import TimeLagWatermarks
         >>> print(WatermarkStrategy.for_generator(lambda ctx: TimeLagWatermarks(5_000, ctx)).describe())
@@ -185,11 +185,11 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         return WatermarkSpec(SuppliedGenerator(generator_supplier))
 
     def with_idleness(self, idle_timeout: Duration | Time | int) -> WatermarkSpec[T_contra]:
-        """Return the same strategy for splits that may fall silent.
+        """Return this strategy with an idle timeout, for splits that may fall silent.
 
-        A split without elements for so long, in processing time, is idle: it no longer holds the others back. It counts
-        again from its next watermark on. Once all are idle, the highest of their watermarks counts. The time is that of
-        micro-batches, which then also run when there is no data.
+        A split without elements for this time, in processing time, is idle: it no longer holds the others back. It
+        counts again from its next watermark on. Once all are idle, the highest of their watermarks counts. The time is
+        that of micro-batches, which then also run without data.
 
         Args:
             idle_timeout: How long a split may be silent.
@@ -205,18 +205,18 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         max_allowed_watermark_drift: Duration | Time | int,
         update_interval: Duration | Time | int | None = None,
     ) -> WatermarkSpec[T_contra]:
-        """Return the same strategy for sources that wait for each other, so that less waits in the state of windows.
+        """Return this strategy with watermark alignment: sources wait for each other, so that windows hold less state.
 
-        The lowest watermark of all splits of all sources with this group is that of the group. A split whose watermark
-        is further ahead of that than the drift is not read until the others have come up. Splits that are idle, or have
-        ended, hold no other. A split that is held does not become idle by that.
+        The watermark of a group is the lowest watermark of all splits of its sources. A split whose watermark is ahead
+        of it by more than the drift is not read until the others have caught up. Splits that are idle, or have ended,
+        are not waited for. A split that waits does not become idle.
 
         Args:
-            watermark_group: The name of the group. Its sources may be of any kind but ``from_data_frame``.
+            watermark_group: The name of the group. Its sources may be of any kind except ``from_data_frame``.
             max_allowed_watermark_drift: How far a split of this source may be ahead. Each source of a group adds its
                 own to the watermark of the group, as in Flink.
             update_interval: Accepted for compatibility with PyFlink (there, one second): here, each micro-batch is
-                planned with the watermarks that the one before it has reached.
+                planned with the watermarks that the previous one has reached.
 
         Raises:
             ProgramError: The group is not a name, the drift is negative, or the interval is not positive.
@@ -237,7 +237,7 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
     def with_timestamp_assigner(
         self, timestamp_assigner: TimestampAssigner[T] | Callable[[T, int], int] | str | SparkColumn
     ) -> WatermarkSpec[T]:
-        """Return the same strategy with another source of timestamps, which replaces the one before.
+        """Return this strategy with a source of timestamps, which replaces any earlier one.
 
         Args:
             timestamp_assigner: A `TimestampAssigner`; or a function ``(element, record_timestamp)`` that returns
@@ -266,11 +266,11 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
         return replace(spec_of(self), timestamp_assigner=assigner, timestamp_column=column)
 
     def with_null_timestamps(self, null_timestamps: NullTimestamps | _Tag) -> WatermarkSpec[T_contra]:
-        """Return the same strategy for a stream in which timestamps may be missing. Not in Flink.
+        """Return this strategy with a treatment of missing timestamps. Not in Flink.
 
         Args:
             null_timestamps: ``NullTimestamps.FAIL``, ``NullTimestamps.DROP``, or an ``OutputTag``: then
-                ``get_side_output`` on the stream that has the strategy gives the elements without a timestamp.
+                ``get_side_output`` on the stream with the strategy returns the elements without a timestamp.
 
         Raises:
             ProgramError: The argument is none of these.
@@ -292,16 +292,16 @@ class WatermarkStrategy(ABC, Generic[T_contra]):
 
 @dataclass(frozen=True, slots=True)
 class WatermarkSpec(WatermarkStrategy[T_contra]):
-    """A `WatermarkStrategy` as plans read it: each of its settings by itself.
+    """A `WatermarkStrategy` as separate settings, for plans.
 
     Attributes:
         generator: The description of the watermarks.
         timestamp_assigner: The object that gives an element its timestamp, or None.
         timestamp_column: The column that holds the timestamp, a name or a Spark ``Column``, or None. At most one of the
             two is set; with neither, the timestamps of the source are kept.
-        idle_timeout_ms: How long a split may be silent until it counts as idle, or None: it never does by itself.
+        idle_timeout_ms: How long a split may be silent until it counts as idle; None for no limit.
         null_timestamps: The treatment of elements without a timestamp; or the id of the side output that they go to.
-        alignment: How far the splits of a source may run ahead of others, or None: as far as they like.
+        alignment: How far the splits of a source may be ahead of others; None for no limit.
 
     >>> strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(5))
     >>> strategy.with_timestamp_assigner("event_time").describe()
@@ -332,7 +332,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
         return RecordTimestampAssigner() if assigner is None else assigner
 
     def create_watermark_generator(self, context: WatermarkGeneratorContext) -> WatermarkGenerator[T_contra]:
-        """Return a new generator that gives the watermarks of this strategy, its idleness included."""
+        """Return a new generator of the watermarks and the idleness of this strategy."""
         generator = self.generator.create(context)
         if self.idle_timeout_ms is None:
             return generator
@@ -345,7 +345,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
 
     @property
     def is_periodic(self) -> bool:
-        """Whether watermarks come at the end of micro-batches only, and never between two elements."""
+        """Whether watermarks are emitted only at the end of micro-batches, never between two elements."""
         return not isinstance(self.generator, SuppliedGenerator) or self.generator.is_periodic
 
     @property
@@ -379,7 +379,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
 
 
 def spec_of(strategy: object, where: str = "a watermark strategy") -> WatermarkSpec[Any]:
-    """Return the settings of a strategy; of a user's class, they say that it makes generators and assigners.
+    """Return the settings of a strategy; for a user's class, the class supplies generators and assigners.
 
     Args:
         strategy: A `WatermarkStrategy`.
@@ -411,7 +411,7 @@ def _is_spark_column(value: object) -> TypeGuard[SparkColumn]:
 
 
 class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAssigner[object]):
-    """Gives elements the time of their micro-batch. What comes later has a later time, or the same."""
+    """Gives elements the time of their micro-batch, which never decreases."""
 
     is_periodic = True
 
@@ -438,15 +438,15 @@ class IngestionTime(VectorizedWatermarkGenerator[object], VectorizedTimestampAss
 
 
 def ingestion_time() -> WatermarkSpec[object]:
-    """Return the strategy of ingestion time, for which the time is that of micro-batches.
+    """Return the strategy of ingestion time, which is the time of micro-batches.
 
-    A micro-batch that is run again after a failure has the time that it had.
+    A micro-batch that is repeated after a failure keeps its time.
 
     >>> print(ingestion_time().describe())
     watermarks of IngestionTime, timestamps from IngestionTime
     """
     strategy = WatermarkStrategy.for_generator(IngestionTime)
-    # Each generator is an assigner too, whose clock is that of its task, and takes the place of this one.
+    # Each generator is an assigner too, with the clock of its task, and replaces this one.
     return strategy.with_timestamp_assigner(IngestionTime(WatermarkGeneratorContext()))
 
 

@@ -1,4 +1,4 @@
-"""Windows: plain values, which assigners make, state is kept under, and results may carry.
+"""Windows: plain values, which assigners make, and which state and results may have.
 
 The serializers are for window assigners that name them, as PyFlink's do; eventide stores windows as they are.
 """
@@ -47,8 +47,8 @@ class _MergeCallback(Protocol):
 class TimeWindow(Window):
     """A stretch of time from `start` (inclusive) to `end` (exclusive), in milliseconds since the epoch (UTC).
 
-    Windows order by start, then end. They are not to be changed; Python is not made to watch over that, because
-    making a window would then take four times as long, and there is at least one for every element.
+    Windows order by start, then end. Do not change them: Python does not enforce this, because making a window would
+    then take four times as long, and there is at least one for every element.
 
     >>> TimeWindow(0, 10).max_timestamp()
     9
@@ -65,14 +65,14 @@ class TimeWindow(Window):
         return end - 1 if end > MIN_MS else MIN_MS
 
     def __hash__(self) -> int:
-        # Windows that end together and begin apart are rare, and each element's windows are hashed several times.
+        # Windows with one end and different starts are rare, and each element's windows are hashed several times.
         return hash(self.end)
 
     def intersects(self, other: TimeWindow) -> bool:
         """Say whether the two windows share a time, or touch.
 
-        Windows that touch count, because this decides whether sessions merge: two events exactly one gap
-        apart belong to one session.
+        Touching windows count, because this decides whether sessions merge: two events exactly one gap apart belong to
+        one session.
 
         >>> TimeWindow(0, 10).intersects(TimeWindow(10, 20)), TimeWindow(0, 10).intersects(TimeWindow(11, 20))
         (True, False)
@@ -100,8 +100,8 @@ class TimeWindow(Window):
     def merge_windows(windows: Iterable[TimeWindow], callback: _MergeCallback) -> None:
         """Merge all windows that intersect, directly or through others.
 
-        The callback is called once for each merged window, in time order, with the different windows that went
-        into it, sorted. A window that merges with no other is not reported.
+        The callback is called once for each merged window, in time order, with the different windows that it consists
+        of, sorted. A window that does not merge is not reported.
         """
         group: list[TimeWindow] = []
         covered: TimeWindow | None = None
@@ -119,7 +119,7 @@ class TimeWindow(Window):
 
 @dataclass(frozen=True, slots=True, order=True)
 class CountWindow(Window):
-    """A window that is known by a number and has no place in time, as `CountSlidingWindowAssigner` has them."""
+    """A window with a number and without a time, as those of `CountSlidingWindowAssigner`."""
 
     id: int
 

@@ -1,4 +1,4 @@
-"""Words for people: points in time, lengths of time, numbers, sizes, lists and the standing of a job; units of time."""
+"""Text for people: points in time, lengths of time, numbers, sizes, lists and the progress of a job; units of time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eventide.errors import ProgramError
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 PER_S = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-"""The units in which people count time since the epoch, and how many of each a second has."""
+"""The units of time since the epoch, and how many of each a second has."""
 
 UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 """The names of these units."""
@@ -24,7 +24,7 @@ Line: TypeAlias = tuple[str, str]
 """The subject of a line, and its text."""
 
 _RECENT = 20
-"""Number of micro-batches that the rate of rows is taken over."""
+"""Number of micro-batches for the average rate of rows."""
 
 
 def moment(ms: int) -> str:
@@ -44,7 +44,7 @@ def moment(ms: int) -> str:
 
 
 def length(ms: int) -> str:
-    """A length of time, in its two largest units; of few seconds, with a decimal.
+    """A length of time, in its two largest units; a few seconds with a decimal.
 
     >>> length(90), length(1_250), length(61_000), length(7_260_000), length(86_400_000)
     ('90 ms', '1.2 s', '1 min 1 s', '2 h 1 min', '1 d')
@@ -84,7 +84,7 @@ def size(number: int) -> str:
 
 
 def other_unit_of(number: int) -> str | None:
-    """The unit in which a number is a date of these decades, if that is not milliseconds; None if it is, or none is.
+    """The unit other than milliseconds in which a number is a date of these decades; None if there is none.
 
     >>> other_unit_of(1_790_000_000), other_unit_of(1_790_000_000_000), other_unit_of(7)
     ('s', None, None)
@@ -94,7 +94,7 @@ def other_unit_of(number: int) -> str | None:
 
 
 def summary(progress: Sequence[BatchProgress]) -> list[Line]:
-    """Say how a job stands, given the micro-batches that are known of it, the latest last.
+    """Describe the progress of a job, given its known micro-batches, the latest last.
 
     >>> at = 1_700_000_000_000
     >>> late = {"sums": {"numLateRecordsDropped": 2}}
@@ -130,19 +130,19 @@ def _rate(progress: Sequence[BatchProgress]) -> str:
 
 
 def _late(last: BatchProgress) -> int:
-    """How many elements came too late since the start of the job."""
+    """The number of late elements since the start of the job."""
     late = ("numLateRecordsDropped", "numLateRecordsToSideOutput")
     return sum(counters.get(name, 0) for counters in last.counters.values() for name in late)
 
 
 def _dead(last: BatchProgress) -> str:
-    """How many dead letters there were since the start of the job, where there were some."""
+    """The number of dead letters since the start of the job, if there were any."""
     letters = sum(counters.get("numDeadLetters", 0) for counters in last.counters.values())
     return f", {letters:,} dead" + (" letter" if letters == 1 else " letters") if letters else ""
 
 
 def _slowest(last: BatchProgress) -> str:
-    """The split with the lowest watermark, where there are several that have not ended."""
+    """The split with the lowest watermark, if several have not ended."""
     known = sorted(
         (ms, split, source) for source, splits in last.splits_of.items() for split, ms in splits.items() if ms < MAX_MS
     )
@@ -158,7 +158,7 @@ def _slowest(last: BatchProgress) -> str:
 
 
 def in_utc(ms: int) -> str:
-    """A time of events or of the clock, to the millisecond where that says something: watermarks end with a window.
+    """An event time or a time of the clock, with milliseconds only if they matter: watermarks end with a window.
 
     >>> in_utc(1357000000000), in_utc(1357000000250)
     ('2013-01-01 00:26:40 UTC', '2013-01-01 00:26:40.250 UTC')
@@ -170,7 +170,7 @@ def in_utc(ms: int) -> str:
 
 
 def shortened(texts: Iterable[str], most: int = 3) -> str:
-    """The first texts of a list, and how many more there are.
+    """The first texts of a list, and the number of the others.
 
     >>> shortened("abcde"), shortened("ab")
     ('a, b, c and 2 more', 'a, b')
@@ -180,10 +180,10 @@ def shortened(texts: Iterable[str], most: int = 3) -> str:
 
 
 def ms_of_text(text: str) -> int:
-    """A time that somebody has written, in milliseconds: ISO 8601, in UTC without a zone, or the number itself.
+    """Parse a time as milliseconds: ISO 8601, in UTC without a zone, or the number itself.
 
     Raises:
-        ProgramError: if it is neither, or a number that no element can have for its time.
+        ProgramError: if it is neither, or a number outside the range of timestamps.
 
     >>> ms_of_text("2013-01-01T00:26:40"), ms_of_text("2013-01-01 01:26:40+01:00"), ms_of_text("1357000000000")
     (1357000000000, 1357000000000, 1357000000000)

@@ -23,11 +23,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, init=False)
 class CompositeTypeInfo(TypeInformation[T_co]):
-    """Base class of tuples and rows: fields of different types, and the way through columns.
+    """Base class of tuples and rows: fields of different types, and their conversion through columns.
 
     Attributes:
         types: The types of the fields.
-        names: The names of the fields, where they were given some.
+        names: The names of the fields, if they were given any.
     """
 
     _KIND: ClassVar[str]
@@ -47,7 +47,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
 
     @property
     def field_names(self) -> list[str]:
-        """The names of the fields; f0, f1, ... where they have none."""
+        """The names of the fields; f0, f1, ... if they have none."""
         return list(self._names())
 
     @property
@@ -81,7 +81,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow_type()), mask=absent)
 
     def from_arrow(self, array: pa.Array | pa.ChunkedArray) -> list[Any]:
-        """Return the Python values of a struct array; the fields count by position, whatever their names are."""
+        """Return the Python values of a struct array; fields are found by position, not by name."""
         import pyarrow as pa
 
         array = one_array(array)
@@ -125,7 +125,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return _numbered(len(self.types)) if self.names is None else self.names
 
     def _converted_rows(self, values: Sequence[Any]) -> tuple[Sequence[Sequence[Any]], list[bool] | None]:
-        """Return the fields of any values that fit, and which of these are None; None where none is."""
+        """Return the fields of any values that fit, and a mask of those that are None, or None without any."""
         rows = convert_each(values, repr(self), self._fields_of)
         if not any(row is None for row in rows):
             return rows, None
@@ -133,7 +133,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
         return [nothing if row is None else row for row in rows], [row is None for row in rows]
 
     def _of_field(self, i: int, convert: Callable[[Any], _T], cells: Sequence[Any]) -> _T:
-        """Convert the cells of a field, and name the field where one does not fit."""
+        """Convert the cells of a field; the error for a cell that does not fit names the field."""
         try:
             return convert(cells)
         except TypeMismatch as error:
@@ -142,7 +142,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
             raise TypeMismatch(error.index, error.value, error.expected, path, error.why) from error
 
     def _columns(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[TypeInformation, list[Any]]]:
-        """The cells of each field: field by field, which is much quicker than all at once where there are many rows."""
+        """The cells of each field: field by field, which is much faster than all at once for many rows."""
         for i, kind in enumerate(self.types):
             yield kind, list(map(itemgetter(i), rows))
 
@@ -156,11 +156,11 @@ class CompositeTypeInfo(TypeInformation[T_co]):
 
     @abstractmethod
     def _fields_of(self, value: object) -> Sequence[Any]:
-        """Return the fields of a value in their order, or raise where the value does not fit."""
+        """Return the fields of a value in their order, or raise if the value does not fit."""
 
     @abstractmethod
     def _exact_rows(self, values: Sequence[Any]) -> Sequence[Sequence[Any]] | None:
-        """Return the fields of values which all have this type as it comes back; None where one has not, or is None."""
+        """Return the fields of values if all have the form in which this type is read back; else None."""
 
     @abstractmethod
     def _from_fields(self, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
@@ -168,7 +168,7 @@ class CompositeTypeInfo(TypeInformation[T_co]):
 
 
 class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
-    """A tuple of a fixed length; a list of that length is taken too, and comes back as a tuple."""
+    """A tuple of a fixed length; a list of that length is accepted too, and comes back as a tuple."""
 
     _KIND = "TUPLE"
 
@@ -188,17 +188,17 @@ class TupleTypeInfo(CompositeTypeInfo[tuple[Any, ...]]):
 
 
 class RowTypeInfo(CompositeTypeInfo[Row]):
-    """A `Row`; tuples and lists are taken too, and dicts where its fields were named.
+    """A `Row`; tuples and lists are accepted too, and dicts if its fields were named.
 
-    Fields that were not named are f0, f1, … A row with names is read by name. Where the fields of the type or of the
-    row were not named, a row with other names is read by position, as Flink's formats read each row. Only rows of kind
-    INSERT travel: there is no column for the kind. Where no type is declared, rows keep theirs.
+    Fields that were not named are f0, f1, … A row with names is read by name. If the fields of the type or of the row
+    were not named, a row with other names is read by position, as Flink's formats read each row. Only rows of kind
+    INSERT can travel: there is no column for the kind. Without a declared type, rows keep their kind.
     """
 
     _KIND = "ROW"
 
     def get_field_index(self, field_name: str) -> int:
-        """Return the position of a field, or -1 where the fields have no names; a `ValueError` if it is not there."""
+        """Return the position of a field, or -1 if the fields have no names; raise a `ValueError` if it is absent."""
         return -1 if self.names is None else self.names.index(field_name)
 
     def _fields_of(self, value: object) -> Sequence[Any]:
@@ -236,7 +236,7 @@ class RowTypeInfo(CompositeTypeInfo[Row]):
 
 
 class DictTypeInfo(CompositeTypeInfo[dict[str, Any]]):
-    """A dict whose keys are always the same texts in the same order: the result of an undeclared function on columns.
+    """A dict that always has the same texts as keys, in one order: the result of an undeclared function on columns.
 
     Programs do not declare it: a dict of a declared `ROW_NAMED` becomes a row.
     """
@@ -263,8 +263,8 @@ class ListTypeInfo(TypeInformation[list[T]]):
 
     Attributes:
         element_type: The type of the elements.
-        name: LIST, or PRIMITIVE_ARRAY, BASIC_ARRAY or OBJECT_ARRAY, which are the same to Python; an array takes
-            tuples too.
+        name: LIST, or PRIMITIVE_ARRAY, BASIC_ARRAY or OBJECT_ARRAY, which are equal in Python; an array accepts tuples
+            too.
     """
 
     element_type: TypeInformation[T]
@@ -317,7 +317,7 @@ class ListTypeInfo(TypeInformation[list[T]]):
 
 @dataclass(frozen=True, init=False)
 class MapTypeInfo(TypeInformation[dict[K, V]]):
-    """A dict whose keys have one type, and whose values have one. A key is never None."""
+    """A dict with keys of one type and values of one type. A key is never None."""
 
     key_type: TypeInformation[K]
     value_type: TypeInformation[V]
@@ -375,7 +375,7 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
         return [None if value is None else dict(value) for value in _split(pairs, _lengths(values))]
 
     def _parts(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """All keys and all values, none of the keys None."""
+        """All keys and all values; a key is never None."""
         if not types_of(values) <= {dict}:
             convert_each(values, repr(self), instance_of(dict))
         keys = _joined(values)
@@ -389,17 +389,17 @@ class MapTypeInfo(TypeInformation[dict[K, V]]):
 
 @lru_cache
 def _numbered(width: int) -> tuple[str, ...]:
-    """Return the names f0, f1, …; the same object each time, by which rows are known quickly."""
+    """Return the names f0, f1, …; always the same object, so that rows are compared quickly."""
     return tuple(f"f{i}" for i in range(width))
 
 
 def _is_numbered(names: Sequence[str]) -> bool:
-    """Whether fields have the names of those that were not named."""
+    """Whether fields have the default names of unnamed fields."""
     return tuple(names) == _numbered(len(names))
 
 
 def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeInformation, ...]:
-    """The types of a composite's fields; a `ProgramError` where there are none, or one is not a type."""
+    """Return the types of a composite's fields; raise a `ProgramError` if there are none, or one is not a type."""
     if not isinstance(types, Iterable):
         raise ProgramError(f"{what}: expected a list of the types of its fields, got {types!r}")
     checked = tuple(types)
@@ -412,7 +412,7 @@ def _checked_fields(what: str, types: Iterable[TypeInformation]) -> tuple[TypeIn
 
 
 def _check_part(what: str, part: TypeInformation) -> None:
-    """Raise a `ProgramError` where `part` is not a type."""
+    """Raise a `ProgramError` if `part` is not a type."""
     if not isinstance(part, TypeInformation):
         raise ProgramError(f"{what}: expected a TypeInformation such as Types.STRING(), got {part!r}")
 

@@ -52,7 +52,7 @@ _BY_TEST = {
 
 
 class Types:
-    """Makes the types of elements. A declared type travels as columns; everything else travels pickled.
+    """Makes the types of elements. Elements of a declared type travel as columns, all others pickled.
 
     >>> Types.TUPLE([Types.STRING(), Types.LONG()])
     TUPLE(STRING, LONG)
@@ -72,7 +72,7 @@ class Types:
 
     @staticmethod
     def BOOLEAN() -> TypeInformation[bool]:
-        """A truth value: ``bool``."""
+        """A boolean: ``bool``."""
         return BasicTypeInfo("BOOLEAN")
 
     @staticmethod
@@ -97,7 +97,7 @@ class Types:
 
     @staticmethod
     def BIG_INT() -> TypeInformation[int]:
-        """An integer of up to 38 digits: ``int``. PyFlink's has any number of them."""
+        """An integer of up to 38 digits: ``int``. PyFlink's type has any number of digits."""
         return BasicTypeInfo("BIG_INT")
 
     @staticmethod
@@ -114,10 +114,10 @@ class Types:
     def BIG_DEC(precision: int | None = None, scale: int = 0) -> TypeInformation[Decimal]:
         """A decimal number: ``decimal.Decimal``.
 
-        Without arguments, it has up to 20 digits before the point and 18 after it, and each value keeps those that it
-        has; as a column it is a ``decimal(38, 18)``. PyFlink's has any number of digits: leave the type of such numbers
-        undeclared. Beyond PyFlink, with a `precision`, all values have `precision` digits, `scale` of them after the
-        point, as Spark's ``DecimalType``. What would have to be rounded is refused.
+        Without arguments, it has up to 20 digits before the point and 18 after it, and each value keeps its number of
+        digits; as a column it is a ``decimal(38, 18)``. PyFlink's type has any number of digits: leave the type of such
+        numbers undeclared. Beyond PyFlink, with a `precision`, all values have `precision` digits, `scale` of them
+        after the point, as Spark's ``DecimalType``. Values that would have to be rounded are refused.
         """
         return BasicTypeInfo("BIG_DEC") if precision is None else DecimalTypeInfo(precision, scale)
 

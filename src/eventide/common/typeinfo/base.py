@@ -1,4 +1,4 @@
-"""Base class of types: each names its Arrow type, and takes values there and back."""
+"""Base class of types: each has its Arrow type, and converts values to it and back."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class TypeInformation(ABC, Generic[T_co]):
         """
 
     def keeps(self, values: Sequence[Any]) -> bool:
-        """Say whether these values come back from Arrow as the Python values that they are.
+        """Say whether these values come back from Arrow unchanged.
 
-        False where that is not certain: a `FLOAT` is rounded, a list becomes a tuple, a dict a row. That they fit at
-        all is for `to_arrow` to say.
+        False if that is not certain: a `FLOAT` is rounded, a list becomes a tuple, a dict a row. Whether they fit at
+        all is left to `to_arrow`.
 
         >>> from eventide.common import Types
         >>> Types.TUPLE([Types.LONG()]).keeps([(1,), None]), Types.TUPLE([Types.LONG()]).keeps([[1]])
@@ -67,9 +67,9 @@ class TypeInformation(ABC, Generic[T_co]):
         return False
 
     def as_declared(self, values: list[Any]) -> list[Any]:
-        """Return the values as Python values of this type: the same list, where they are that already.
+        """Return the values as Python values of this type: the given list, if they are already.
 
-        They are what comes back from Arrow, but that a `BIG_DEC` keeps its number of digits.
+        They equal the values that come back from Arrow, except that a `BIG_DEC` keeps its number of digits.
 
         Raises:
             TypeMismatch: A value does not fit the type.
@@ -78,12 +78,12 @@ class TypeInformation(ABC, Generic[T_co]):
         return values if self.keeps(values) else self.from_arrow(array)
 
     def converted(self, values: list[Any]) -> list[Any]:
-        """Return the values as Python values of this type, without a look at those that are of it already.
+        """Return the values as Python values of this type, without checking those that have the type already.
 
-        Whether these fit, whether a number is small enough say, is found out when they are sent as columns.
+        Whether those fit, such as whether a number is small enough, is checked when they are sent as columns.
 
         Raises:
-            TypeMismatch: A value cannot be brought to the type.
+            TypeMismatch: A value cannot be converted to the type.
         """
         return values if self.is_pickled or self.keeps(values) else self.as_declared(values)
 
@@ -101,7 +101,7 @@ def one_array(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def read_as(type_info: TypeInformation, array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return an array in the Arrow type of a type, cast where it is in another.
+    """Return an array in the Arrow type of a type, cast if necessary.
 
     Raises:
         DataError: It cannot be read as this type.
@@ -114,12 +114,12 @@ def read_as(type_info: TypeInformation, array: pa.Array | pa.ChunkedArray) -> pa
 
 
 def types_of(values: Iterable[Any]) -> set[type]:
-    """Return the types of all values but None; the quick way to see that all of them are as expected."""
+    """Return the Python types of all values but None, to check all of them at once."""
     return set(map(type, values)) - {type(None)}
 
 
 class DoesNotFit(ValueError):
-    """Says why a value does not fit, where that cannot be seen in it."""
+    """Says why a value does not fit, if the value does not show it."""
 
 
 def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], Any]) -> list[Any]:
@@ -139,10 +139,10 @@ def convert_each(values: Iterable[Any], expected: str, convert: Callable[[Any], 
 
 
 def refuse(value: object) -> NoReturn:
-    """Raise the error by which `convert_each` knows that a value does not fit."""
+    """Raise the error with which a conversion of `convert_each` refuses a value."""
     raise TypeError(type(value))
 
 
 def instance_of(*types: type) -> Callable[[Any], Any]:
-    """Return a conversion that takes objects of some classes as they are, and refuses others."""
+    """Return a conversion that leaves objects of some classes unchanged, and refuses others."""
     return lambda value: value if isinstance(value, types) else refuse(value)

@@ -1,4 +1,4 @@
-"""Simple types: numbers, decimals, text, truth values, dates and times; pickled objects, bytes and windows of time."""
+"""Simple types: numbers, decimals, text, booleans, dates and times; pickled objects, bytes and windows of time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LIMITS = {
 """Where PyFlink has none, what a column of the type can hold, and what to do with more."""
 
 MOST_DIGITS = 38
-"""How many digits a decimal in Spark, and one of 128 bits in Arrow, has at most."""
+"""The greatest number of digits of a decimal in Spark, and of one of 128 bits in Arrow."""
 
 _EPOCH = dt.date(1970, 1, 1)
 _FIRST_DAY, _LAST_DAY = (dt.date.min - _EPOCH).days, (dt.date.max - _EPOCH).days
@@ -76,8 +76,8 @@ class BasicTypeInfo(TypeInformation[T_co]):
     def to_arrow(self, values: Sequence[Any]) -> pa.Array:
         """Return the values as an Arrow array; see `TypeInformation.to_arrow`.
 
-        Arrow would silently take values that do not fit (1.5 as an int, bytes as text), so the Python types are looked
-        at first, all at once. Values are looked at one by one only where that is not enough.
+        Arrow would silently accept values that do not fit (1.5 as an int, bytes as text), so the Python types are
+        checked first, all at once. Values are checked one by one only if that is not enough.
         """
         kind = KINDS[self.name]
 
@@ -186,7 +186,7 @@ class SqlTimeTypeInfo:
 class DecimalTypeInfo(TypeInformation[Decimal]):
     """A `Decimal` of `precision` digits, `scale` of them after the point: Spark's ``DecimalType``. Not in PyFlink.
 
-    A value with fewer digits after the point is filled up with zeros, and one that would have to be rounded does not
+    A value with fewer digits after the point is filled up with zeros; a value that would have to be rounded does not
     fit.
 
     Raises:
@@ -243,7 +243,7 @@ class DecimalTypeInfo(TypeInformation[Decimal]):
 
 
 def _without_numpy(value: object) -> Any:
-    """Return the Python value of a numpy scalar, which a user's function may well compute, and any other as it is."""
+    """Return the Python value of a NumPy scalar, which a user's function may compute; return others unchanged."""
     return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
 
 
@@ -311,7 +311,7 @@ def _dates(array: pa.Array) -> list[Any]:
 def _through_numpy(array: pa.Array, numbers: pa.DataType, first: int, last: int) -> list[Any]:
     """Return the dates or times of an array, made by numpy, which is twenty times as fast as Arrow.
 
-    Where one is before `first` or after `last`, which `datetime` cannot say, Arrow raises its error.
+    If one is before `first` or after `last`, which `datetime` cannot hold, Arrow raises its error.
     """
     if _lies_between(array.view(numbers), first, last):
         return list(array.to_numpy(zero_copy_only=False).tolist())
@@ -319,7 +319,7 @@ def _through_numpy(array: pa.Array, numbers: pa.DataType, first: int, last: int)
 
 
 def _lies_between(numbers: pa.Array, first: int, last: int) -> bool:
-    """Say whether all numbers, which may be none, lie between two."""
+    """Say whether all numbers of a possibly empty array lie between two."""
     import pyarrow.compute as pc
 
     bounds = pc.min_max(numbers).as_py()
@@ -339,9 +339,9 @@ class _Kind:
 
     Attributes:
         arrow: Gives the Arrow type, from the module pyarrow, which is imported only when it is needed.
-        direct: The Python types that Arrow takes as they should be taken.
-        convert: Turns any other value into one that Arrow takes, or raises.
-        decode: Gives the Python values of an array.
+        direct: The Python types that Arrow converts correctly.
+        convert: Converts any other value to one for Arrow, or raises.
+        decode: Returns the Python values of an array.
         are_exact: Says whether values of the `direct` types come back in the same form.
     """
 
@@ -374,15 +374,15 @@ KINDS = {
 }
 
 _EXACT = frozenset(KINDS) - {"FLOAT", "BIG_DEC"}
-"""Types whose values of the `direct` Python types come back as they are: not rounded, nor with other digits."""
+"""Types whose values of the `direct` Python types come back unchanged, with all their digits."""
 
 BASIC_TYPES_BY_NAME = {type_info.name: type_info for type_info in (DateTypeInfo(), TimeTypeInfo(), TimestampTypeInfo())}
-"""The basic types that have a class of their own, by name."""
+"""The basic types that have their own class, by name."""
 
 
 @dataclass(frozen=True)
 class PickledBytesTypeInfo(TypeInformation[Any]):
-    """Any Python object, as opaque bytes: the type of elements for which none was declared."""
+    """Any Python object, as opaque bytes: the type of elements without a declared type."""
 
     is_pickled: ClassVar[bool] = True
 
@@ -435,8 +435,8 @@ class BytesTypeInfo(TypeInformation[bytes]):
 class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
     """A `TimeWindow` as a struct of the timestamps start and end, which Spark reads as such. Not in PyFlink.
 
-    A timestamp has microseconds, so windows beyond the years -290,307 to 294,246 do not fit. A bound that is open,
-    ``MIN_MS`` or ``MAX_MS``, is the first or the last timestamp that there is, which is no whole millisecond.
+    A timestamp has microseconds, so windows beyond the years -290,307 to 294,246 do not fit. An open bound, ``MIN_MS``
+    or ``MAX_MS``, is the first or the last possible timestamp, which is not a whole millisecond.
     """
 
     def arrow_type(self) -> pa.DataType:
@@ -457,7 +457,7 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         """Return the column of windows between bounds in milliseconds, which may be arrays; null where `mask` is true.
 
         Raises:
-            TypeMismatch: a timestamp cannot hold one of them.
+            TypeMismatch: a bound does not fit into a timestamp.
         """
         import pyarrow as pa
 
@@ -475,7 +475,7 @@ class TimeWindowTypeInfo(TypeInformation[TimeWindow]):
         Fractions of a millisecond, which eventide never writes, are dropped.
 
         Raises:
-            DataError: it is a column of something else.
+            DataError: it is a column of another type.
         """
         import pyarrow as pa
 
@@ -517,10 +517,10 @@ def _time_window_in_range(value: TimeWindow) -> TimeWindow:
 
 
 def _in_us(times_ms: Times) -> np.ndarray[Any, Any]:
-    """Return times in microseconds, in 64 bits; the ends of all time are the same numbers.
+    """Return times in microseconds, in 64 bits; `MIN_MS` and `MAX_MS` stay the same numbers.
 
     Raises:
-        OverflowError: it is too many of them.
+        OverflowError: a time does not fit into 64 bits.
     """
     import numpy as np
 
@@ -532,7 +532,7 @@ def _in_us(times_ms: Times) -> np.ndarray[Any, Any]:
 
 
 def _in_ms(times_us: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the times that `_in_us` was given."""
+    """Return the times in milliseconds; the inverse of `_in_us`."""
     import numpy as np
 
     return np.where((times_us == MIN_MS) | (times_us == MAX_MS), times_us, times_us // 1000)

@@ -1,4 +1,4 @@
-"""Arrow columns of one type, brought to another without loss."""
+"""Casts of Arrow columns to another type, without loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def brought_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """Cast an array to an Arrow type, unless that loses part of a value.
 
-    The fields of a struct are found by their names, or by their places where it has none of the names.
+    The fields of a struct are found by their names, or by their places if it has none of the names.
 
     Raises:
         pa.ArrowInvalid: A value does not fit, or a struct does not have the fields.
@@ -39,7 +39,7 @@ def brought_to(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _parts_of(array: pa.StructArray, kind: pa.StructType) -> list[pa.Array]:
-    """The fields of an array of structs that are those of a type."""
+    """The fields of an array of structs, in the order of a type."""
     import pyarrow as pa
 
     names, found = [field.name for field in kind], [field.name for field in array.type]
@@ -53,7 +53,7 @@ def _parts_of(array: pa.StructArray, kind: pa.StructType) -> list[pa.Array]:
 
 
 def _offsets_of(lists: pa.Array) -> pa.Array:
-    """Where each list begins among the values of all; lists that are None are empty there."""
+    """The start of each list among the values of all lists; a list that is None counts as empty."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -63,7 +63,7 @@ def _offsets_of(lists: pa.Array) -> pa.Array:
 
 
 def _lost(before: pa.Array, after: pa.Array) -> object:
-    """A value of which a cast lost a part without a word; None if there is none."""
+    """A value that a cast silently changed; None if there is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

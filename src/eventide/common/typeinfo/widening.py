@@ -1,4 +1,4 @@
-"""Types of an earlier program: back from their text, and which of them widen to those of a later one, and how."""
+"""Types of an earlier program: reading them from their text, and widening their values to types of a later program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from eventide.common.typeinfo.basic import (
 from eventide.common.types import Row
 
 Conversion: TypeAlias = Callable[[Any], Any]
-"""Makes a value of the earlier type one of the later."""
+"""Converts a value of the earlier type to the later type."""
 
 _WIDER = {
     "BYTE": ("SHORT", "INT", "LONG", "BIG_INT"),
@@ -38,7 +38,7 @@ _WIDER = {
     "FLOAT": ("DOUBLE",),
     "CHAR": ("STRING",),
 }
-"""Which types hold all values of another one, which are the same to Python then, and have the same hash as a key."""
+"""The types that hold all values of another type, as equal Python values with the same hash as keys."""
 
 _SIMPLE: dict[str, TypeInformation] = {
     **{name: BasicTypeInfo(name) for name in KINDS},
@@ -55,9 +55,9 @@ _FIELD = re.compile(r"(.+?): ", re.DOTALL)
 def obstacle(before: TypeInformation, now: TypeInformation, *, is_key: bool = False) -> str | None:
     """Why values of a type do not fit another one, in words; None if they do.
 
-    Numbers fit wider ones. Rows whose fields have names may get fields, which are null in the values that there are,
-    lose fields, and have them in another order: Flink's rules for POJOs. A key keeps its fields, because it is found by
-    a hash of them.
+    Numbers fit wider ones. Rows whose fields have names may gain fields, which are null in existing values, lose
+    fields, and change their order: Flink's rules for POJOs. A key keeps its fields, because it is found by a hash of
+    them.
 
     >>> from eventide.common import Types
     >>> obstacle(Types.INT(), Types.LONG()), obstacle(Types.LONG(), Types.INT())
@@ -85,7 +85,7 @@ def obstacle(before: TypeInformation, now: TypeInformation, *, is_key: bool = Fa
 
 
 def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | None:
-    """Return the conversion of values of one type to another that they fit; None where all stay as they are.
+    """Return the conversion of values of one type to another that they fit; None if all stay unchanged.
 
     >>> from eventide.common import Row, Types
     >>> before = Types.ROW_NAMED(["id", "old"], [Types.INT(), Types.INT()])
@@ -111,7 +111,7 @@ def conversion(before: TypeInformation, now: TypeInformation) -> Conversion | No
 
 
 def united(one: TypeInformation, other: TypeInformation) -> TypeInformation:
-    """Return a type with the fields of two, which values of both fit; if there is none, one that some do not fit.
+    """Return a type with the fields of two types, which values of both fit, or if there is none, only some.
 
     >>> from eventide.common import Types
     >>> united(Types.ROW_NAMED(["id"], [Types.LONG()]), Types.ROW_NAMED(["note", "id"], [Types.STRING(), Types.INT()]))
@@ -133,10 +133,10 @@ def united(one: TypeInformation, other: TypeInformation) -> TypeInformation:
 
 
 def type_of_text(text: str) -> TypeInformation:
-    """The type whose text it is.
+    """Return the type that a text describes.
 
     Raises:
-        ValueError: if it is the text of none, or of one with a field whose name has a colon.
+        ValueError: if it does not describe a type, or describes one with a field whose name has a colon.
 
     >>> type_of_text("ROW(id: LONG, tags: LIST(STRING))").field_names
     ['id', 'tags']
@@ -149,7 +149,7 @@ def type_of_text(text: str) -> TypeInformation:
 
 @lru_cache
 def has_text(kind: TypeInformation) -> bool:
-    """Whether a type can be told from its text: a field's name may contain a colon.
+    """Whether a type can be read from its text, which fails if the name of a field contains a colon.
 
     >>> from eventide.common.typeinfo import Types
     >>> has_text(Types.LONG()), has_text(Types.ROW_NAMED(["a: b"], [Types.LONG()]))
@@ -181,7 +181,7 @@ def _fields(kind: CompositeTypeInfo) -> dict[str, TypeInformation]:
 
 
 def _are_named(*kinds: CompositeTypeInfo) -> bool:
-    """Whether all are rows whose fields have names, so that fields may come and go."""
+    """Whether all are rows whose fields have names, so that fields may be added and removed."""
     return all(isinstance(kind, RowTypeInfo) and kind.names is not None for kind in kinds)
 
 
@@ -217,7 +217,7 @@ def _cells(fields: Mapping[str, Any], names: list[str], parts: Mapping[str, Conv
 
 
 def _with_fields(value: Any, parts: list[Conversion | None]) -> Any:
-    """A value with fields that are known by their places."""
+    """A value whose fields are found by their places."""
     if type(value) not in (tuple, list, Row):
         return value
     cells = [cell if part is None else part(cell) for part, cell in zip(parts, value, strict=True)]
@@ -225,7 +225,7 @@ def _with_fields(value: Any, parts: list[Conversion | None]) -> Any:
 
 
 def _type_at(text: str, at: int) -> tuple[TypeInformation, int]:
-    """The type that begins somewhere, and where it ends."""
+    """Return the type that begins at a place in a text, and where it ends."""
     if text.startswith(_BYTES, at):
         return BytesTypeInfo(), at + len(_BYTES)
     if decimal := _DECIMAL.match(text, at):
