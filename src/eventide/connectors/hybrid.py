@@ -1,4 +1,4 @@
-"""A source that reads several others, one after the other: what has happened, and then what happens."""
+"""A source that reads several others, one after the other: first past data, then live data."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from eventide.common.typeinfo import TypeInformation
 from eventide.errors import ProgramError, check_is
 
 _SWITCHED = "switched to"
-"""The beginning of the part that a checkpoint has from a switch on: it ends where it begins."""
+"""The prefix of the empty part that marks a switch in the checkpoint."""
 
 
 class HybridSource(Source[T_co]):
-    """Reads bounded sources to their ends, and then goes on with the next one: files and then a topic, say.
+    """Reads bounded sources to their ends, each followed by the next one: files and then a topic, say.
 
-    All are sources of one type of elements, and one stream: the watermark goes on where the source before has left it.
-    The splits of the next source appear in the micro-batch in which the last split of the one before ends, so that no
-    watermark of an end of input comes in between, and no split is missing. Nothing is read twice, after restarts
-    neither. Where the next source begins is said by its own settings, by offsets or by time.
+    All sources have one type of elements, and form one stream: the watermark continues from the previous source. The
+    splits of the next source appear in the micro-batch in which the last split of the previous one ends, so that there
+    is no watermark for an end of input in between, and no split is missing. No element is read twice, also after
+    restarts. The settings of the next source, by offsets or by time, define where it starts.
 
     A split of the first source is named ``0/`` and its own name, one of the second ``1/``, and so on.
 
@@ -49,7 +49,7 @@ class HybridSource(Source[T_co]):
         return []
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
-        """The parts of the first source that has not ended, after the switches to it, and what is left of others."""
+        """The parts of the first source that has not ended, after the switches to it, and remaining parts of others."""
         number = _switches(known)
         found = self._parts_of(number, known)
         while number < len(self._sources) - 1 and found and all(known.get(part, 0) is None for part in found):
@@ -74,9 +74,9 @@ class HybridSource(Source[T_co]):
         return f"{number}/{source.split_of(own)}"
 
     def joining(self, splits: Collection[str]) -> set[str]:
-        """The splits that hold the watermark: those that their source names at its start, and that it says join.
+        """The splits that hold the watermark: initial splits of their source, and those that it lets join.
 
-        A source without an end may name splits later that hold nothing, so that it has to say which do.
+        An unbounded source may name splits later that do not hold the watermark, so its own `joining` decides.
         """
         found = set[str]()
         for number, source, own in self._by_source(splits):
@@ -99,7 +99,7 @@ class HybridSource(Source[T_co]):
         return self.beginnings([split])[split].start
 
     def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
-        """Where parts begin, as their sources say: those of the next one are asked for at the switch."""
+        """The beginnings of parts, from their sources; the next source is asked at the switch."""
         found = {part: Beginning(0, stop=0) for part in parts if part.startswith(_SWITCHED)}
         for number, source, own in self._by_source(parts):
             found |= {f"{number}/{part}": beginning for part, beginning in source.beginnings(own).items()}
@@ -116,28 +116,28 @@ class HybridSource(Source[T_co]):
         return self.ends([split])[split]
 
     def latest_positions(self) -> dict[str, int]:
-        """Where the parts of all sources end now, and the switches between them."""
+        """The present ends of the parts of all sources, and the switches between them."""
         found = {f"{_SWITCHED} {number}": 0 for number in range(1, len(self._sources))}
         for number, source in enumerate(self._sources):
             found |= {f"{number}/{part}": end for part, end in source.latest_positions().items()}
         return found
 
     def ends(self, parts: Collection[str]) -> dict[str, int]:
-        """The latest positions, with one question for each source."""
+        """The latest positions, with one request for each source."""
         found: dict[str, int] = {}
         for number, source, own in self._by_source(parts):
             found |= {f"{number}/{part}": end for part, end in source.ends(own).items()}
         return found
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """The next positions of the first source that has some."""
+        """The next positions of the first source with parts."""
         for number, source, own in self._by_source(positions):
             planned = source.next_positions({part: positions[f"{number}/{part}"] for part in own}, max_rows)
             return {f"{number}/{part}": at for part, at in planned.items()}
         return {}
 
     def has_ended(self, split: str, position: int) -> bool:
-        """Whether nothing will come after a position, as the source of the split says."""
+        """Whether a split has ended at a position, by its source."""
         _, source, own = self._found(split)
         return source.has_ended(own, position)
 
@@ -146,7 +146,7 @@ class HybridSource(Source[T_co]):
         yield from source.read(own, start, end)
 
     def reads_together(self) -> bool:
-        """Whether one of the sources does."""
+        """Whether one of the sources reads together."""
         return any(source.reads_together() for source in self._sources)
 
     def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
@@ -209,13 +209,13 @@ class HybridSource(Source[T_co]):
                 source.commit(own)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the last source: what those before it have is there."""
+        """Wait for the last source, because the others are bounded."""
         return self._sources[-1].wait(seconds)
 
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """The answer of the first source that has some of them."""
+        """The answer of the first source with some of the parts."""
         for number, source, own in self._by_source(positions):
             found = source.positions_at(timestamp_ms, {part: positions[f"{number}/{part}"] for part in own}, column)
             return None if found is None else {f"{number}/{part}": at for part, at in found.items()}
@@ -233,12 +233,12 @@ class HybridSource(Source[T_co]):
         return f"HybridSource({', '.join(map(repr, self._sources))})"
 
     def _found(self, part: str) -> tuple[int, Source[T_co], str]:
-        """The number of a part's source, the source, and the name of the part there."""
+        """The number of a part's source, the source, and the name of the part in it."""
         number, _, own = part.partition("/")
         return int(number), self._sources[int(number)], own
 
     def _by_source(self, parts: Collection[str]) -> Iterator[tuple[int, Source[T_co], list[str]]]:
-        """The sources that some parts are of, with their names there."""
+        """The sources of some parts, with the names of the parts in them."""
         for number, source in enumerate(self._sources):
             own = [_own(part) for part in parts if _is_of(part, number)]
             if own:

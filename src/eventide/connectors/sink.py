@@ -1,4 +1,4 @@
-"""Descriptions of where results go, which a host carries out, and the guarantees that a sink may give."""
+"""Descriptions of sinks, which a host carries out, and their delivery guarantees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Sink(Generic[T_contra]):
 
 @dataclass(frozen=True)
 class PrintSink(Sink[object]):
-    """Prints each element on the driver, after ``identifier> `` where one is given."""
+    """Prints each element on the driver, after ``identifier> `` if there is one."""
 
     identifier: str | None = None
 
@@ -32,14 +32,14 @@ class PrintSink(Sink[object]):
 
 @dataclass(frozen=True)
 class CollectSink(Sink[object]):
-    """Hands each element to the program, for ``execute_and_collect``."""
+    """Passes each element to the program, for ``execute_and_collect``."""
 
 
 @dataclass(frozen=True)
 class DataFrameSink(Sink[object]):
     """Calls ``function(data_frame, batch_id)`` on the driver for every micro-batch, as Spark's ``foreachBatch``.
 
-    A micro-batch that is run again after a failure comes with the same id and the same rows.
+    A micro-batch that is repeated after a failure has the same id and the same rows.
     """
 
     function: Callable[[Any, int], object]
@@ -49,14 +49,14 @@ class DataFrameSink(Sink[object]):
 class FormatSink(Sink[object]):
     """Writes with any format that Spark's ``writeStream`` knows: ``parquet``, ``json``, ``csv``, ``kafka`` and more.
 
-    Files are written exactly once, as :class:`FileSink` says, and so are tables of ``delta`` and ``iceberg``. Anything
-    else is written as Spark's sink does it, if it is the only sink of the job; beside others, a micro-batch that is
-    repeated is added once more.
+    Files are written exactly once, as by :class:`FileSink`, and so are tables of ``delta`` and ``iceberg``. All others
+    have the guarantee of Spark's sink, if it is the only sink of the job; beside other sinks, a repeated micro-batch is
+    written again.
 
     Args:
         format: The name of the format.
-        options: Options of Spark's writer, ``path`` among them; that of an Iceberg table may be its name in a catalog.
-            Any other option may hold a password, so the description of a job names it without its value.
+        options: Options of Spark's writer, ``path`` among them; for an Iceberg table, it may be its name in a catalog.
+            Other options may contain passwords, so the description of a job shows them without their values.
         partition_by: Fields whose values name subdirectories, ``day=2026-05-01/hour=9``; files hold the other fields.
 
     >>> FormatSink("parquet", {"path": "out", "compression": "zstd"}, ("day",))
@@ -76,10 +76,10 @@ class FormatSink(Sink[object]):
 
 
 class DeliveryGuarantee(Enum):
-    """How often an element gets where a sink puts it, when a job fails in between.
+    """How often a sink writes an element if a job fails in between.
 
-    A :class:`~eventide.datastream.connectors.kafka.KafkaSink` asks for it. Files are written exactly once; of any other
-    place, the sink says it.
+    It is a setting of :class:`~eventide.datastream.connectors.kafka.KafkaSink`. Files are written exactly once; other
+    sinks document their guarantee.
     """
 
     EXACTLY_ONCE = 0

@@ -1,4 +1,4 @@
-"""Sources without a connection: a collection of the program's, and a range of numbers."""
+"""Sources without a connection: a collection of the program, and a range of numbers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class CollectionSource(Source[T_co]):
 
 
 class NumberSequenceSource(Source[int]):
-    """The numbers from ``start`` to ``end``, both included, in as many splits as asked for.
+    """The numbers from ``start`` to ``end``, both included, in a number of splits.
 
     Flink: ``NumberSequenceSource``; the number of splits is eventide's own argument.
 

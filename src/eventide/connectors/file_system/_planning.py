@@ -1,4 +1,4 @@
-"""Planning of the files that a micro-batch reads: those that wait, each looked at once, and those that disappeared."""
+"""Planning of the files that a micro-batch reads: waiting files, each checked once, and files that disappeared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FILE = "gone"
 _FINISHED = "finished"
 _REMOVED = "removed"
 _FEW = 1_000
-"""Number of files that have been read, and not been taken out of the offsets yet, that offsets are left with."""
+"""Number of read files that stay in the offsets."""
 _LOOKS = 3
 
 
@@ -33,17 +33,17 @@ def next_positions(
     max_rows: int | None,
     max_files: int | None,
 ) -> dict[str, int]:
-    """Where the next micro-batch ends, in those files that it reads something of.
+    """The positions where the next micro-batch ends, for the files that it reads.
 
-    Both limits are shared among the queues, so that none starves: each is given an equal part, but at least one file
-    or one row of it. What is read as a whole only is read until its queue's part of the rows is reached or exceeded.
+    Both limits are shared among the queues, so that none starves: each gets an equal part, but at least one file or one
+    row of it. Files that are only read as a whole are read until their queue's part of the rows is reached or exceeded.
 
     Args:
         queues: the paths of files, in the order in which they are to be read.
         positions: how far each file has been read.
         files: the known files.
-        max_rows: how many rows to read at most.
-        max_files: how many files to read of at most.
+        max_rows: the greatest number of rows to read.
+        max_files: the greatest number of files to read from.
     """
     queues = first_files(queues, max_files)
     if max_rows is None:
@@ -67,10 +67,10 @@ def first_files(queues: Sequence[Sequence[str]], max_files: int | None) -> list[
 def positions_at(
     queues: Sequence[Sequence[str]], files: KnownFiles, column: str, timestamp_ms: int
 ) -> dict[str, int] | None:
-    """Where each queue reaches a time: in its first file that has a later row, and at the end of those before.
+    """The positions at which each queue reaches a time: in its first file with a later row, and at earlier files' ends.
 
     Returns:
-        None, if one of them cannot say.
+        None, if one of the files cannot tell.
     """
     reached: dict[str, int] = {}
     for queue in queues:
@@ -85,13 +85,13 @@ def positions_at(
 
 
 class KnownFiles:
-    """The listing of a source's paths, and how long the files are that somebody asked about.
+    """The listing of a source's paths, and the known numbers of rows of its files.
 
     Args:
         tree: where the files are.
         format: the format of the files.
-        gone: the files that were read and are gone.
-        interval_s: after how many seconds a listing is too old; None for never.
+        gone: the files that were read and have disappeared.
+        interval_s: the seconds after which a listing is too old; None for never.
         forget_s: how many seconds a file that was read stays known after it is gone.
         may_lose_most: whether a path may lose most of its files from one listing to the next.
         clock: the seconds since the epoch.
@@ -122,15 +122,15 @@ class KnownFiles:
         self._times: dict[tuple[str, str], ColumnTimes | None] = {}
 
     def see(self) -> dict[str, FileInfo]:
-        """All files that are there, before it is known which ones the job has heard of: the next look compares them."""
+        """All present files, before the files known to the job are available: the next look compares them."""
         self._seen = self._tree.list()
         return self._seen
 
     def look(self, known: Iterable[str] = ()) -> dict[str, FileInfo]:
-        """All files that are there: a new listing, if the last one is too old.
+        """All present files: a new listing, if the last one is too old.
 
         Args:
-            known: the files that the job has heard of, which is what the first listing of a run is compared with.
+            known: the files that the job knows, which the first listing of a run is compared with.
 
         Raises:
             ProgramError: if one of the paths is not there.
@@ -148,19 +148,19 @@ class KnownFiles:
         return self._files
 
     def _is_too_old(self, now: float) -> bool:
-        """Whether the last listing is recent enough: also where the clock has been set back since."""
+        """Whether the last listing is too old; also if the clock has been set back since."""
         if self._listed_at is None:
             return True
         return self._interval_s is not None and not 0 <= now - self._listed_at < self._interval_s
 
     def _before(self, known: Iterable[str]) -> Collection[str]:
-        """Return the files that there were at the last look: in another run, if this one has not looked yet."""
+        """Return the files of the last look, which may have been in an earlier run."""
         if self._listed_at is not None:
             return self._files
         return [path for path in map(without_secrets, known) if path not in self._gone] if self._gone.is_known else []
 
     def still_known(self, gone: Iterable[str]) -> list[str]:
-        """Return the files that were read, are gone, and must be remembered for longer.
+        """Return the read files that have disappeared and must still be remembered.
 
         Args:
             gone: the files that the last listing does not have.
@@ -169,15 +169,15 @@ class KnownFiles:
         return [path for path, since in self._gone.are(gone, now).items() if now - since < self._forget_s]
 
     def listing(self) -> dict[str, FileInfo]:
-        """All files that were there at the last look."""
+        """All files of the last look."""
         return self.look() if self._listed_at is None else self._files
 
     def forget(self, path: str) -> None:
-        """Take note that a file is not there any more."""
+        """Take note that a file has disappeared."""
         del self._files[path]
 
     def begin_anew(self, path: str) -> None:
-        """Take note that another file has the name of one that was removed."""
+        """Take note that a new file has the name of a removed one."""
         self._rows.pop(path, None)
         self._ends.pop(path, None)
         self._times = {key: times for key, times in self._times.items() if key[0] != path}
@@ -197,13 +197,13 @@ class KnownFiles:
         return self.rows(path) - (self._format.row(position) if isinstance(self._format, BulkFormat) else 0)
 
     def position_after(self, path: str, position: int, rows: int) -> int:
-        """The position `rows` rows further, fewer than are left; the end, where files are read as a whole only."""
+        """The position `rows` rows further, fewer than are left; the end, if files are only read as a whole."""
         if not isinstance(self._format, BulkFormat):
             return self.end(path)
         return self._format.position(self._format.row(position) + rows)
 
     def has_begun(self, path: str, position: int) -> bool:
-        """Whether something of a file was read, or it was seen that there is nothing in it."""
+        """Whether a part of a file was read, or the file was found to be empty."""
         return position > 0 or path in self._ends
 
     def end(self, path: str) -> int:
@@ -219,7 +219,7 @@ class KnownFiles:
         return self._ends[path]
 
     def position_at(self, path: str, column: str, timestamp_ms: int) -> int | None:
-        """The position before the first row that is later than a time by a column; None where that is not known.
+        """The position before the first row that is later than a time by a column; None if that is not known.
 
         Raises:
             DataError: if the file is gone or cannot be read.
@@ -238,13 +238,13 @@ class KnownFiles:
 class GoneFiles:
     """The time at which each file disappeared, in seconds since the epoch, by the path of the file.
 
-    The memory outlives a run of the job. So a job that runs for a minute every hour forgets files in time, and a run
-    that finds a directory empty at its start knows which files the run before saw. A source with other paths starts
-    with an empty memory.
+    The record outlives a run of the job. So a job that runs for a minute every hour forgets files in time, and a run
+    that finds an empty directory at its start knows which files the previous run saw. A source with other paths starts
+    with an empty record.
 
     Args:
-        location: a folder below the job's checkpoint; None if it is not known, and the memory ends with the process.
-        paths: those of the source.
+        location: a folder below the job's checkpoint; None if it is not known, to keep the record in the process only.
+        paths: the paths of the source.
     """
 
     def __init__(self, location: str | None, paths: Sequence[str]) -> None:
@@ -265,7 +265,7 @@ class GoneFiles:
 
     @contextmanager
     def _or_not_at_all(self) -> Iterator[None]:
-        """Let the memory end with the process, with a warning, where it cannot be read or written."""
+        """Keep the record in the process only, with a warning, if it cannot be read or written."""
         try:
             yield
         except (ProgramError, StateError, OSError) as error:
@@ -276,17 +276,17 @@ class GoneFiles:
 
     @property
     def is_known(self) -> bool:
-        """Whether all files that have been missed in the looks of this source so far are known."""
+        """Whether all files that this source has missed so far are known."""
         return self._is_known
 
     def __contains__(self, path: object) -> bool:
         return path in self._since
 
     def are(self, paths: Iterable[str], now: float) -> dict[str, float]:
-        """Take note of the files that are gone now, and of no others; return since when each is.
+        """Take note of the files that are missing now, and only of those; return since when each is missing.
 
         Args:
-            paths: theirs.
+            paths: the paths of these files.
             now: the seconds since the epoch.
         """
         since = {path: min(now, self._since.get(path, now)) for path in paths}
@@ -299,19 +299,19 @@ class GoneFiles:
 
 
 class RemovedFiles:
-    """Files that a source removes when they have been read, as they were: another file may get the name of one.
+    """Read files that a source removes, with their sizes and times: a new file may get the name of one.
 
-    They are written down before they are removed, so that the next run knows them, too.
+    They are recorded before they are removed, so that the next run knows them, too.
 
     Args:
-        location: a folder below the job's checkpoint; None if it is not known, and the memory ends with the process.
+        location: a folder below the job's checkpoint; None if it is not known, to keep the record in the process only.
     """
 
     def __init__(self, location: str | None) -> None:
         self._folder: Folder | None = None
         self._files: dict[str, FileInfo] = {}
         if location is not None:
-            with suppress(ProgramError):  # Arrow does not reach the checkpoint
+            with suppress(ProgramError):  # Arrow cannot access the checkpoint
                 self._folder = Folder(
                     f"{location}/{_FOLDER}", "delete it: names of files that were removed then stay reserved"
                 )
@@ -323,7 +323,7 @@ class RemovedFiles:
         return path in self._files
 
     def take(self, files: Mapping[str, FileInfo], known: Collection[str]) -> None:
-        """Take note of files that are removed now, and forget those that the job does not know any more."""
+        """Take note of files that are removed now, and forget those that the job no longer knows."""
         if not files.items() <= self._files.items():
             self._files = {path: info for path, info in self._files.items() if path in known} | {**files}
             if self._folder is not None:
@@ -331,23 +331,23 @@ class RemovedFiles:
                 self._folder.write(_REMOVED, json.dumps(kept).encode())
 
     def free(self, there: Mapping[str, FileInfo]) -> set[str]:
-        """The files that were removed: nothing, or another file, has their names now, as a listing says."""
+        """The files that were removed: a listing has no file, or another file, with their names."""
         return {path for path, info in self._files.items() if there.get(path) != info}
 
 
 class FinishedFiles:
-    """The names of files that have been read and committed, of which a source has many: offsets no longer have them.
+    """The names of the many files that a source has read and committed, and that offsets no longer contain.
 
-    They lie below the job's checkpoint in some files, of which the newest are merged as long as the one before them is
-    no more than twice as large: so a name is written again a logarithmic number of times. What is forgotten goes from
-    there when it is as much as the rest.
+    They are stored below the job's checkpoint in segments. The newest segments are merged as long as the one before
+    them is no more than twice as large: so a name is rewritten a logarithmic number of times. Forgotten names are
+    removed when they are half of all.
 
     Args:
-        location: a folder below the job's checkpoint; None if it is not known, and no file is taken.
-        takes: whether more files may be taken.
+        location: a folder below the job's checkpoint; None if it is not known, and no file is accepted.
+        takes: whether more files may be added.
 
     Raises:
-        StateError: if what is there cannot be read.
+        StateError: if the segments cannot be read.
     """
 
     def __init__(self, location: str | None, *, takes: bool = True) -> None:
@@ -357,7 +357,7 @@ class FinishedFiles:
         self._segments: list[tuple[str, int]] = []
         self._forgotten = 0
         if location is not None:
-            with suppress(ProgramError):  # Arrow does not reach the checkpoint, and nothing was ever taken
+            with suppress(ProgramError):  # Arrow cannot access the checkpoint, and nothing was ever taken
                 self._folder = Folder(
                     f"{location}/{_FINISHED}", "start with a new checkpoint location, which reads all files again"
                 )
@@ -367,7 +367,7 @@ class FinishedFiles:
                 self._segments.append((segment, len(names)))
 
     def _all(self, folder: Folder) -> list[tuple[str, list[str]]]:
-        """All segments with their names; a run that was thought dead may have merged some since they were listed."""
+        """All segments with their names; an earlier run that is still alive may have merged some since the listing."""
         for _ in range(_LOOKS):
             with suppress(FileNotFoundError):
                 return [(segment, self._read(segment)) for segment in folder.names()]
@@ -399,7 +399,7 @@ class FinishedFiles:
         self._names.update(new)
 
     def forget(self, paths: Collection[str]) -> None:
-        """Forget files that are gone, and have been for long enough."""
+        """Forget files that have been gone for long enough."""
         self._names.difference_update(paths)
         self._forgotten += len(paths)
         if paths and self._forgotten >= len(self._names):
@@ -408,7 +408,7 @@ class FinishedFiles:
             self._write(sorted(self._names), merged)
 
     def _write(self, names: Sequence[str], merged: Iterable[str]) -> None:
-        """Write names; then what they were merged from can go."""
+        """Write names, and then delete the segments that they were merged from."""
         if self._folder is None:
             return
         there = [*merged, *(segment for segment, _ in self._segments[-1:])]
@@ -430,7 +430,7 @@ def _names(content: bytes) -> list[str]:
 
 
 def _rows_of(queue: Sequence[str], positions: Mapping[str, int], files: KnownFiles, enough: int) -> int:
-    """How many rows a queue has left, without a look at more files than it takes to have enough."""
+    """How many rows a queue has left, reading only as many files as are needed to have enough."""
     rows = 0
     for path in queue:
         rows += files.rows_after(path, positions[path])

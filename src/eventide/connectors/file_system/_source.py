@@ -1,4 +1,4 @@
-"""The file source: each file a split, or several files a split that a function of their path names."""
+"""The file source: each file is a split, or a function of the path assigns several files to a split."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class FileSourceBuilder(Generic[T_co]):
     nested: bool = True
 
     def monitor_continuously(self, discovery_interval: Duration) -> Self:
-        """Go on for ever, and look for new files, but not more often than once in an interval.
+        """Run for ever, and look for new files at most once in an interval.
 
         Raises:
             ProgramError: The interval is not a duration, or below zero.
@@ -71,15 +71,15 @@ class FileSourceBuilder(Generic[T_co]):
         return self
 
     def process_static_file_set(self) -> Self:
-        """Read the files that are there when the job starts, and end with the last of them. That is the default."""
+        """Read the files that exist when the job starts, and end with the last of them: the default."""
         self.discovery_interval = None
         return self
 
     def set_split_by(self, split_by: Callable[[str], str] | None) -> Self:
-        """Let several files form one split, which has one watermark: those whose paths give the same name.
+        """Combine several files into one split with one watermark: those whose paths give the same name.
 
-        They are read one after the other, in the order of their paths. The splits that are there at the start hold the
-        watermark until they speak. Not in PyFlink, where each file is a split, as it is here by default.
+        They are read one after the other, in the order of their paths. The splits that exist at the start hold the
+        watermark until they have one. Not in PyFlink, where each file is a split, as it is here by default.
 
         Args:
             split_by: A function of the path of a file, such as ``lambda path: path.split("/")[-2]``.
@@ -99,11 +99,11 @@ class FileSourceBuilder(Generic[T_co]):
         return self
 
     def set_known_for(self, duration: Duration) -> Self:
-        """Set how long a file that was read stays known after it is gone: one that is back by then is not read again.
+        """Set how long a read file stays known after it disappears: if it returns in this time, it is not read again.
 
         An hour by default. A listing may miss a file for a while, as when a store is briefly unavailable. Known files
-        are in the checkpoint of every micro-batch, so a source whose files are deleted by the thousand should remember
-        them for a short time. Only a source with `monitor_continuously` uses it. Not in PyFlink.
+        are in the checkpoint of every micro-batch, so a source with thousands of deleted files should remember them for
+        a short time. Only a source with `monitor_continuously` uses it. Not in PyFlink.
 
         Raises:
             ProgramError: It is not a duration, or below zero.
@@ -125,7 +125,8 @@ class FileSourceBuilder(Generic[T_co]):
         """Delete each file when a micro-batch is committed that has read it to its end. Not in PyFlink.
 
         So the directory and the checkpoint stay small, however long the job runs. The source then expects that most
-        files of a path go at once, as with `set_may_lose_most`. Of two jobs that read a directory, neither may delete.
+        files of a path disappear at once, as with `set_may_lose_most`. If two jobs read a directory, neither may delete
+        files.
         """
         self.removal = FileRemoval()
         return self
@@ -133,8 +134,8 @@ class FileSourceBuilder(Generic[T_co]):
     def move_when_read(self, directory: str) -> Self:
         """Move each file into a directory when a micro-batch is committed that has read it to its end. Not in PyFlink.
 
-        It keeps its path below the path of the source; where a file has that already, it gets eight characters before
-        its name. See `delete_when_read`.
+        It keeps its path below the path of the source; if that is taken already, it gets eight characters before its
+        name. See `delete_when_read`.
 
         Args:
             directory: On the file system of the files, and not below a path of the source.
@@ -147,10 +148,10 @@ class FileSourceBuilder(Generic[T_co]):
         return self
 
     def build(self) -> FileSource[T_co]:
-        """The source. A type that was not declared is taken from the first file that has something in it.
+        """The source. An undeclared type is taken from the first file that is not empty.
 
         Raises:
-            ProgramError: There are no paths, one of them is not there, or the type is in no file yet.
+            ProgramError: There are no paths, one of them does not exist, or no file shows the type yet.
             DataError: The first file cannot be read.
         """
         if not self.paths:
@@ -164,13 +165,13 @@ class FileSourceBuilder(Generic[T_co]):
 class FileSource(Source[T_co]):
     r"""Reads the files below some paths: Parquet, ORC, CSV, JSON lines, or text.
 
-    Files are read by Arrow in Spark's Python workers; their rows never are in the JVM. They are begun in the order in
-    which they were last changed, then of their path. Each is a split of its own, as in Flink: it counts from when it
-    is begun until it has been read, and one that waits holds no watermark back. :meth:`FileSourceBuilder.set_split_by`
-    makes several files one split.
+    Files are read by Arrow in Spark's Python workers; their rows never enter the JVM. They are started in the order of
+    their last change, then of their path. Each is a split, as in Flink: it counts from when it is started until it has
+    been read, and a waiting file does not hold the watermark back. :meth:`FileSourceBuilder.set_split_by` combines
+    several files into one split.
 
-    A file must be complete when it appears, and stay as it is. Names that begin with ``.`` or ``_`` are passed over,
-    those of folders too.
+    A file must be complete when it appears, and must not change. Files and folders whose names begin with ``.`` or
+    ``_`` are ignored.
 
     Flink: ``FileSource``.
 
@@ -201,7 +202,7 @@ class FileSource(Source[T_co]):
 
     @staticmethod
     def for_bulk_file_format(bulk_format: BulkFormat[T], *paths: str) -> FileSourceBuilder[T]:
-        """Start a source of files in a format of columns, such as ``ParquetColumnarRowInputFormat``."""
+        """Start a source of files in a columnar format, such as ``ParquetColumnarRowInputFormat``."""
         return _builder(BulkFormat, bulk_format, paths)
 
     @staticmethod
@@ -306,12 +307,12 @@ class FileSource(Source[T_co]):
         return FileSource.for_record_stream_format(StreamFormat.text_line_format(charset_name), *paths)
 
     def splits(self) -> list[str]:
-        """The splits that the paths name, if there is a function for it; otherwise none, because files may wait."""
+        """The splits that the function of paths names; without one, none, because files may wait."""
         split_by = self._settings.split_by
         return [] if split_by is None else sorted({self.split_of(path) for path in self._files().listing()})
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
-        """The files: those of the start, or those that are there now. A directory without any is one empty part."""
+        """The files at the start, or the present files. A directory without files is one empty part."""
         if self.is_bounded():
             return list(known) or list(self._files().look()) or [_NO_FILE]
         files, finished = self._files(), self._finished_files()
@@ -319,7 +320,7 @@ class FileSource(Source[T_co]):
         there = self._as_known(looked, known)
         if looked is not self._looked:
             self._looked = looked
-            # A file that is empty has only just been made, or will have no rows: it is read when it has some bytes.
+            # An empty file was just created, or will have no rows: it is read when it has some bytes.
             empty = {path for path, info in looked.items() if not info.size and path not in known}
             self._unread = [path for path in there if path not in finished and path not in empty]
             self._gone = [path for path in finished if path not in there]
@@ -342,7 +343,7 @@ class FileSource(Source[T_co]):
         return list(dict.fromkeys(path for path in named if path not in finished and path not in free))
 
     def _as_known(self, found: Collection[str], known: Iterable[str]) -> Collection[str]:
-        """Files under the names that a checkpoint has: an earlier version kept the passwords of paths in them."""
+        """Files by their names in a checkpoint: names of an earlier version contained the passwords of paths."""
         if all(without_secrets(path) == path for path in self._settings.paths):
             return found
         before = {without_secrets(name): name for name in known}
@@ -352,7 +353,7 @@ class FileSource(Source[T_co]):
         """The split that the function of the path names; by default, each file is a split.
 
         Raises:
-            ProgramError: if the function gives something else than text.
+            ProgramError: if the function does not return text.
         """
         split_by = self._settings.split_by
         if split_by is None or part == _NO_FILE:
@@ -366,14 +367,14 @@ class FileSource(Source[T_co]):
         return 0 if split == _NO_FILE else self._files().end(split)
 
     def latest_positions(self) -> dict[str, int]:
-        """No file goes on, so that it only matters which there are."""
+        """Files never grow, so only their list matters."""
         return dict.fromkeys(self.parts({}) if self.is_bounded() else self._files().see(), sys.maxsize)
 
     def has_ended(self, split: str, position: int) -> bool:
         return position >= self.latest_position(split)
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Take note of the commit; delete or move the files that have been read to their end, if wanted."""
+        """Take note of the commit; delete or move the files that have been read to their end, if configured."""
         self._committed = positions.keys()
         removal = self._settings.removal
         if removal is None:
@@ -387,9 +388,9 @@ class FileSource(Source[T_co]):
                 files.forget(path)
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """Files in the order in which they were changed, those of a split that has a name in the order of their path.
+        """Files in the order of their last change, but within a named split in the order of their path.
 
-        What was begun is finished first. The limits are shared among the splits that have names.
+        Started files are finished first. The limits are shared among the named splits.
         """
         settings, waiting = self._settings, {path: at for path, at in positions.items() if path != _NO_FILE}
         planned = next_positions(self._queues(waiting), waiting, self._files(), max_rows, settings.max_files)
@@ -398,7 +399,7 @@ class FileSource(Source[T_co]):
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """Where each split reaches a time, file by file; None for formats that do not tell, and without a column."""
+        """The positions at which each split reaches a time; None if the format cannot tell, or without a column."""
         if column is None:
             return None
         waiting = {path: at for path, at in positions.items() if path != _NO_FILE}
@@ -406,12 +407,12 @@ class FileSource(Source[T_co]):
         return positions_at(queues, self._files(), column, timestamp_ms)
 
     def rows_between(self, part: str, start: int, end: int) -> int:
-        """The number of rows; that of bytes for formats that are read as a whole."""
+        """The number of rows; of bytes for formats that are read as a whole."""
         known = self._settings.format
         return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
 
     def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
-        """The files in the order in which they are read, for each split that has a name; those begun come first."""
+        """The files in the order in which they are read, for each named split; started files come first."""
         if self._settings.split_by is None:
             listing = self._files().listing()
             changed = {path: listing[path].modified_ns for path in positions if path in listing}

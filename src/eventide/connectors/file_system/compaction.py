@@ -42,7 +42,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Files that become one: the name and the size of that, and theirs, in their order."""
+    """Files that become one: the name and the size of the merged file, and of the files, in their order."""
 
     merged: str
     size: int
@@ -51,11 +51,11 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Puts the part files of a directory together, in each of its folders in the order of micro-batches.
+    """Merges the part files of a directory, in each of its folders in the order of micro-batches.
 
-    The files of the newest micro-batch are left alone, as it may not be committed yet: all before it are. A merged file
-    takes the place of the first one that is in it, in one step; the others are deleted after that. What a killed
-    compaction has begun is finished by the next one. Where two run at once, one of them stops.
+    The files of the newest micro-batch are not touched, as it may not be committed yet; all earlier ones are. A merged
+    file replaces the first of its files in one step; then the others are deleted. The next compaction finishes a killed
+    one. If two run at once, one of them stops.
 
     Args:
         parts: the directory.
@@ -68,13 +68,13 @@ class Compaction:
     header: bool | None = None
 
     def run(self) -> Compacted:
-        """Put the files together.
+        """Merge the files.
 
         Raises:
-            ProgramError: if there is no directory, or files are of a format that cannot be put together.
+            ProgramError: if there is no directory, or files are of a format that cannot be merged.
             DataError: if files that belong together differ in their columns.
-            StateError: if the plan of a compaction that was cut off is damaged, or another one runs at the same time.
-            StorageError: if there is no room.
+            StateError: if the plan of an interrupted compaction is damaged, or another one runs at the same time.
+            StorageError: if the disk is full.
         """
         if not self.parts.exists():
             raise ProgramError(f"there is no directory at {self.parts.path}; give the one that a file sink writes into")
@@ -88,7 +88,7 @@ class Compaction:
         return Compacted(len(names), len(names) - sum(len(group) - 1 for group in groups))
 
     def _groups(self, names: Mapping[str, re.Match[str]]) -> Iterator[list[str]]:
-        """Files that become one: neighbours in one folder and of one format, which are not large enough."""
+        """Files that become one: small neighbours in one folder and of one format."""
         batches = {name: int(found["batch"]) for name, found in names.items()}
         newest = max(batches.values(), default=0)
         by_kind: dict[tuple[str, str], list[str]] = {}
@@ -108,7 +108,7 @@ class Compaction:
             yield from [group] if len(group) > 1 else []
 
     def _check(self, name: str, ending: str) -> None:
-        """Check that files of a format can be put together.
+        """Check that files of a format can be merged.
 
         Raises:
             ProgramError: if they cannot.
@@ -145,7 +145,7 @@ class Compaction:
             raise self._another(f": {error}") from error
 
     def _carry_out(self, plan: _Plan) -> None:
-        """Put a merged file in the place of the first of its files, and delete the others.
+        """Replace the first of its files with a merged file, and delete the others.
 
         Raises:
             StateError: if another compaction has changed one of them.
@@ -163,7 +163,7 @@ class Compaction:
                 self.parts.delete(name)
 
     def _is_void(self, plan: _Plan, hidden: Sequence[str]) -> bool:
-        """Whether a merged file waits for files that are others by now: another compaction has put them together."""
+        """Whether the files of a merged file have changed, because another compaction has merged them."""
         is_there = plan.merged.rpartition("/")[2] in hidden
         return is_there and self._sizes_of(plan) != plan.sizes
 
@@ -177,7 +177,7 @@ class Compaction:
         )
 
     def _finish(self) -> None:
-        """Finish what is planned; what was not completely written counts for nothing."""
+        """Finish a planned compaction; an incomplete plan is ignored."""
         if _HIDDEN not in self.parts.folders():
             return
         hidden = self.parts.names(_HIDDEN)
@@ -196,7 +196,7 @@ class Compaction:
         self.parts.delete_folder(_HIDDEN)
 
     def _planned(self) -> _Plan | None:
-        """The plan; None if it was not written to its end, or is damaged."""
+        """The plan; None if it is incomplete or damaged."""
         with self.parts.file_system.open_input_stream(f"{self.parts.path}/{_PLAN}") as stream:
             stored = stream.read()
         try:

@@ -1,4 +1,4 @@
-"""Files as they are found and opened: paths and URIs through Arrow's file systems, and the filter of their names."""
+"""Finding and opening files: paths and URIs through Arrow's file systems, and the filter of their names."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 _MANY = 10
-"""The number of files from which on a path may not lose most of them."""
+"""The number of files from which a path must not lose most of them."""
 _SEVERAL = 2
-"""The number of files from which on a path may not lose all of them."""
+"""The number of files from which a path must not lose all of them."""
 
 _OF_FLINK = {"gzip": "gzip", "deflate": "gzip"}
-"""Endings of names that Flink knows and Arrow does not, and the codec of Arrow, which finds out which of both it is."""
+"""Suffixes that Flink knows and Arrow does not, with Arrow's codec, which detects which of the two it is."""
 
 _NOT_KNOWN = frozenset({"7z", "br", "lzma", "lzo", "snappy", "xz", "z", "zip"})
-"""Endings of names of files that are compressed in ways that Arrow does not read as a stream."""
+"""Suffixes of compressed files that Arrow does not read as a stream."""
 
 
 class FileProcessingMode(Enum):
-    """Whether a source of files ends with those that are there at the start. Flink: ``FileProcessingMode``."""
+    """Whether a file source ends with the files that exist at the start. Flink: ``FileProcessingMode``."""
 
     PROCESS_ONCE = "once"
-    """Read the files that are there when the job starts, and end with the last of them."""
+    """Read the files that exist when the job starts, and end with the last of them."""
 
     PROCESS_CONTINUOUSLY = "continuously"
     """Run for ever, and look for new files."""
@@ -53,7 +53,7 @@ class FilePathFilter(ABC):
 
     @abstractmethod
     def filter_path(self, file_path: str) -> bool:
-        """Return True for a file that is not to be read."""
+        """Return True for a file to ignore."""
 
     @staticmethod
     def create_default_filter() -> FilePathFilter:
@@ -76,14 +76,14 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file: ``path`` as users know it, and ``inner`` as its file system does."""
+    """One file: ``path`` for users, and ``inner`` for its file system."""
 
     path: str
     file_system: FileSystem
     inner: str
 
     def info(self) -> FileInfo | None:
-        """How it is now; None if it is not there."""
+        """The present size and time of the file; None if it does not exist."""
         info = self.file_system.get_file_info(self.inner)
         return FileInfo(info.size, info.mtime_ns or 0) if info.is_file else None
 
@@ -102,7 +102,7 @@ class File:
         """The bytes of the file from its beginning, compressed as its name says (``.gz``, ``.zst``, …).
 
         Raises:
-            DataError: if it is compressed in a way that is not known here.
+            DataError: if its compression is not supported.
         """
         ending = self.path.rpartition(".")[2].lower()
         if ending in _NOT_KNOWN:
@@ -117,7 +117,7 @@ class File:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn whatever goes wrong with the file into a DataError that names it."""
+        """Turn any error with the file into a DataError that names it."""
         try:
             yield
         except DataError:
@@ -129,10 +129,10 @@ class File:
 
 
 def check_size(file: File, planned: int) -> None:
-    """Check that a file is as it was when it was planned.
+    """Check that a file has not changed since it was planned.
 
     Raises:
-        DataError: if its size is another.
+        DataError: if its size has changed.
     """
     size = file.size()
     if size != planned:
@@ -150,11 +150,11 @@ def check_rows(file: File, planned: int, rows: int) -> None:
 
 
 class FileTree:
-    """The files below some paths, and those paths that are files themselves.
+    """The files below some paths, and the paths that are files themselves.
 
     Args:
         paths: local paths, or URIs that Arrow knows, such as ``s3://bucket/in``.
-        path_filter: says which files below a folder to pass over; None for all that are not hidden.
+        path_filter: says which files below a folder to ignore; None to ignore hidden files only.
         nested: whether files in folders below those of the paths count.
     """
 
@@ -171,7 +171,7 @@ class FileTree:
                 )
 
     def list(self) -> dict[str, FileInfo]:
-        """All files by their path, in the order of their path; not those with a hidden name, or in a hidden folder.
+        """All files by their path, in its order, without hidden files and those in hidden folders.
 
         Raises:
             ProgramError: if one of the paths is not there.
@@ -187,14 +187,14 @@ class FileTree:
     def check_loss(self, before: Collection[str], now: Collection[str]) -> None:
         """Refuse a listing in which a path has lost most of its files: the store may be unavailable.
 
-        That is more than half of ten files or more, and all files where there were fewer, but at least two.
+        That is more than half of ten or more files, or all of two or more files.
 
         Args:
-            before: the files that were there; those below no path, or that are ignored by now, do not count.
-            now: those that are there.
+            before: the earlier files; those outside the paths, or ignored by now, do not count.
+            now: the present files.
 
         Raises:
-            DataError: if one has.
+            DataError: if a path has lost most of its files.
         """
         gone = {path for path in before if path not in now}
         if len(gone) < _SEVERAL:
@@ -210,7 +210,7 @@ class FileTree:
                 )
 
     def _root_of(self, path: str) -> str | None:
-        """The path of the source that a file lies under."""
+        """The path of the source that contains a file."""
         return max((shown for shown in self._roots if f"{path}/".startswith(f"{shown}/")), key=len, default=None)
 
     def below(self, path: str) -> str:
@@ -218,7 +218,7 @@ class FileTree:
         return path.removeprefix(self._root_of(path) or "").lstrip("/") or path.rpartition("/")[2]
 
     def at(self, path: str) -> File:
-        """One of the files, whether it is there or not."""
+        """One of the files, even if it does not exist."""
         path = without_secrets(path)  # a checkpoint of an earlier version may have names with passwords
         root = self._root_of(path)
         if root is None:
@@ -234,9 +234,9 @@ class FileTree:
 
 @dataclass(frozen=True, slots=True)
 class FileRemoval:
-    """Says what becomes of a file that has been read: it is moved into a directory, or deleted without one.
+    """The removal of a read file: into a directory, or without one by deletion.
 
-    A file that was moved stays: another one that would get its name has eight characters before it.
+    A moved file is never replaced: another file that would get its name gets eight characters before it.
     """
 
     directory: str | None = None
@@ -255,7 +255,7 @@ class FileRemoval:
             )
 
     def remove(self, tree: FileTree, path: str) -> None:
-        """Move or delete a file; nothing happens if it is gone.
+        """Move or delete a file; no effect if it is gone.
 
         Raises:
             DataError: if it cannot be moved or deleted.
@@ -293,7 +293,7 @@ def _changed(path: str, how: str) -> DataError:
 
 
 def _shown(path: str) -> str:
-    """A path as its files are named: without what only says how to open it."""
+    """A path as in the names of its files: without the parameters that only say how to open it."""
     return without_secrets((path.partition("?")[0] if "://" in path else path).rstrip("/"))
 
 
@@ -317,7 +317,7 @@ def _listed(shown: str, uri: str, *, nested: bool) -> dict[str, FileInfo]:
 
 
 def _is_hidden(relative: str) -> bool:
-    """Whether a name on the way to a file says that it is not meant to be read, as Spark and Flink take it."""
+    """Whether a part of a path is hidden, by the rules of Spark and Flink."""
     return "/." in relative or "/_" in relative
 
 

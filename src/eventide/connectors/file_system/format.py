@@ -1,4 +1,4 @@
-"""Formats of a file source: where a file ends, how many rows it has, and how they are read as columns of a type."""
+"""Formats of a file source: the end of a file, its number of rows, and reading them as columns of a type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AT_HAND = 4
 
 
 def type_of_columns(schema: pa.Schema, file: File) -> TypeInformation:
-    """The type of a file's rows: a row with the names of its columns. A column of nothing but nulls is text.
+    """The type of a file's rows: a row with the names of its columns. A column with only nulls is text.
 
     Raises:
         ProgramError: if a column has an Arrow type for which there is no type.
@@ -65,12 +65,12 @@ def check_columns(where: str, type_info: TypeInformation[T_co]) -> CompositeType
 
 
 def names_of(type_info: TypeInformation) -> list[str] | None:
-    """The names by which columns are found; None where they are found by their position."""
+    """The names by which columns are found; None if they are found by their position."""
     return list(type_info.names) if isinstance(type_info, RowTypeInfo) and type_info.names is not None else None
 
 
 def names_to_read(where: str, file: File, there: list[str], type_info: TypeInformation) -> list[str]:
-    """The names of the columns to read of those that are there, in the order of the type.
+    """The names of the present columns to read, in the order of the type.
 
     Raises:
         DataError: if one is not there.
@@ -86,7 +86,7 @@ def names_to_read(where: str, file: File, there: list[str], type_info: TypeInfor
 
 
 def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
-    """A row type with only some of its columns, in their order; at least one, and others than rows stay whole."""
+    """A row type with only some of its columns, in their order, and at least one; other types stay whole."""
     names = names_of(type_info)
     if names is None or not isinstance(type_info, RowTypeInfo):
         return type_info
@@ -97,7 +97,7 @@ def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:
 def as_declared(
     file: File, columns: list[pa.Array], type_info: TypeInformation, *, is_text: bool = False
 ) -> pa.RecordBatch:
-    """Columns of a file, in the order of the type, brought to its Arrow types; in a file of text, bytes are in base64.
+    """Columns of a file, in the order of the type, cast to its Arrow types; in a text file, bytes are in base64.
 
     Raises:
         DataError: naming the file and the column.
@@ -112,12 +112,12 @@ def as_declared(
 
 
 def bad_column(file: File, name: str, wanted: pa.DataType, error: object) -> DataError:
-    """The error that a column has something that does not fit."""
+    """The error for a column with a value that does not fit."""
     return DataError(f"the file {file.path}: the column {name!r} cannot be read as {wanted}: {error}")
 
 
 def points_in_time(texts: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Text in ISO 8601 as points in time, those without a zone in UTC; or as the time of day there."""
+    """Text in ISO 8601 as points in time, those without a zone in UTC; or as the time of day in UTC."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -136,12 +136,12 @@ def good_and_bad(
 ) -> Iterator[pa.RecordBatch | Unreadable]:
     """The rows of a file, and the rows that cannot be read.
 
-    Where ``read`` raises, it is called with halves, down to single rows.
+    If ``read`` raises, it is called with halves, down to single rows.
 
     Args:
-        rows: the rows of the file: something with a length and slices.
+        rows: the rows of the file: a value with a length and slices.
         read: makes rows, or raises ``ArrowInvalid`` or ``DataError``.
-        unreadable: tells of a single row, at a place counted from 0, that raised an error.
+        unreadable: reports a single row, at a place counted from 0, that raised an error.
         first: the place of the first row.
     """
     import pyarrow as pa
@@ -161,14 +161,14 @@ def good_and_bad(
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """How many rows a row group has, and the highest value of a column in it, as a number; None if it does not say."""
+    """The number of rows of a row group, and the highest value of a column in it, as a number; None if unknown."""
 
     rows: int
     highest: int | None
 
 
 class ColumnTimes:
-    """The times of one column of a file, which is looked into no more than is needed.
+    """The times of one column of a file, which is read only as far as needed.
 
     Args:
         kind: the Arrow type of the column.
@@ -183,7 +183,7 @@ class ColumnTimes:
         self._at_hand: dict[int, pa.Array] = {}
 
     def rows_until(self, timestamp_ms: int) -> int:
-        """How many rows come before the first that is later; all, where there is none.
+        """How many rows come before the first later row; all, if there is none.
 
         Args:
             timestamp_ms: milliseconds since the epoch (UTC).
@@ -209,7 +209,7 @@ class ColumnTimes:
 
 
 def row_groups(metadata: FileMetaData, column: str, kind: pa.DataType) -> list[RowGroup]:
-    """Return the row groups of one column, as the end of a Parquet file describes them."""
+    """Return the row groups of one column from the footer of a Parquet file."""
     leaf = [metadata.schema.column(i).path for i in range(metadata.num_columns)].index(column)
     groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
     return [RowGroup(group.num_rows, _highest(group.column(leaf).statistics, kind)) for group in groups]
@@ -264,11 +264,11 @@ def _as_numbers(values: pa.Array) -> pa.Array:
 
 
 BLOCK = 4 * 1024 * 1024
-"""How many bytes of a text are handled at a time."""
+"""The number of bytes of a text file that are handled at a time."""
 
 
 class FileFormat(ABC, Generic[T_co]):
-    """How a file becomes rows. It is described in the program, and carried out where files are planned and read.
+    """Conversion of a file to rows. The program describes it; it is executed where files are planned and read.
 
     A position in a file is 0 at its beginning; each format decides what it counts from there.
     """
@@ -282,7 +282,7 @@ class FileFormat(ABC, Generic[T_co]):
     @property
     @abstractmethod
     def type_info(self) -> TypeInformation[T_co] | None:
-        """The type of the rows; None while it is still to be found in a file."""
+        """The type of the rows; None until it is found in a file."""
 
     def resolved(self, first: File | None) -> Self:
         """Return the format with its type known, from the first file if it was not declared.
@@ -306,11 +306,11 @@ class FileFormat(ABC, Generic[T_co]):
 
     @abstractmethod
     def end(self, size: int, rows: Callable[[], int]) -> int:
-        """The position after a file of a size in bytes, and a number of rows, which is found out only if asked for."""
+        """The position after a file, given its size in bytes and a function for its number of rows."""
 
     @abstractmethod
     def rows(self, file: File) -> int:
-        """How many rows a file has; where that is dear to know, how many lines."""
+        """The number of rows of a file; if that is expensive to find, the number of lines."""
 
     @abstractmethod
     def read(self, file: File, start: int, end: int, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
@@ -320,18 +320,18 @@ class FileFormat(ABC, Generic[T_co]):
             file: the file.
             start: the position of the first row.
             end: the position after the last one.
-            type_info: the type of :attr:`type_info`, or fewer of its columns.
+            type_info: the type of :attr:`type_info`, or some of its columns.
 
         Raises:
-            DataError: naming the file, if it is gone, has changed, or has something that does not fit the type.
+            DataError: naming the file, if it is gone, has changed, or has a value that does not fit the type.
         """
 
     def sorted_out(
         self, file: File, start: int, end: int, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """Read for a program that wants dead letters: rows that cannot be read, if there may be any, are `Unreadable`.
+        """Return a format for a program with dead letters: rows that cannot be read, if possible, become `Unreadable`.
 
-        By default, a file can be read as a whole or not at all.
+        By default, a file is read as a whole or not at all.
         """
         return self.read(file, start, end, type_info)
 
@@ -339,8 +339,8 @@ class FileFormat(ABC, Generic[T_co]):
 class BulkFormat(FileFormat[T_co]):
     """A format of columns, which can be read from any row on, in large batches. Flink: ``BulkFormat``.
 
-    A position counts half rows: what stands before a row is even, and the end of a file is odd, so that it is not
-    taken for a row of a file that has been replaced by a longer one.
+    A position counts half rows: a position before a row is even, and the end of a file is odd, so that the end cannot
+    be mistaken for a row after the file was replaced by a longer one.
     """
 
     cuts: ClassVar[bool] = True
@@ -354,7 +354,7 @@ class BulkFormat(FileFormat[T_co]):
         return 2 * row
 
     def times(self, file: File, column: str) -> ColumnTimes | None:
-        """The times of a column of a file, to find positions by; None, as by default, where that takes reading it all.
+        """The times of a column of a file, to find positions; None, the default, if that needs the whole column.
 
         Raises:
             DataError: naming the file, if it is gone or cannot be read.
@@ -372,13 +372,13 @@ class BulkFormat(FileFormat[T_co]):
     def read_rows(
         self, file: File, start: int, end: int, to_its_end: bool, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch]:
-        """The rows from one to another; ``to_its_end`` says that the file must have ``end`` rows in all."""
+        """The rows from one number to another; ``to_its_end`` requires that the file has ``end`` rows in all."""
 
 
 class StreamFormat(FileFormat[T_co]):
     """A format of lines, which is read from a file's beginning to its end, in one micro-batch. Flink: ``StreamFormat``.
 
-    Files that are compressed say so by the ending of their name. A position is a number of bytes.
+    The suffix of a file shows its compression. A position is a number of bytes.
     """
 
     @staticmethod
@@ -424,7 +424,7 @@ class StreamFormat(FileFormat[T_co]):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """Read the rows of a stream, those that cannot be read, if there may be any, as `Unreadable`."""
+        """Read the rows of a stream; those that cannot be read, if possible, become `Unreadable`."""
         return self.read_stream(file, stream, type_info)
 
 

@@ -1,4 +1,4 @@
-"""Part files that tasks write themselves, from columns: in Parquet, with the types and the names that Spark gives."""
+"""Part files that tasks write themselves from columns: in Parquet, with Spark's types and names."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetWriter
 
 _GROUP_BYTES = 64 << 20
-"""How many bytes of rows are held until a part of each file is written, which is a row group."""
+"""The number of bytes of rows that are buffered until a row group of each file is written."""
 _MOST_OPEN = 100
-"""How many files are open at most: a process may not have many more, and each has memory."""
+"""The greatest number of open files: a process may not have many more, and each needs memory."""
 
 _ENDINGS = {
     **{"none": "", "uncompressed": "", "snappy": ".snappy", "gzip": ".gz", "zstd": ".zstd"},
     **{"brotli": ".br", "lz4_raw": ".lz4raw"},
 }
-"""By Spark's name of a compression, what the names of files have of it."""
+"""The parts of file names, by Spark's name of the compression."""
 _INT96, _MICROS = "INT96", "TIMESTAMP_MICROS"
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFiles:
-    """How Parquet files are written: as Spark does, so that they are the same to any reader.
+    """Settings of Parquet files, which equal Spark's files for any reader.
 
     Attributes:
         compression: one of Spark's names, such as ``snappy``.
@@ -44,7 +44,7 @@ class ParquetFiles:
 
     @staticmethod
     def of(options: Mapping[str, str], timestamps: str = _INT96, compression: str = "snappy") -> ParquetFiles | None:
-        """The files for some options of Spark's writer; None for those that Spark alone has.
+        """The settings for some options of Spark's writer; None for options that only Spark supports.
 
         >>> ParquetFiles.of({"compression": "GZIP"}), ParquetFiles.of({"parquet.page.size": "1000"})
         (ParquetFiles(compression='gzip', timestamps='INT96'), None)
@@ -57,7 +57,7 @@ class ParquetFiles:
 
     @property
     def ending(self) -> str:
-        """How the names of the files end."""
+        """The suffix of the files."""
         return f"{_ENDINGS[self.compression]}.parquet"
 
     def writer(self, stream: object, schema: pa.Schema) -> ParquetWriter:
@@ -79,7 +79,7 @@ class ParquetFiles:
 
 
 def _in_utc(kind: pa.DataType) -> pa.DataType:
-    """A type whose points in time say that they are in UTC, as all are."""
+    """A type whose points in time have the zone UTC, in which all are."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(kind):
@@ -96,7 +96,7 @@ def _in_utc(kind: pa.DataType) -> pa.DataType:
 class TaskParts:
     """Part files of one task in the hidden directory of a sink.
 
-    Rows are held until there are enough for a row group. Where fields name folders, each folder has a file; of many
+    Rows are buffered until there are enough for a row group. If fields name folders, each folder has a file; with many
     folders, some have several.
 
     Args:
@@ -121,7 +121,7 @@ class TaskParts:
         self._names: list[str] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take rows."""
+        """Add rows."""
         if len(rows):
             self._held.append(rows)
             self._held_bytes += rows.nbytes
@@ -129,16 +129,16 @@ class TaskParts:
             self._write()
 
     def finish(self) -> list[str]:
-        """Write what is held, and return the names of all files, below the hidden directory.
+        """Write the buffered rows, and return the names of all files, below the hidden directory.
 
-        They are in the order of their folders; those of one folder are in the order of their rows.
+        They are sorted by their folders, and within a folder by the order of their rows.
         """
         self._write()
         self._complete()
         return sorted(self._names, key=lambda name: name.rpartition("/")[0])
 
     def close(self) -> None:
-        """Let go of files that are not finished: their names are never reported."""
+        """Abandon unfinished files, whose names are never reported."""
         with suppress(Exception):
             self._complete()
 

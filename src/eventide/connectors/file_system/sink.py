@@ -1,4 +1,4 @@
-"""Files as a sink, described as PyFlink does; and the files of each micro-batch, which become visible whole.
+"""Files as a sink, described as in PyFlink; and the files of each micro-batch, which become visible as a whole.
 
 The description is for programs. ``PartFiles`` is for hosts, which write the files.
 """
@@ -92,7 +92,7 @@ class OutputFileConfig:
 
 @dataclass(frozen=True)
 class RollingPolicy:
-    """When a part file is closed. Accepted for compatibility with PyFlink: Spark closes files after each micro-batch.
+    """Rules for closing part files. Accepted for compatibility with PyFlink: Spark closes files after each micro-batch.
 
     >>> RollingPolicy.default_rolling_policy() == RollingPolicy.default_rolling_policy(128 * 1024 * 1024)
     True
@@ -111,12 +111,12 @@ class RollingPolicy:
 
     @staticmethod
     def on_checkpoint_rolling_policy() -> RollingPolicy:
-        """Close files at every checkpoint alone, which is what Spark does: every micro-batch is one."""
+        """Close files only at checkpoints, as Spark does: every micro-batch is one."""
         return RollingPolicy()
 
 
 class DefaultRollingPolicy(RollingPolicy):
-    """`RollingPolicy.default_rolling_policy`, with the builder that PyFlink 1.12 has.
+    """`RollingPolicy.default_rolling_policy`, with the builder of PyFlink 1.12.
 
     >>> DefaultRollingPolicy.builder().build() == RollingPolicy.default_rolling_policy()
     True
@@ -156,7 +156,7 @@ class DefaultRollingPolicy(RollingPolicy):
 
 @dataclass(frozen=True)
 class BucketAssigner(Generic[T_contra]):
-    """In which subdirectory an element is written: in none, or in one for the values of some of its fields.
+    """Choice of the subdirectory of an element: none, or one for the values of some of its fields.
 
     >>> BucketAssigner.field_bucket_assigner("day", "hour").fields
     ('day', 'hour')
@@ -168,17 +168,17 @@ class BucketAssigner(Generic[T_contra]):
 
     @staticmethod
     def base_path_bucket_assigner() -> BucketAssigner[object]:
-        """Write all into the directory itself."""
+        """Write all elements into the directory itself."""
         return BucketAssigner()
 
     @staticmethod
     def field_bucket_assigner(*fields: str) -> BucketAssigner[OfFields]:
         """Write into a subdirectory for the values of fields, such as ``day=2026-05-01/hour=9``.
 
-        The files hold the other fields; Spark, Arrow and Polars read those of the names of directories as columns.
-        Fields are text, whole numbers or dates. None, and the empty text, are ``__HIVE_DEFAULT_PARTITION__``.
+        The files contain the other fields; Spark, Arrow and Polars read the fields in directory names as columns.
+        Fields are text, whole numbers or dates. None, and the empty text, become ``__HIVE_DEFAULT_PARTITION__``.
 
-        Flink: ``PARTITIONED BY`` of Flink SQL's file system connector; PyFlink's ``FileSink`` cannot say it.
+        Flink: ``PARTITIONED BY`` of Flink SQL's file system connector; PyFlink's ``FileSink`` does not have it.
 
         Raises:
             ProgramError: Without a field.
@@ -203,8 +203,8 @@ class BucketAssigner(Generic[T_contra]):
 class FileSink(Sink[T_contra]):
     r"""Writes elements into the files of a directory, exactly once: as lines of text, or as rows of a format.
 
-    Each micro-batch with results writes files of its own, ``part-<micro-batch>-<number>``, which appear when they are
-    complete. One that is repeated leaves nothing twice.
+    Each micro-batch with results writes its own files, ``part-<micro-batch>-<number>``, which appear when they are
+    complete. A repeated micro-batch leaves no duplicates.
 
     Flink: ``FileSink``. It is :class:`~eventide.datastream.connectors.FormatSink` under PyFlink's names.
 
@@ -228,7 +228,7 @@ class FileSink(Sink[T_contra]):
             encoder: The encoder that turns an element into text.
 
         Raises:
-            ProgramError: The encoder is none, or writes something other than UTF-8, which Spark's text files are in.
+            ProgramError: It is not an encoder, or does not write UTF-8, the encoding of Spark's text files.
         """
         check_is(encoder, Encoder, "for_row_format needs an Encoder, such as Encoder.simple_string_encoder()")
         if codecs.lookup(encoder.charset_name).name != "utf-8":
@@ -244,10 +244,10 @@ class FileSink(Sink[T_contra]):
 
         Args:
             base_path: The directory, as Spark takes it: a path, or a URI such as ``s3a://…``.
-            writer_factory: The result of ``ParquetBulkWriters.for_row_type``, or of its like for another format.
+            writer_factory: The result of ``ParquetBulkWriters.for_row_type``, or of the same method for another format.
 
         Raises:
-            ProgramError: The factory is none of those.
+            ProgramError: The factory is not such a result.
 
         >>> from eventide.connectors.formats.parquet import ParquetBulkWriters
         >>> rows = Types.ROW_NAMED(["user", "visits"], [Types.STRING(), Types.LONG()])
@@ -269,7 +269,7 @@ class FileSink(Sink[T_contra]):
         return isinstance(self.writer, Encoder)
 
     def row(self, value: T_contra) -> object:
-        """Return the written form of one element: a line without its end, or the element as it is."""
+        """Return the written form of one element: a line without its end, or the element itself."""
         if isinstance(self.writer, Encoder):
             return self.writer.encode(value).decode(self.writer.charset_name).removesuffix("\n")
         return value
@@ -289,20 +289,20 @@ class FileSink(Sink[T_contra]):
         sink: FileSink[IN_contra]
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> Self:
-            """Ask for names of part files, which Spark does not grant."""
+            """Set the names of part files, without effect on Spark."""
             self.sink = replace(self.sink, output_file_config=output_file_config)
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> Self:
-            """Ask for when part files are closed: on Spark, at the end of every micro-batch."""
+            """Set when part files are closed, without effect: Spark closes them at the end of every micro-batch."""
             self.sink = replace(self.sink, rolling_policy=rolling_policy)
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner[IN_contra]) -> Self:
-            """Set which subdirectories there are.
+            """Set the subdirectories of elements.
 
             Raises:
-                ProgramError: It goes by fields, and lines of text have none.
+                ProgramError: It uses fields, and lines of text have none.
             """
             if bucket_assigner.fields and self.sink.has_lines:
                 raise ProgramError("lines of text have no fields to name directories by; use for_bulk_format for rows")
@@ -347,12 +347,12 @@ _OWN, _JOB = "_eventide", "job"
 
 
 def new_stage() -> str:
-    """The name of a hidden directory for one run of a sink: another run may be dying, and still at work."""
+    """The name of a hidden directory for one run of a sink: an earlier run may still be at work."""
     return f"{_STAGE}{uuid.uuid4().hex[:8]}"
 
 
 def prefix_of(batch_id: int) -> str:
-    """How the names of the files of a micro-batch begin.
+    """The prefix of the files of a micro-batch.
 
     >>> prefix_of(7)
     'part-00000007-'
@@ -395,9 +395,9 @@ def used_twice(path: str) -> ProgramError:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """The files of a micro-batch, and the hidden directories, that were there when a run began: earlier runs left them.
+    """The files of a micro-batch, and the hidden directories, that earlier runs have left.
 
-    A run replaces and deletes these and its own files alone. What appears later may be of a younger run.
+    A run replaces and deletes only these and its own files. Files that appear later may belong to a newer run.
     """
 
     names: frozenset[str] = frozenset()
@@ -412,14 +412,13 @@ NO_LEFTOVERS = Leftovers()
 
 @dataclass(frozen=True, slots=True)
 class PartFiles:
-    """A directory of part files as Arrow sees it.
+    """A directory of part files on Arrow's file system.
 
-    A host writes the files of a micro-batch into a hidden directory, where no reader looks; they are moved when they
-    are complete. A micro-batch that is run again gives its files the names that they have already, so that they replace
-    each other.
+    A host writes the files of a micro-batch into a hidden directory, which readers ignore; they are moved when they are
+    complete. A repeated micro-batch gives its files the same names, so that they replace the earlier ones.
 
-    A run that was thought dead may still be at work, with a younger run that writes there. So nothing is deleted that
-    may be the only copy: a file is replaced by moving another one to its name, and stays where that fails.
+    A run that was thought dead may still be at work beside a newer run. So a file that may be the only copy is never
+    deleted: it is replaced by moving another one to its name, and stays if that fails.
     """
 
     file_system: FileSystem
@@ -427,7 +426,7 @@ class PartFiles:
 
     @classmethod
     def at(cls, location: str) -> PartFiles:
-        """The directory at a location that says its scheme, or at a local path.
+        """The directory at a location with a scheme, or at a local path.
 
         Raises:
             ProgramError: if Arrow cannot open it.
@@ -435,7 +434,7 @@ class PartFiles:
         return cls(*opened(location))
 
     def claim(self, job: str) -> None:
-        """Say that the directory is a job's, by a name that no other job has; it stays its own.
+        """Reserve the directory for a job, by a unique name of the job.
 
         Raises:
             StateError: if it is another job's.
@@ -469,7 +468,7 @@ class PartFiles:
         return bool(self.file_system.get_file_info(self.path).type == FileType.Directory)
 
     def leftovers(self, begun: int | None = None) -> Leftovers:
-        """Return what earlier runs have left, given the micro-batch that they began and did not finish, if any."""
+        """Return the leftovers of earlier runs, given the micro-batch that they did not finish, if any."""
         stages = [name for name in self.folders() if name.startswith(_STAGE)]
         return Leftovers(frozenset(() if begun is None else self.names_of(begun)), frozenset(stages))
 
@@ -479,9 +478,10 @@ class PartFiles:
         Args:
             batch_id: its number.
             stage: the hidden directory.
-            written: the files in it that count, in their order, each with the ending that it keeps; each stays in the
-                bucket whose folder is before its name.
-            leftovers: for the first micro-batch of a run, what earlier runs have left: this one replaces or deletes it.
+            written: the valid files in it, in their order, each with its suffix; each stays in the bucket whose folder
+                is before its name.
+            leftovers: for the first micro-batch of a run, the leftovers of earlier runs, which this one replaces or
+                deletes.
 
         Returns:
             The number of files.
@@ -514,9 +514,9 @@ class PartFiles:
         return [name for name in self.names() if name.rpartition("/")[2].startswith(prefix)]
 
     def names(self, below: str = "") -> list[str]:
-        """The names of the files in it, or in a directory below, those in buckets after the names of their folders.
+        """The names of the files in it, or in a directory below it; in buckets, after the names of their folders.
 
-        There are none where there is no such directory; other folders than those of buckets are passed over.
+        A directory that does not exist has none; folders that are not buckets are ignored.
         """
         names: list[str] = []
         for info in self._infos(below):
@@ -538,16 +538,16 @@ class PartFiles:
         return infos
 
     def move(self, there: str, here: str, *, may_replace: bool) -> None:
-        """Give a file another name.
+        """Rename a file.
 
         Args:
-            there: the name that it has.
-            here: the name that it gets.
-            may_replace: whether a file that has the name already is replaced: one that an earlier run has left.
+            there: its present name.
+            here: its new name.
+            may_replace: whether to replace a file with the new name, left by an earlier run.
 
         Raises:
-            FileNotFoundError: if the file is gone; what has the other name stays.
-            FileExistsError: if another file has the name and is not to be replaced.
+            FileNotFoundError: if the file is gone; a file with the new name stays.
+            FileExistsError: if another file has the name and must not be replaced.
         """
         if not may_replace and self._is_file(here):
             raise FileExistsError(f"this run has not written {here}, which is there")
@@ -561,7 +561,7 @@ class PartFiles:
             self._rename_over(there, here)
 
     def _rename_over(self, there: str, here: str) -> None:
-        """Replace a file on a store that does not do so itself; the one before stays until the other is there."""
+        """Replace a file on a store that cannot do so itself; the old file stays until the new one exists."""
         aside = f"{there}-before"
         self._rename(here, aside)
         try:
@@ -582,5 +582,5 @@ class PartFiles:
         self.file_system.delete_file(f"{self.path}/{name}")
 
     def delete_folder(self, name: str) -> None:
-        """Delete a directory with all that is in it."""
+        """Delete a directory with its contents."""
         self.file_system.delete_dir(f"{self.path}/{name}")

@@ -1,4 +1,4 @@
-"""Rows as messages of JSON: the objects that Flink's schemas write and read, one by one and many at once."""
+"""Rows as JSON messages: the objects that Flink's schemas write and read, one by one or many at once."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 class _Unreadable(ValueError):
-    """A part of a message is not what was declared; its arguments are what is wrong, and the path to the part."""
+    """A part of a message does not have its declared type; the arguments are the reason, and the path to the part."""
 
     def __str__(self) -> str:
         what, path = self.args
@@ -77,22 +77,22 @@ _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_
 
 
 def parsed(message: bytes) -> object:
-    """The first JSON value of a message, whatever comes after it; numbers are text, as they are written.
+    """The first JSON value of a message, without the rest; numbers are text, as they are written.
 
     Raises:
-        ValueError: if there is none.
+        ValueError: if there is no JSON value.
     """
     text = message.decode("utf-8-sig")
     return _DECODER.raw_decode(text, _SPACE.match(text).end())[0]  # type: ignore[union-attr]
 
 
 def reader(type_info: TypeInformation, *, lenient: bool, complete: bool) -> Read:
-    """A function that makes a value of a type out of parsed JSON.
+    """Return a function that makes a value of a type from parsed JSON.
 
     Args:
         type_info: the type.
         lenient: whether a part that cannot be read is None.
-        complete: whether an object must have all fields; otherwise those that it has not are None.
+        complete: whether an object must have all fields; otherwise missing fields are None.
 
     Raises:
         ProgramError: if the type has no form in JSON.
@@ -184,7 +184,7 @@ def _single(type_info: TypeInformation) -> Read:
 
 
 _TRUNCATED = {"INT": 32, "LONG": 64}
-"""Types of which Flink takes a number with a point or an exponent too, and their bits; in quotes, it takes none."""
+"""Types, with their bits, for which Flink also accepts a number with a point or an exponent, but not in quotes."""
 
 
 def _truncated(number: str, bits: int) -> int:
@@ -197,7 +197,7 @@ def _truncated(number: str, bits: int) -> int:
 
 
 def written(node: object) -> str:
-    """Parsed JSON as text, without spaces; of numbers, those with a point or an exponent are doubles of Java."""
+    """Parsed JSON as text, without spaces; numbers with a point or an exponent are written as Java doubles."""
     if isinstance(node, _Number):
         return str(node) if node.is_whole else number_text(float(node))
     if isinstance(node, dict):
@@ -208,7 +208,7 @@ def written(node: object) -> str:
 
 
 def writer(type_info: TypeInformation) -> Write:
-    """A function that writes a value of a type as JSON, without spaces.
+    """Return a function that writes a value of a type as JSON, without spaces.
 
     Raises:
         ProgramError: if the type has no form in JSON.
@@ -255,7 +255,7 @@ _PYTHON = {"BOOLEAN": bool, "BYTE": int, "SHORT": int, "INT": int, "LONG": int, 
 """The Python type of the values of a type; those of other types are text."""
 
 _ESCAPED = r'["\\\x00-\x1f]'
-"""Characters that stand in JSON with a backslash before them; msgspec does not take them in names."""
+"""Characters that JSON escapes with a backslash; msgspec does not accept them in names."""
 
 
 def are_for_columns(type_info: CompositeTypeInfo) -> bool:
@@ -286,10 +286,10 @@ def _has_plain_names(type_info: CompositeTypeInfo) -> bool:
 
 
 def reader_of_columns(type_info: CompositeTypeInfo) -> ReadMany:
-    """A function that reads the rows of many messages.
+    """Return a function that reads the rows of many messages.
 
-    A field that is not there is null, as is one that is ``null``. A value that is not plainly of its type, such as a
-    number in quotes, may still mean something; so may JSON that is not quite right. Both are read one by one.
+    A missing field is null, like one that is ``null``. A value that is not plainly of its type, such as a number in
+    quotes, may still be valid, and so may JSON with small errors. Both are read one by one.
     """
     import msgspec
     import pyarrow as pa
@@ -321,7 +321,7 @@ def reader_of_columns(type_info: CompositeTypeInfo) -> ReadMany:
 
 
 def _expected(type_info: TypeInformation) -> Any:
-    """How msgspec is told what a value is, which may be null."""
+    """The type for msgspec of a value, which may be null."""
     if isinstance(type_info, ListTypeInfo):
         return list[_expected(type_info.element_type)] | None  # type: ignore[misc]
     if isinstance(type_info, CompositeTypeInfo):
@@ -331,7 +331,7 @@ def _expected(type_info: TypeInformation) -> Any:
 
 
 def written_at_once(rows: pa.StructArray, type_info: CompositeTypeInfo) -> pa.Array:
-    """The objects of some rows, none of which is null, as an array of binary."""
+    """The objects of some rows that are not null, as an array of binary."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -347,7 +347,7 @@ def written_at_once(rows: pa.StructArray, type_info: CompositeTypeInfo) -> pa.Ar
 
 
 def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
-    """The JSON of each value; null where it is null."""
+    """The JSON of each value; null for null."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -371,10 +371,9 @@ def _texts(column: pa.Array, type_info: TypeInformation) -> pa.Array:
 class JsonRowDeserializationSchema(ReadsRows):
     """Reads rows from JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowDeserializationSchema``.
 
-    Numbers and truth values may be texts too, and text may be anything. Of a number for INT or LONG, the fraction is
-    left out, as in Flink, unless it is in quotes. Dates are ISO 8601, bytes are in base64. Points in time are
-    as RFC 3339 has them, in UTC where they have no zone. ``null`` is no row. What comes after the object is not looked
-    at, as in Flink.
+    Numbers and booleans may be texts too, and a text may be any value. The fraction of a number for INT or LONG is
+    dropped, as in Flink, unless it is in quotes. Dates are in ISO 8601, bytes in base64. Points in time are in RFC
+    3339, and in UTC without a zone. ``null`` has no row. Data after the object are ignored, as in Flink.
 
     >>> from eventide.common import Types
     >>> row_type = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.SQL_TIMESTAMP()])
@@ -431,7 +430,7 @@ class JsonRowDeserializationSchema(ReadsRows):
             """Set the type of the rows to what a JSON schema describes.
 
             Raises:
-                ProgramError: It describes something that there is no type for.
+                ProgramError: It describes a value that no type fits.
             """
             self._type_info = type_of_schema(json_schema)
             return self
@@ -442,7 +441,7 @@ class JsonRowDeserializationSchema(ReadsRows):
             return self
 
         def ignore_parse_errors(self) -> Self:
-            """Take a field that cannot be read as None, and leave out what is not an object at all."""
+            """Read a field that cannot be read as None, and skip messages that are not objects."""
             self._ignores_parse_errors = True
             return self
 
@@ -450,8 +449,7 @@ class JsonRowDeserializationSchema(ReadsRows):
             """The schema.
 
             Raises:
-                ProgramError: There is no type, or one that JSON has no form of; or errors are to be refused and to be
-                    ignored.
+                ProgramError: There is no type, or JSON has no form for it; or errors are both refused and ignored.
             """
             if self._fails_on_missing_field and self._ignores_parse_errors:
                 raise ProgramError("fail_on_missing_field and ignore_parse_errors exclude each other; choose one")
@@ -465,7 +463,7 @@ class JsonRowDeserializationSchema(ReadsRows):
 class JsonRowSerializationSchema(WritesRows):
     """Writes rows as JSON objects; made with :meth:`builder`. PyFlink: ``JsonRowSerializationSchema``.
 
-    What it writes, :class:`JsonRowDeserializationSchema` reads. A field that is None is null.
+    :class:`JsonRowDeserializationSchema` reads the objects that it writes. A field that is None is null.
 
     The window of a result is an object with ``start`` and ``end``, both numbers of milliseconds since the epoch.
 
@@ -498,7 +496,7 @@ class JsonRowSerializationSchema(WritesRows):
     def serialize_column(self, elements: pa.Array, type_info: TypeInformation) -> pa.Array:
         """Return the objects; see :meth:`SerializationSchema.serialize_column`.
 
-        Rows of this type are written column by column: text, truth values and whole numbers by Arrow.
+        Rows of this type are written column by column: text, booleans and whole numbers by Arrow.
         """
         declared = getattr(type_info, "field_types", None) == self.row_type.field_types
         is_same = declared and elements.type == self.row_type.arrow_type()
@@ -513,7 +511,7 @@ class JsonRowSerializationSchema(WritesRows):
         _type_info: TypeInformation | None = None
 
         def with_type_info(self, type_info: TypeInformation) -> Self:
-            """Set the type of the rows, whose names become those of the fields."""
+            """Set the type of the rows, with the names of the fields."""
             self._type_info = type_info
             return self
 
@@ -521,7 +519,7 @@ class JsonRowSerializationSchema(WritesRows):
             """The schema.
 
             Raises:
-                ProgramError: There is no type, or one that JSON has no form of.
+                ProgramError: There is no type, or JSON has no form for it.
             """
             schema = JsonRowSerializationSchema(row_type_of("JsonRowSerializationSchema", self._type_info))
             _ = schema._write  # refuses what has no form

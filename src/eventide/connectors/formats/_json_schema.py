@@ -14,11 +14,11 @@ _FORMATS = {"date-time": Types.SQL_TIMESTAMP, "date": Types.SQL_DATE, "time": Ty
 def type_of_schema(json_schema: str) -> TypeInformation:
     """The type of the objects that a JSON schema describes. Flink: ``JsonRowSchemaConverter``.
 
-    A number is a ``BIG_DEC``, an integer a ``BIG_INT``, a text one that its ``format`` or ``contentEncoding`` tells of.
-    An array has items of one kind. A type that may be null besides is that type.
+    A number is a ``BIG_DEC``, an integer a ``BIG_INT``; the type of a text follows from its ``format`` or
+    ``contentEncoding``. An array has items of one kind. A type that may also be null is that type.
 
     Raises:
-        ProgramError: if it is not JSON, describes no object, or says something that no type has.
+        ProgramError: if it is not JSON, does not describe an object, or describes a value that no type fits.
 
     >>> type_of_schema('{"type": "object", "properties": {"user": {"type": "string"}, "tags": {"type": "array", '
     ...                '"items": {"type": "integer"}}}}')
@@ -81,7 +81,7 @@ def _not_null(several: object, null: object, where: str) -> object:
 
 
 def _found(reference: object, root: dict[str, Any], where: str) -> object:
-    """The part of the schema that a reference within it means."""
+    """The part of the schema that a reference in it names."""
     node: object = root
     if not isinstance(reference, str) or not reference.startswith("#/"):
         raise ProgramError(

@@ -1,4 +1,4 @@
-"""Schemas that read rows from messages and write them: the common part of JSON, CSV and Avro."""
+"""Schemas that read rows from messages and write rows as messages: the common part of JSON, CSV and Avro."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ReadMany: TypeAlias = "Callable[[Sequence[bytes]], pa.StructArray | None]"
-"""Gives the rows of many messages; or None where they have to be read one by one."""
+"""Returns the rows of many messages; or None if they must be read one by one."""
 
 _FEW = 64
 _LONGEST = 200
 
 
 class OfRows:
-    """A dataclass that pickles as its fields alone, without what it has computed from them."""
+    """A dataclass that pickles only its fields, without values computed from them."""
 
     row_type: CompositeTypeInfo
 
@@ -40,7 +40,7 @@ class WritesRows(OfRows, SerializationSchema[object]):
     """The name of a message, for errors."""
 
     def _declared(self, element: object) -> Any:
-        """An element as its type has it.
+        """Return an element as a value of its type.
 
         Raises:
             DataError: if it is not of the type.
@@ -52,14 +52,14 @@ class WritesRows(OfRows, SerializationSchema[object]):
 
 
 class ReadsRows(OfRows, DeserializationSchema[Row]):
-    """Reads a row from each message; from many messages at once where that certainly gives the same rows."""
+    """Reads a row from each message; from many messages at once if that certainly gives the same rows."""
 
     format: ClassVar[str]
     ignores_parse_errors: bool = False
 
     @abstractmethod
     def _read(self, message: bytes) -> Any:
-        """The row of a message; None where there is none.
+        """Return the row of a message; None if it has none.
 
         Raises:
             ValueError: if the message cannot be read.
@@ -67,17 +67,17 @@ class ReadsRows(OfRows, DeserializationSchema[Row]):
 
     @cached_property
     def _read_many(self) -> ReadMany | None:
-        """Reads many messages at once; None, as by default, where messages are always read one by one."""
+        """Reads many messages at once; None, the default, to read messages one by one."""
         return None
 
     def deserialize(self, message: bytes | str | None) -> Any:
-        """Return the row; None where there is none, and, if parse errors are ignored, for a message that has errors.
+        """Return the row; None for a message without a row and, if parse errors are ignored, for one with errors.
 
-        A ``map`` leaves None in; see :meth:`DeserializationSchema.deserialize`.
+        A ``map`` keeps None; see :meth:`DeserializationSchema.deserialize`.
 
         Raises:
-            DataError: The message cannot be read, or a field is not of its type, or missing where it must be there.
-            ProgramError: A registry does not say which schema an Avro record has.
+            DataError: The message cannot be read, or a field has another type, or a required field is missing.
+            ProgramError: A registry does not return the schema of an Avro record.
         """
         if message is None:
             return None
@@ -99,8 +99,8 @@ class ReadsRows(OfRows, DeserializationSchema[Row]):
     def deserialize_column(self, messages: pa.Array) -> pa.Array:
         """Return the rows as a struct; see :meth:`DeserializationSchema.deserialize_column`.
 
-        Text, truth values, numbers, dates and points in time are read many at once. Other types, and in CSV messages
-        with quotes, are read one by one.
+        Text, booleans, numbers, dates and points in time are read many at once. Other types, and CSV messages with
+        quotes, are read one by one.
         """
         import pyarrow as pa
 
@@ -110,8 +110,8 @@ class ReadsRows(OfRows, DeserializationSchema[Row]):
     def deserialize_all(self, messages: Sequence[bytes | None]) -> pa.Array:
         """Return the rows of messages that are objects; see :meth:`DeserializationSchema.deserialize_all`.
 
-        Where the messages cannot be read at once, halves of them are tried: so one bad message has few others read one
-        by one with it.
+        If the messages cannot be read at once, halves of them are tried, so that few others are read one by one because
+        of one bad message.
         """
         import pyarrow as pa
 
@@ -146,6 +146,6 @@ def row_type_of(schema: str, type_info: TypeInformation | None) -> CompositeType
 
 
 def said(message: bytes) -> str:
-    """A message as an error shows it, cut where it would flood it."""
+    """A message as shown in an error, cut to a moderate length."""
     text = repr(message[:_LONGEST])
     return text if len(message) <= _LONGEST else f"{text}… ({len(message)} bytes)"

@@ -37,9 +37,9 @@ _BITS = {"BYTE": 8, "SHORT": 16, "INT": 32, "LONG": 64}
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """How the values of one type are read from a text and written to one.
+    """The text form of the values of one type: how they are read and written.
 
-    ``read`` raises a ``ValueError`` where a text is not a value of the type.
+    ``read`` raises a ``ValueError`` if a text is not a value of the type.
     """
 
     read: Callable[[str], Any]
@@ -49,7 +49,7 @@ class TextForm:
 def text_form(type_info: TypeInformation) -> TextForm | None:
     """The form of a type of single values; None for others.
 
-    Points in time are in UTC, with a Z at the end; without a zone, a text is taken to be in UTC too.
+    Points in time are in UTC, with a Z at the end; a text without a zone is read as UTC too.
 
     >>> from eventide.common import Types
     >>> form = text_form(Types.SQL_TIMESTAMP())
@@ -69,7 +69,7 @@ def text_form(type_info: TypeInformation) -> TextForm | None:
 
 
 def is_bare(type_info: TypeInformation) -> bool:
-    """Whether the values of a type are numbers or truth values, which need no quotes."""
+    """Whether the values of a type are numbers or booleans, which need no quotes."""
     return isinstance(type_info, DecimalTypeInfo) or (isinstance(type_info, BasicTypeInfo) and type_info.name in _BARE)
 
 
@@ -102,7 +102,7 @@ def _float_32(number: float) -> float:
 
 
 def number_text(number: float) -> str:
-    """A number of 64 bits as Java 19 and later write it: as few digits as tell it apart, and two of them at least.
+    """A number of 64 bits as Java 19 and later write it: with the fewest digits that identify it, and at least two.
 
     >>> [number_text(number) for number in (9999999.0, 1e7, 0.001, 9.99e-4, 5e-324)]
     ['9999999.0', '1.0E7', '0.001', '9.99E-4', '4.9E-324']
@@ -121,7 +121,7 @@ def _float_32_text(number: float) -> str:
 
 
 def _java_text(number: float, shortest: str) -> str:
-    """A finite number, whose shortest text Python knows, with an exponent where Java's has one."""
+    """A finite number in its shortest text, which Python computes, with an exponent where Java writes one."""
     if number == 0 or _SMALLEST <= abs(number) < _LARGEST:
         return shortest
     digits = len(shortest.partition("e")[0].lstrip("-").replace(".", "").strip("0"))
@@ -214,12 +214,12 @@ _FORMS = {
 
 
 PLAIN = frozenset({"STRING", "BOOLEAN", "BYTE", "SHORT", "INT", "LONG", "DOUBLE"})
-"""Types that Arrow reads as they are meant."""
+"""Types that Arrow reads with the same meaning."""
 
 SINGLE = PLAIN | {"FLOAT", "SQL_DATE", "SQL_TIMESTAMP", "INSTANT"}
 """Types that Arrow reads, some of them as another type first."""
 
-# Dates of every calendar and zones of every country; others are looked at one by one.
+# Dates valid in every calendar and zones of every country; others are checked one by one.
 _PLAIN_DATE = r"[1-8][0-9]{3}-[0-9]{2}-[0-9]{2}"
 _PLAIN_TIMESTAMP = (
     rf"{_PLAIN_DATE}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(\.[0-9]{{1,6}})?(Z|[+-](0[0-9]|1[0-7]):?[0-5][0-9])?"
@@ -229,7 +229,7 @@ _AS_THEY_ARE = frozenset({"BOOLEAN", "BYTE", "SHORT", "INT", "LONG"})
 
 
 def texts_of(column: pa.Array, type_info: TypeInformation) -> pa.Array | None:
-    """The text of each value, null where it is null; None for types that Arrow writes otherwise."""
+    """The text of each value, null for null; None for types that Arrow writes differently."""
     import pyarrow as pa
 
     name = type_info.name if isinstance(type_info, BasicTypeInfo) else None
@@ -258,7 +258,7 @@ def _numbers(column: pa.Array) -> pa.Array:
 
 
 def _points_in_time(column: pa.Array) -> pa.Array:
-    """In UTC, with a Z; microseconds where there are some."""
+    """Points in time in UTC, with a Z; with microseconds if there are any."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -269,7 +269,7 @@ def _points_in_time(column: pa.Array) -> pa.Array:
 
 
 def parsed_type(wanted: pa.DataType) -> pa.DataType:
-    """The type that Arrow is asked for: its own reading of points in time, and its rounding, are others."""
+    """The type that Arrow reads first, because it reads points in time, and rounds, differently."""
     import pyarrow as pa
 
     if pa.types.is_date(wanted) or pa.types.is_timestamp(wanted):
@@ -278,7 +278,7 @@ def parsed_type(wanted: pa.DataType) -> pa.DataType:
 
 
 def as_wanted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
-    """A column of the type that is wanted; None where a value in it has to be looked at."""
+    """A column of the wanted type; None if one of its values must be checked by itself."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -293,7 +293,7 @@ def as_wanted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
 
 
 def _all(truths: pa.Array) -> bool:
-    """Whether all are true that are not null."""
+    """Whether all values that are not null are true."""
     import pyarrow.compute as pc
 
     return pc.all(truths).as_py() is not False

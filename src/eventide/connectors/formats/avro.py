@@ -1,4 +1,4 @@
-"""Messages of Avro, each a record without its schema; read and written by fastavro, which the extra ``avro`` brings."""
+"""Avro messages, each a record without its schema; read and written by fastavro, from the extra ``avro``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def library() -> Any:
 
 @dataclass(frozen=True)
 class AvroSchema:
-    """A schema of Avro; made by :meth:`parse_string` or :meth:`parse_file`. PyFlink: ``AvroSchema``.
+    """An Avro schema; made by :meth:`parse_string` or :meth:`parse_file`. PyFlink: ``AvroSchema``.
 
     It needs the package fastavro, which comes with the extra ``avro``.
     """
@@ -72,7 +72,7 @@ class AvroSchema:
         """The schema that a local file describes.
 
         Raises:
-            ProgramError: The file cannot be read, or has no schema of Avro in it.
+            ProgramError: The file cannot be read, or does not contain an Avro schema.
         """
         try:
             text = Path(file_path).read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ class AvroSchema:
 
     @cached_property
     def parsed(self) -> Any:
-        """The schema as fastavro takes it, without what is said of types beyond those that a row has."""
+        """The schema for fastavro, without properties that a row type does not have."""
         avro = library()
         try:
             return avro.parse_schema(_without_strange_types(json.loads(self.text)))
@@ -90,13 +90,13 @@ class AvroSchema:
             raise ProgramError(f"{self.text!r:.200} is not an Avro schema: {error!r}") from error
 
     def type_info(self) -> TypeInformation:
-        """The type of what the schema describes: of a record, a row. Flink: ``AvroSchemaConverter``.
+        """The type that the schema describes: for a record, a row. Flink: ``AvroSchemaConverter``.
 
         Text and enumerations are text; a union of null and one other type is that type; a decimal keeps its digits.
 
         Raises:
-            ProgramError: There is no type for a part of it: null alone, several types in one place, or one that has
-                itself as a part.
+            ProgramError: There is no type for a part of it: null alone, several types in one place, or a recursive
+                type.
         """
         return _type(import_module("fastavro.schema").expand_schema(self.parsed), "it")
 
@@ -108,7 +108,7 @@ class AvroSchema:
 
 
 def _without_strange_types(node: object) -> Any:
-    """The type of a schema; one with an unknown logical type is of the type below it, as the specification says."""
+    """The type of a schema; an unknown logical type is ignored, as the specification says."""
     if isinstance(node, list):
         return [_without_strange_types(part) for part in node]
     if not isinstance(node, dict):
@@ -148,17 +148,17 @@ def _type(node: Any, where: str) -> TypeInformation:
 
 
 class ReadsAvroRecords(ReadsRows):
-    """Reads rows from records of Avro, wherever the schema of a record comes from."""
+    """Reads rows from Avro records, from any source of their schema."""
 
     format: ClassVar[str] = "Avro"
 
     @abstractmethod
     def _record(self, message: bytes) -> Any:
-        """The record in a message: a dict, by the names of fields.
+        """Return the record in a message: a dict by the names of fields.
 
         Raises:
-            DataError: if it is not a record of its schema, or does not say which schema that is where it must.
-            ProgramError: if the schema cannot be asked for.
+            DataError: if it is not a record of its schema, or lacks a required reference to its schema.
+            ProgramError: if the schema cannot be fetched.
         """
 
     def _read(self, message: bytes) -> Any:
@@ -172,7 +172,7 @@ class ReadsAvroRecords(ReadsRows):
 
 @dataclass(frozen=True)
 class _AvroRows:
-    """The schema of Avro, and the type of rows that it describes: for both schemas of rows."""
+    """The Avro schema, and the type of rows that it describes: for both row schemas."""
 
     record_class: str | None = None
     avro_schema_string: str | None = None
@@ -191,7 +191,7 @@ class _AvroRows:
 
     @cached_property
     def _expanded(self) -> Any:
-        """The schema without references to named parts of it."""
+        """The schema with references to named parts replaced by these parts."""
         return import_module("fastavro.schema").expand_schema(self._schema.parsed)
 
     @cached_property
@@ -207,11 +207,11 @@ class AvroRowDeserializationSchema(_AvroRows, ReadsAvroRecords):  # type: ignore
     """Reads rows from records of Avro, in its binary form. PyFlink: ``AvroRowDeserializationSchema``.
 
     Args:
-        record_class: A class of Java, which has no meaning here.
+        record_class: A Java class, without meaning here.
         avro_schema_string: The schema with which the messages were written, as JSON.
 
     Raises:
-        ProgramError: There is no schema, it describes no record or has a part without a type, or fastavro is not
+        ProgramError: There is no schema, it does not describe a record or has a part without a type, or fastavro is not
             installed.
     """
 
@@ -230,11 +230,11 @@ class AvroRowSerializationSchema(_AvroRows, WritesRows):  # type: ignore[overrid
     Times are written as exactly as the schema says, in milliseconds or microseconds.
 
     Args:
-        record_class: A class of Java, which has no meaning here.
+        record_class: A Java class, without meaning here.
         avro_schema_string: The schema, as JSON.
 
     Raises:
-        ProgramError: There is no schema, it describes no record or has a part without a type, or fastavro is not
+        ProgramError: There is no schema, it does not describe a record or has a part without a type, or fastavro is not
             installed.
     """
 
@@ -257,7 +257,7 @@ class AvroRowSerializationSchema(_AvroRows, WritesRows):  # type: ignore[overrid
 
 
 def _as_avro(node: Any, type_info: TypeInformation, value: Any) -> Any:
-    """A value as fastavro takes it: records as dicts, and points in time with their zone.
+    """Return a value for fastavro: records as dicts, and points in time with their zone.
 
     Args:
         node: the part of the schema that describes it.
@@ -265,7 +265,7 @@ def _as_avro(node: Any, type_info: TypeInformation, value: Any) -> Any:
         value: the value.
 
     Raises:
-        DataError: It is None, and the schema has no null there: of a boolean, fastavro would write False.
+        DataError: It is None, and the schema has no null there: fastavro would write False for a boolean.
     """
     node, may_be_null = _described(node)
     if value is None:

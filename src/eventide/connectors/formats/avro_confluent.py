@@ -1,4 +1,4 @@
-"""Messages of Avro that name their schema in a registry, in Confluent's wire format; with the extra ``kafka``."""
+"""Avro messages that name their schema in a registry, in Confluent's wire format; with the extra ``kafka``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _UNKNOWN_SCHEMA = 404
 
 @dataclass(frozen=True)
 class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
-    """Reads rows from records of Avro, each after the number of the schema that it was written with.
+    """Reads rows from Avro records, each after the number of the schema that it was written with.
 
-    That schema is asked for once, and a record is brought from it to the reader's schema by Avro's rules. Made with
-    :meth:`for_generic`. Flink: ``ConfluentRegistryAvroDeserializationSchema`` of the Java API; PyFlink has it not.
+    That schema is fetched once, and a record is converted from it to the reader's schema by Avro's rules. Made with
+    :meth:`for_generic`. Flink: ``ConfluentRegistryAvroDeserializationSchema`` of the Java API; not in PyFlink.
 
-    A registry that does not answer, or refuses access, is an error of the program, and never a bad record.
+    A registry that does not answer, or refuses access, is an error of the program, not a bad record.
     """
 
     schema: AvroSchema
@@ -40,11 +40,11 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
 
         Args:
             schema: The schema to read with, as JSON.
-            url: Where the registry is.
+            url: The address of the registry.
             registry_configs: Properties of confluent-kafka's registry client, such as ``basic.auth.user.info``.
 
         Raises:
-            ProgramError: It is not an Avro schema, describes no record, or has a part without a type.
+            ProgramError: It is not an Avro schema, does not describe a record, or has a part without a type.
 
         ::
 
@@ -58,7 +58,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadsAvroRecords):
 
     @cached_property
     def row_type(self) -> CompositeTypeInfo:  # type: ignore[override]
-        """The type of the rows, which is that of the reader's schema."""
+        """The type of the rows, from the reader's schema."""
         return row_type_of(type(self).__name__, self.schema.type_info())
 
     @cached_property
@@ -98,5 +98,5 @@ _SOURCE = "basic.auth.credentials.source"  # of the Java client, which has sever
 
 
 def _is_of_network(error: Exception) -> bool:
-    """Whether an error is one of the library's client of HTTP, or of a connection."""
+    """Whether an error is from the library's HTTP client, or from a connection."""
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0].startswith(("httpx", "httpcore"))

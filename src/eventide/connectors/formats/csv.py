@@ -62,10 +62,10 @@ _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
 @dataclass(frozen=True)
 class CsvSchema(Generic[T_co]):
-    """The columns of CSV files and how they are written down; made with :meth:`builder`. PyFlink: ``CsvSchema``.
+    """The columns of CSV files and their format; made with :meth:`builder`. PyFlink: ``CsvSchema``.
 
-    ``row_type`` is a row type with names, or a tuple type by the position of the columns; None takes the columns of
-    the first file.
+    ``row_type`` is a row type with names, or a tuple type by the position of the columns; None means the columns of the
+    first file.
 
     >>> schema = CsvSchema.builder().add_string_column("user").add_number_column("amount").set_use_header().build()
     >>> schema.row_type, len(schema)
@@ -86,19 +86,19 @@ class CsvSchema(Generic[T_co]):
 
     @staticmethod
     def builder() -> CsvSchemaBuilder:
-        """Start with no columns, commas, double quotes, and no header."""
+        """Start without columns and header, with commas and double quotes."""
         return CsvSchemaBuilder()
 
     @property
     def needs_names(self) -> bool:
-        """Whether the names in the header matter, because columns are found by them, or they are to be checked."""
+        """Whether the names in the header are used, to find columns or to be checked."""
         if not self.use_header or self.row_type is None:
             return self.use_header
         is_named = isinstance(self.row_type, RowTypeInfo) and self.row_type.names is not None
         return is_named and (self.reorder_columns or self.strict_headers)
 
     def size(self) -> int:
-        """The number of columns; 0 while they are still to be found in a file."""
+        """The number of columns; 0 until they are found in a file."""
         return 0 if self.row_type is None else len(self.row_type.field_types)
 
     def __len__(self) -> int:
@@ -140,7 +140,7 @@ class CsvSchemaBuilder:
         return self.add_column(name, number_type or Types.LONG())
 
     def add_array_column(self, name: str, separator: str = ";", element_type: TypeInformation | None = None) -> Self:
-        """Add a column of several values with a separator between them, by default of text; one without is empty."""
+        """Add a column of several values, by default text, with a separator; an empty cell has no values."""
         self.add_column(name, Types.LIST(element_type or Types.STRING()))
         return self._with(array_separators=(*self.schema.array_separators, (name, separator)))
 
@@ -161,47 +161,47 @@ class CsvSchemaBuilder:
         return self._with(column_separator=one_character("column separator", char))
 
     def set_quote_char(self, char: str) -> Self:
-        """Set the character around a value in which others have no meaning; doubled, it stands for itself."""
+        """Set the quote character around a value, within which others are literal; doubled, it is itself literal."""
         return self._with(quote_char=one_character("quote char", char))
 
     def disable_quote_char(self) -> Self:
-        """Take quotes as part of a value."""
+        """Read quotes as part of a value."""
         return self._with(quote_char=None)
 
     def set_escape_char(self, char: str) -> Self:
-        """Set the character that takes the meaning from the next one; by default there is none."""
+        """Set the escape character, which makes the next character literal; by default there is none."""
         return self._with(escape_char=one_character("escape char", char))
 
     def disable_escape_char(self) -> Self:
-        """Let no character take the meaning from the next one."""
+        """Use no escape character."""
         return self._with(escape_char=None)
 
     def set_null_value(self, null_value: str) -> Self:
-        """Set the text that stands for None; by default that is an empty value, except in a column of text."""
+        """Set the text of None; by default, it is an empty value, except in a text column."""
         return self._with(null_value=null_value)
 
     def set_line_separator(self, separator: str) -> Self:
-        r"""Set what ends a line that is written; ``\n``, ``\r`` and ``\r\n`` are read in any case."""
+        r"""Set the end of written lines; ``\n``, ``\r`` and ``\r\n`` are always read."""
         return self._with(line_separator=separator)
 
     def set_use_header(self, use: bool = True) -> Self:
-        """Say that the first line is a header.
+        """Declare that the first line is a header.
 
-        It is passed over, and columns are found by their position, unless :meth:`set_strict_headers` or
-        :meth:`set_reorder_columns` say something else.
+        It is skipped, and columns are found by their position, unless :meth:`set_strict_headers` or
+        :meth:`set_reorder_columns` is called.
         """
         return self._with(use_header=use)
 
     def set_reorder_columns(self, reorder: bool = True) -> Self:
-        """Find columns by their names in the header; others are passed over. Not in PyFlink, but in Java's schema."""
+        """Find columns by their names in the header; others are ignored. Not in PyFlink, but in Java's schema."""
         return self._with(reorder_columns=reorder)
 
     def set_strict_headers(self, strict: bool = True) -> Self:
-        """Let the header have exactly the columns of the schema, in their order."""
+        """Require a header with exactly the columns of the schema, in their order."""
         return self._with(strict_headers=strict)
 
     def set_skip_first_data_row(self, skip: bool = True) -> Self:
-        """Pass over the first line after the header."""
+        """Skip the first line after the header."""
         return self._with(skip_first_data_row=skip)
 
     def size(self) -> int:
@@ -217,11 +217,11 @@ class CsvSchemaBuilder:
 
 
 _OF_SEVERAL = (CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TimeWindowTypeInfo)
-"""Types of values that are several, which stand in no cell."""
+"""Types with several parts, which do not fit into a cell."""
 
 
 def check_csv_types(schema: CsvSchema) -> None:
-    """Check that every column of a schema can stand in one place of a line.
+    """Check that every column of a schema fits into a cell.
 
     Raises:
         ProgramError: naming the column.
@@ -251,10 +251,10 @@ class CsvReaderFormat(StreamFormat[T_co]):
 
     @staticmethod
     def for_schema(schema: CsvSchema[T]) -> CsvReaderFormat[T]:
-        """Read files that look as the schema says.
+        """Read files in the format of a schema.
 
         Raises:
-            ProgramError: A column has a type that does not fit into one place of a line.
+            ProgramError: A column has a type that does not fit into a cell.
         """
         check_csv_types(schema)
         return CsvReaderFormat(schema)
@@ -285,9 +285,9 @@ class CsvReaderFormat(StreamFormat[T_co]):
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
-        """The rows, and those that cannot be read; see :meth:`FileFormat.sorted_out`.
+        """The rows, and the rows that cannot be read; see :meth:`FileFormat.sorted_out`.
 
-        Cells are read as text first, and then as what was declared.
+        Cells are read as text first, and then as their declared types.
         """
         import pyarrow as pa
         from pyarrow import csv as pc
@@ -392,7 +392,7 @@ class CsvReaderFormat(StreamFormat[T_co]):
         return Unreadable(wrong, line, file.path, places[row])
 
     def _declared(self, batch: pa.RecordBatch, file: File, type_info: TypeInformation) -> pa.RecordBatch:
-        """Columns as they were read, brought to the declared types."""
+        """Return the columns, cast to the declared types."""
         fields = check_columns("CSV", type_info).arrow_type()
         columns = [self._column(batch.column(field.name), field) for field in fields]
         return as_declared(file, columns, type_info, is_text=True)
@@ -405,7 +405,7 @@ class CsvReaderFormat(StreamFormat[T_co]):
         return bad_column(file, name, declared.arrow_type().field(name).type, bad[2])
 
     def _converted(self, struct: pa.StructType | None) -> pyarrow.csv.ConvertOptions:
-        """How cells become values; None finds it out."""
+        """The conversion of cells to values; None infers it."""
         import pyarrow as pa
         from pyarrow import csv as pc
 
@@ -451,9 +451,9 @@ class CsvReaderFormat(StreamFormat[T_co]):
         )
 
     def _column(self, column: pa.Array, field: pa.Field) -> pa.Array:
-        """A column as it was read; where that was as text, and it is none, None stands for what is empty.
+        """Return a column; if it was read as text but has another type, empty cells become None.
 
-        As in Flink, an array without a text is empty, and what is not ``true`` is false.
+        As in Flink, an array without text is empty, and a text other than ``true`` is false.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -502,10 +502,10 @@ class CsvReaderFormat(StreamFormat[T_co]):
 
 
 class _OpenQuoteError(DataError):
-    """A quote is not closed, and all that came after it is part of one value.
+    """An unclosed quote, after which the rest of the file is part of one value.
 
     Args:
-        file: where it is.
+        file: the file with the quote.
         row: the row with that value.
     """
 
@@ -528,10 +528,10 @@ class CsvBulkWriters:
 
     @staticmethod
     def for_schema(schema: CsvSchema) -> BulkWriterFactory:
-        """A writer of files that look as the schema says, with a header if it says so.
+        """A writer of files in the format of a schema, with a header if it has one.
 
         Raises:
-            ProgramError: The schema has no columns, or a column of a type that Spark does not write as CSV.
+            ProgramError: The schema has no columns, or a column of a type that Spark cannot write as CSV.
         """
         check_csv_types(schema)
         if schema.row_type is None or schema.array_separators:

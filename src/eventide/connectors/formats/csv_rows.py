@@ -1,4 +1,4 @@
-"""Lines of CSV: rows as messages, which Flink's schemas write and read, one or many at once; and whole files."""
+"""CSV lines: rows as messages, which Flink's schemas write and read, one or many at once; and whole files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.csv
 
 _LONGEST_BARE = 24
-"""A text with more characters is written in quotes, whatever they are."""
+"""The length above which a text is always written in quotes."""
 
 _END = re.compile(r"[\r\n]")
 _BEFORE_A_ROW = re.compile(r"(?:[ \r\n]+|#[^\r\n]*)*")
@@ -32,11 +32,11 @@ _BEFORE_A_ROW = re.compile(r"(?:[ \r\n]+|#[^\r\n]*)*")
 _AFTER_ESCAPE = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
 
 _LAST_CELL = "\x03"
-"""A cell of the row that is put after the last one of a file; see :class:`CsvLines`."""
+"""A cell of the row that is added after the last row of a file; see :class:`CsvLines`."""
 
 _LINE_END = r"\r?\n\z"
 _NOT_FOR_ARROW = r"\A\z|\A\x{FEFF}|[\r\n]|0[xX]|(?i:nan|inf)"
-"""Nothing; a mark of the order of bytes; more than one line; and numbers that Java does not know."""
+"""Empty texts; a byte order mark; more than one line; and numbers that Java cannot read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Dialect:
     def cells(self, text: str) -> list[str]:
         r"""The cells of the first line of a text, as Jackson reads it.
 
-        Blanks after the closing quote are left out. After the escape character, ``n``, ``r``, ``t`` and ``0`` are a
-        line feed, a carriage return, a tab and the character zero; any other character stands for itself.
+        Blanks after the closing quote are skipped. After the escape character, ``n``, ``r``, ``t`` and ``0`` are a line
+        feed, a carriage return, a tab and the character zero; any other character stands for itself.
 
         >>> Dialect(escape="*").cells('"5, 5" ,a*tb')
         ['5, 5', 'a\tb']
@@ -82,17 +82,17 @@ class Dialect:
         return cells
 
     def line(self, cells: Sequence[str]) -> str:
-        """Cells that have been written, as a line."""
+        """Join written cells to a line."""
         if self.quote is not None and [*cells] == [""]:  # a line that is empty is none
             return self.quote * 2 + self.line_end
         return self.delimiter.join(cells) + self.line_end
 
     def written(self, cell: str, *, is_text: bool = False) -> str:
-        """A cell, with quotes where it needs them.
+        """Return a cell, with quotes if it needs them.
 
-        As in Flink, a text is in quotes too if it is long, or has a character that is not above all of those between
-        and around cells, or a backslash where there is no escape character. These are the bytes that Flink 2.3.0
-        writes: within quotes, quotes and escapes are doubled.
+        As in Flink, a text is also quoted if it is long, has a character that is not above all delimiters and quotes,
+        or has a backslash without an escape character. These are the bytes that Flink 2.3.0 writes: within quotes,
+        quotes and escapes are doubled.
 
         >>> print(Dialect().written("5 + 5", is_text=True), Dialect().written("wren", is_text=True))
         "5 + 5" wren
@@ -100,7 +100,7 @@ class Dialect:
         '4 o''clock**'
 
         Raises:
-            ValueError: if there is no way to write it.
+            ValueError: if it cannot be written.
         """
         special = {self.delimiter, "\r", "\n", self.quote, self.escape} - {None}
         if self.quote is not None:
@@ -132,10 +132,10 @@ def _patterns(delimiter: str, quote: str | None, escape: str | None) -> tuple[re
 
 
 def _cell(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, is_part: bool = False) -> TextForm:
-    """How values of a type stand in a cell, or in a part of the list or the row that a cell holds.
+    """The text form of a type in a cell, or in a part of the list or the row that a cell holds.
 
     Raises:
-        ProgramError: if they have no form there.
+        ProgramError: if the type has no such form.
     """
     form = _value(type_info, dialect, lenient=lenient, may_have_parts=not is_part)
     is_text, separator, null = not is_bare(type_info), dialect.array_delimiter, dialect.null
@@ -194,7 +194,7 @@ def _value(type_info: TypeInformation, dialect: Dialect, *, lenient: bool, may_h
 def _codec(
     row_type: CompositeTypeInfo, dialect: Dialect, *, lenient: bool, in_a_cell: bool = False
 ) -> tuple[Callable[[list[str]], Any], Callable[[Any], list[str]]]:
-    """Two functions: one reads a row from the texts of its fields, one writes them."""
+    """Two functions: one reads a row from the texts of its fields, the other writes these."""
     names, is_row = row_type.field_names, isinstance(row_type, RowTypeInfo)
     cells = [_cell(field, dialect, lenient=lenient, is_part=in_a_cell) for field in row_type.field_types]
 
@@ -218,9 +218,9 @@ def _java_timestamp(moment: dt.datetime) -> str:
 
 
 def _read_at_once(messages: Sequence[bytes], row_type: CompositeTypeInfo, dialect: Dialect) -> pa.StructArray | None:
-    """The rows of messages, as Arrow reads them; None where one might mean something else to Flink.
+    """The rows of messages, as Arrow reads them; None if Flink might read one differently.
 
-    Each message is one line, without quotes: so no other line can be a part of it.
+    Each message is one line without quotes, so it cannot contain another line.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -262,7 +262,7 @@ def _read_at_once(messages: Sequence[bytes], row_type: CompositeTypeInfo, dialec
 
 @dataclass
 class _Builder:
-    """The settings that both schemas have; each step changes the builder and returns it."""
+    """The settings of both schemas; each step changes the builder and returns it."""
 
     type_info: TypeInformation
     dialect: Dialect = field(default_factory=Dialect)
@@ -272,21 +272,21 @@ class _Builder:
         return self._with(delimiter=one_character("field delimiter", delimiter))
 
     def set_array_element_delimiter(self, delimiter: str) -> Self:
-        """Set what stands between the parts of a list, or of a row, within a cell; by default a semicolon."""
+        """Set the separator of the parts of a list, or of a row, within a cell; by default a semicolon."""
         if not delimiter:
             raise ProgramError("the delimiter of array elements must have a character")
         return self._with(array_delimiter=delimiter)
 
     def set_quote_character(self, c: str) -> Self:
-        """Set the character around a cell in which others have no meaning; by default a double quote."""
+        """Set the quote character around a cell, in which other characters are literal; by default a double quote."""
         return self._with(quote=one_character("quote character", c))
 
     def set_escape_character(self, c: str) -> Self:
-        """Set the character that takes the meaning from the next one; by default there is none."""
+        """Set the escape character, which makes the next character literal; by default there is none."""
         return self._with(escape=one_character("escape character", c))
 
     def set_null_literal(self, null_literal: str) -> Self:
-        """Set the text that stands for None."""
+        """Set the text of None."""
         return self._with(null=null_literal)
 
     def _with(self, **changes: str | bool | None) -> Self:
@@ -346,13 +346,13 @@ class CsvRowDeserializationSchema(ReadsRows):
         _ignores_parse_errors: bool = False
 
         def set_allow_comments(self, allow_comments: bool) -> Self:
-            """Let a line that begins with ``#`` be a comment, which is left out, as are blank lines before the row."""
+            """Treat a line that begins with ``#`` as a comment, which is skipped, like blank lines before the row."""
             return self._with(allows_comments=allow_comments)
 
         def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
-            """Take a cell that cannot be read, or is not there, as None.
+            """Read a cell that cannot be read, or is missing, as None.
 
-            What is not a line at all, or has too many cells, has no row.
+            A message that is not a line, or has too many cells, has no row.
             """
             self._ignores_parse_errors = ignore_parse_errors
             return self
@@ -361,7 +361,7 @@ class CsvRowDeserializationSchema(ReadsRows):
             """The schema.
 
             Raises:
-                ProgramError: The type is not a row, or has a part that a cell has no form of.
+                ProgramError: The type is not a row, or has a part that does not fit into a cell.
             """
             row_type = row_type_of("CsvRowDeserializationSchema", self.type_info)
             schema = CsvRowDeserializationSchema(row_type, self.dialect, self._ignores_parse_errors)
@@ -409,11 +409,11 @@ class CsvRowSerializationSchema(WritesRows):
         """Builds a :class:`CsvRowSerializationSchema`; each step changes the builder and returns it."""
 
         def set_line_delimiter(self, delimiter: str) -> Self:
-            r"""Set what ends a line, which may be nothing; by default ``\n``."""
+            r"""Set the end of a line, which may be empty; by default ``\n``."""
             return self._with(line_end=delimiter)
 
         def disable_quote_character(self) -> Self:
-            """Write no quotes; cells that need them cannot be written then, unless there is an escape character."""
+            """Write no quotes; cells that need them cannot be written, unless there is an escape character."""
             return self._with(quote=None)
 
         def set_null_literal(self, s: str) -> Self:
@@ -426,7 +426,7 @@ class CsvRowSerializationSchema(WritesRows):
             """The schema.
 
             Raises:
-                ProgramError: The type is not a row, or has a part that a cell has no form of.
+                ProgramError: The type is not a row, or has a part that does not fit into a cell.
             """
             schema = CsvRowSerializationSchema(row_type_of("CsvRowSerializationSchema", self.type_info), self.dialect)
             _ = schema._write  # refuses what has no form
@@ -445,13 +445,13 @@ def one_character(what: str, char: str) -> str:
 
 
 class CsvLines(io.RawIOBase):
-    """The bytes of a file of CSV from its first line that is not blank on, and an end of their own.
+    """The bytes of a CSV file from its first line that is not blank, and an added end.
 
     The end is a blank line, because Arrow reads neither a header whose line does not end, nor one after which there is
     no row that could be skipped; and then a row with another number of cells than the others. If Arrow does not meet
     that row, a value has swallowed it: its quote was not closed.
 
-    What stands after an escape character for a line feed and the like becomes that, which Arrow takes as it is.
+    Escape sequences, such as for a line feed, are replaced by their characters, which Arrow reads unchanged.
 
     Args:
         stream: the bytes of the file.
@@ -459,7 +459,7 @@ class CsvLines(io.RawIOBase):
     """
 
     first: bytes
-    """The bytes that the file begins with; none, where it has only blank lines."""
+    """The first bytes of the file; empty if it has only blank lines."""
 
     has_open_quote: bool
     """Whether the last value, once all was read, has a quote that is not closed."""
@@ -478,7 +478,7 @@ class CsvLines(io.RawIOBase):
         self.has_open_quote = True
 
     def _more(self) -> bytes:
-        """The next bytes of the file; none at its end alone."""
+        """The next bytes of the file; empty only at its end."""
         escape = self._escape
         block: bytes = self._read()
         if not escape:
@@ -499,7 +499,7 @@ class CsvLines(io.RawIOBase):
         self._end = _end_beside(cells, separator)
 
     def without_end(self, row: pa.RecordBatch) -> pa.RecordBatch:
-        """The row with the value that is not closed, without the end in it."""
+        """The row with the unclosed value, without the added end."""
         import pyarrow as pa
 
         at = row.num_columns - 1
@@ -511,7 +511,7 @@ class CsvLines(io.RawIOBase):
         return row.set_column(at, row.schema.field(at), pa.array([value], row.schema.types[at]))
 
     def met(self, invalid: Callable[[pyarrow.csv.InvalidRow], str] | None, row: pyarrow.csv.InvalidRow) -> str:
-        """Say what Arrow does with a row that has another number of cells."""
+        """Tell Arrow how to treat a row with another number of cells."""
         text, end = row.text.rstrip("\n"), self._end.decode().strip("\n")
         if text.endswith(end):  # alone, or in a value whose quote is not closed, which is invalid for its cells already
             self.has_open_quote = False
@@ -520,11 +520,11 @@ class CsvLines(io.RawIOBase):
         return "error" if invalid is None else invalid(row._replace(text=text.removesuffix(end)))
 
     def readable(self) -> bool:
-        """Whether it can be read: always."""
+        """True: it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, which are no more than a block; the last ones are whole lines."""
+        """The next bytes, at most a block; the last ones are whole lines."""
         block, self._next = self._next, self._more()
         return block + self._end if block and not self._next else block
 

@@ -39,12 +39,12 @@ __all__ = ["JsonBulkWriters", "JsonReaderFormat", "JsonRowDeserializationSchema"
 class JsonReaderFormat(StreamFormat[Row]):
     """Reads files with a JSON object in each line. Not in PyFlink, which reads JSON from messages only.
 
-    A field that an object does not have is None; one that is not declared is passed over. A point in time is text in
-    ISO 8601, in UTC where it has no zone; bytes are text in base64. A field of an object that is a number may be the
-    text ``NaN``, ``Infinity`` or ``-Infinity``.
+    A missing field is None; an undeclared field is ignored. A point in time is text in ISO 8601, in UTC without a zone;
+    bytes are text in base64. A field of an object that is a number may be the text ``NaN``, ``Infinity`` or
+    ``-Infinity``.
 
     Args:
-        row_type: A row type with names. Without it, the type is what the beginning of the first file suggests.
+        row_type: A row type with names. Without it, the type is inferred from the beginning of the first file.
 
     Raises:
         ProgramError: The type is not a row with names, or a part of it is a map.
@@ -102,7 +102,7 @@ class JsonReaderFormat(StreamFormat[Row]):
 
 
 class _Rows:
-    """Makes rows of a type of the lines of a file."""
+    """Reads rows of a type from the lines of a file."""
 
     def __init__(self, file: File, type_info: TypeInformation) -> None:
         import pyarrow as pa
@@ -138,7 +138,7 @@ class _Rows:
             return Unreadable(wrong, line, self._file.path, before)
 
     def what_is_wrong(self, block: bytes, before: int, error: Exception) -> DataError:
-        """The error of lines that cannot be read, of which ``before`` lines come before."""
+        """The error of lines that cannot be read, after ``before`` earlier lines."""
         if isinstance(error, DataError):
             return error
         text = _with_rows_from(before, str(error))
@@ -180,7 +180,7 @@ def _parsed(block: bytes, schema: pa.Schema | None) -> pa.Table:
 
 
 def _tables(block: bytes, schema: pa.Schema) -> list[pa.Table]:
-    """Tables of some lines, read by Arrow; lines in which a number is not finite, and so a text, have their own.
+    """Tables of some lines, read by Arrow; lines with a non-finite number, which is a text, are in separate tables.
 
     Raises:
         pa.ArrowInvalid: One is not JSON, or a field does not fit its type.
@@ -209,7 +209,7 @@ _NOT_FINITE = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
 
 
 def _not_finite(names: list[str], line: bytes) -> set[str]:
-    """The fields of a line that are the text of a number that is not finite."""
+    """The fields of a line that are the text of a non-finite number."""
     if not any(text in line for text in _NOT_FINITE):
         return set()
     try:
@@ -220,7 +220,7 @@ def _not_finite(names: list[str], line: bytes) -> set[str]:
 
 
 def _culprit(block: bytes, schema: pa.Schema) -> str | None:
-    """The field that does not fit, if it is one, and not the JSON itself."""
+    """The field that does not fit, unless the JSON itself is invalid."""
     import pyarrow as pa
 
     try:
@@ -236,7 +236,7 @@ def _culprit(block: bytes, schema: pa.Schema) -> str | None:
 
 
 def _as_parsed(wanted: pa.DataType, inside: bool = False) -> pa.DataType:
-    """The type in which Arrow's JSON reader is asked for a value: dates, times of day and bytes are text there."""
+    """The type that Arrow's JSON reader reads a value as: dates, times of day and bytes are text."""
     import pyarrow as pa
 
     if pa.types.is_map(wanted):

@@ -75,9 +75,9 @@ class OrcColumnarRowInputFormat(BulkFormat[T_co]):
 
 
 def _stripes(orc: ORCFile, names: list[str], start: int, end: int) -> Iterator[RecordBatch]:
-    """The rows from one to another, both counted over the whole file.
+    """The rows from one number to another, both counted over the whole file.
 
-    How many rows a stripe has is only known from one of its columns.
+    The number of rows of a stripe is only known after reading one of its columns.
     """
     here = 0
     for stripe in range(orc.nstripes if start < end else 0):

@@ -1,4 +1,4 @@
-"""Parquet files: read in large batches of columns, and written by tasks, or by Spark where it alone can."""
+"""Parquet files: read in large batches of columns, and written by tasks, or by Spark where only it can."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
         row_type: A row type with names, whose columns are found by name, or a tuple type, whose columns are the first
             of the file, by position. Without it, the type is that of the first file.
         hadoop_config: Accepted for compatibility with PyFlink, without effect: Arrow reads the files.
-        batch_size: How many rows are handed over at a time, at most; fewer where rows are wide.
+        batch_size: The greatest number of rows in a batch; fewer for wide rows.
         is_utc_timestamp: Accepted for compatibility with PyFlink, without effect: a timestamp without a zone is in UTC.
-        is_case_sensitive: Whether upper and lower case tell names apart. Only that is there.
+        is_case_sensitive: Whether names are case-sensitive. It must be True.
 
     Raises:
-        ProgramError: The type has no columns, or names are not to be told apart by case.
+        ProgramError: The type has no columns, or names are not case-sensitive.
 
     >>> from eventide.common import Types
     >>> ParquetColumnarRowInputFormat(Types.ROW_NAMED(["user"], [Types.STRING()])).type_info
@@ -81,7 +81,7 @@ class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
             return int(parquet.metadata.num_rows)
 
     def times(self, file: File, column: str) -> ColumnTimes | None:
-        """The times of a column, by what the row groups say, and a look into some; see :meth:`BulkFormat.times`."""
+        """The times of a column, from the statistics of row groups and reads of some; see :meth:`BulkFormat.times`."""
 
         def read(number: int) -> Array:
             with _opened(file) as parquet:
@@ -107,7 +107,7 @@ class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
                 yield as_declared(file, [batch.column(name) for name in names], type_info)
 
     def _batches(self, parquet: ParquetFile, names: list[str], start: int, end: int) -> Iterator[RecordBatch]:
-        """The rows from one to another, both counted over the whole file."""
+        """The rows from one number to another, both counted over the whole file."""
         here = 0
         for group in range(parquet.metadata.num_row_groups):
             behind = here + parquet.metadata.row_group(group).num_rows
@@ -123,7 +123,7 @@ class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
             here = behind
 
     def _rows_at_a_time(self, metadata: FileMetaData, group: int, names: list[str]) -> int:
-        """As many rows as may be handed over at a time, so that wide rows do not fill the memory."""
+        """The number of rows of a batch, limited so that wide rows do not fill the memory."""
         rows = metadata.row_group(group)
         columns = [rows.column(i) for i in range(rows.num_columns)]
         size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema.partition(".")[0] in set(names))
@@ -152,8 +152,8 @@ class ParquetBulkWriters:
     ) -> BulkWriterFactory:
         """A writer of rows of a type; the other arguments are accepted for compatibility with PyFlink.
 
-        A warning says that a ``hadoop_config`` has no effect. Points in time are in UTC, whatever ``utc_timestamp``
-        says.
+        A warning says that a ``hadoop_config`` has no effect. Points in time are always in UTC, regardless of
+        ``utc_timestamp``.
 
         Raises:
             ProgramError: The type has no columns.

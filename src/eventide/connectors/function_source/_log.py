@@ -1,4 +1,4 @@
-"""Log of a function's emissions, written ahead of their being read: files of items, numbered by their positions."""
+"""Write-ahead log of a function's emissions: files of items, numbered by their positions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from eventide.storage import Folder
 
 _SEGMENT = re.compile(r"(\d{20})-(\d{20})-(\d{8})-(\w+)")
 _OURS = re.compile(rf"({_SEGMENT.pattern}|(writer|begun|end)-\d{{8}}-\w+)")
-"""Names of files that a writer writes; stores and desktops leave others."""
+"""Names of files that a writer writes; stores and desktops add others."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Writer:
-    """One life of the process that writes: a later one is greater, and which of two at the same moment is chance."""
+    """One run of the writing process: a later one is greater; between two of the same moment, chance decides."""
 
     epoch: int
     id: str
@@ -43,13 +43,13 @@ class Segment:
 
 
 class WriteAheadLog:
-    """The items of one source by their positions, which count from 0 and go on for ever; as its readers see it.
+    """The items of one source by their positions, which count from 0 without end, for readers.
 
-    Each segment also has the state of the function after its last item, so that the end of the log is where the
-    function goes on after a restart: whether Spark has planned all of the log by then does not matter.
+    Each segment also has the state of the function after its last item, so that the function continues at the end of
+    the log after a restart, even if Spark has not planned all of the log by then.
 
-    The log consists of the segments of the latest writer, and of those that it found when it began, which it has
-    written down. A segment that an earlier writer adds after that is ignored.
+    The log consists of the segments of the latest writer, and of those that it found and recorded at its start. A
+    segment that an earlier writer adds later is ignored.
 
     Args:
         location: its folder.
@@ -64,7 +64,7 @@ class WriteAheadLog:
         self._look()
 
     def _look(self) -> None:
-        """Read what is there now."""
+        """Read the present log."""
         self._names = self._folder.names()
         begun = _writers("begun", self._names)
         if begun:
@@ -81,7 +81,7 @@ class WriteAheadLog:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing will ever come after its end."""
+        """Whether the log is complete: no item will follow."""
         return self._is_complete
 
     def state(self) -> bytes | None:
@@ -121,14 +121,14 @@ class WriteAheadLog:
 class LogWriter(WriteAheadLog):
     """Writes at the end of a log and deletes at its beginning. There is one at a time: the latest.
 
-    A writer that begins leaves a file with its name first, and looks at what is there then. Each time after it has
-    written, a writer looks whether a later writer has left its name; if so, it stops, before anyone has heard of what
-    it wrote. One of the two sees the other, whichever way they meet: either the later one takes over what the earlier
-    one wrote, or the earlier one stops. That needs a store that shows a file, and lists it, as soon as it is written,
-    and nothing more: local disks, HDFS, S3, Google's and Microsoft's stores do.
+    A new writer first leaves a file with its name, and then reads the present files. After each write, a writer checks
+    whether a later writer has left its name; if so, it stops, before anyone has used its last segment. In any order of
+    events, one of the two sees the other: either the later one takes over the segments of the earlier one, or the
+    earlier one stops. This only needs a store that shows and lists a file as soon as it is written: local disks, HDFS,
+    S3, Google's and Microsoft's stores do.
 
     Raises:
-        StateError: if another writer began at the same moment, and this one gives way.
+        StateError: if another writer began at the same moment, and this one loses.
     """
 
     def __init__(self, location: str) -> None:
@@ -158,7 +158,7 @@ class LogWriter(WriteAheadLog):
         self._segments.append(segment)
 
     def complete(self) -> None:
-        """Write down that nothing will come after the end.
+        """Record that no item will follow.
 
         Raises:
             StateError: if a later writer has taken over.
@@ -184,7 +184,7 @@ class LogWriter(WriteAheadLog):
         try:
             self._folder.write(name, content)
         except FileNotFoundError:
-            self._check()  # a later one deletes what an earlier one has not finished
+            self._check()  # a later one deletes the unfinished file of an earlier one
             raise
         self._check()
 

@@ -38,12 +38,12 @@ _MOMENT_S = 0.1
 class FunctionSource(Source[T_co]):
     """Source that ``StreamExecutionEnvironment.add_source`` reads: a :class:`SourceFunction` with a log of emissions.
 
-    A position is a number of items: elements, watermarks, remarks that it is idle, and readings of its metrics. Where
-    micro-batches are planned, the function runs in a thread; each planning writes what has come since the one before
-    into the log, and says how far the log goes. Workers read the log. What has been committed twice is deleted.
+    A position is a number of items: elements, watermarks, idleness, and readings of its metrics. The function runs in a
+    thread of the process that plans micro-batches; each planning writes the new items into the log, and returns its
+    end. Workers read the log. Each commit deletes the items before the previous commit.
 
-    It ends when the function returns, but that is not known beforehand, so it is not bounded. A run that handles
-    what is there, and then stops, gives the function one second.
+    It ends when the function returns, but that is not known beforehand, so it is not bounded. A run that handles the
+    present data, and then stops, gives the function one second.
 
     Raises:
         ProgramError: if it is not a `SourceFunction`, or has one of ``snapshot_state`` and ``restore_state`` alone.
@@ -89,7 +89,7 @@ class FunctionSource(Source[T_co]):
         return self._running().write_ahead()
 
     def latest_positions(self) -> dict[str, int]:
-        """The position after the elements that come within one second, or until the end."""
+        """The position after the elements that are emitted within one second, or until the end."""
         return {_SPLIT: self._running().write_ahead_for(_AVAILABLE_S)}
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
@@ -97,7 +97,7 @@ class FunctionSource(Source[T_co]):
 
         Raises:
             Exception: the error of the function, if it raised one.
-            StateError: if the job stands after the end of the log.
+            StateError: if the position of the job is after the end of the log.
         """
         if not positions:
             return {}
@@ -146,13 +146,13 @@ class FunctionSource(Source[T_co]):
         return True
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Delete what lies before the commit before this one: the last micro-batch can be repeated all the same."""
+        """Delete items before the previous commit, so that the last micro-batch can still be repeated."""
         before, self._committed = self._committed, positions.get(_SPLIT, self._committed)
         if self._run is not None:
             self._run.forget(before)
 
     def stop(self) -> None:
-        """Cancel the function, if it runs. It runs again when something is planned again."""
+        """Cancel the function, if it runs. It runs again with the next planning."""
         if self._run is not None:
             self._run.stop()
             self._run = None
@@ -161,7 +161,7 @@ class FunctionSource(Source[T_co]):
         return self._type_info
 
     def _running(self) -> FunctionRun:
-        """The function in its thread: a copy of the one that the program made, so that each run starts afresh."""
+        """The function in its thread: a copy of the program's, so that each run starts from its initial state."""
         if self._run is None:
             function: SourceFunction = copied(self._function)
             self._run = FunctionRun(function, LogWriter(self._place()), self._operator, self._job_parameters)
@@ -203,8 +203,8 @@ class FunctionRun:
     """Runs a function from where its log ends, in a thread that keeps no process alive.
 
     Args:
-        function: the function, which is used up by this.
-        log: where what it emits is written to.
+        function: the function, which cannot be used again.
+        log: the log of its emissions.
         operator: the name of its operator.
         job_parameters: the parameters that the function may ask for.
         max_items: how many items may wait to be written.
@@ -239,14 +239,14 @@ class FunctionRun:
 
     @property
     def end(self) -> int:
-        """The position after all that is written."""
+        """The position after all written items."""
         return self._log.end
 
     def write_ahead(self, up_to: int | None = None) -> int:
-        """Write what has come so far, unless there is enough; return the position after all that is written.
+        """Write the items so far, unless there are enough; return the position after all written items.
 
         Args:
-            up_to: the position up to which the next micro-batch may read; None where there is no limit.
+            up_to: the position up to which the next micro-batch may read; None for no limit.
 
         Raises:
             Exception: the error of the function, if it raised one.
@@ -263,7 +263,7 @@ class FunctionRun:
         return self._log.end
 
     def write_ahead_for(self, seconds: float) -> int:
-        """Write what comes within some time, or until the end; return the position after it.
+        """Write the items of some time, or until the end; return the position after them.
 
         Raises:
             Exception: the error of the function, if it raised one.
@@ -275,15 +275,15 @@ class FunctionRun:
         return self.write_ahead()
 
     def wait(self, seconds: float) -> None:
-        """Wait until something has come, or the end, but no longer than this."""
+        """Wait until there is an item, or the end, up to some seconds."""
         self._emission.wait(seconds)
 
     def forget(self, position: int) -> None:
-        """Delete what will not be read again."""
+        """Delete items that will not be read again."""
         self._log.forget(position)
 
     def stop(self) -> None:
-        """Cancel the function, and give it a moment to return. What it emitted and was not yet written is lost."""
+        """Cancel the function, and give it a moment to return. Items that are not yet written are lost."""
         self._emission.cancel()
         if self._thread.is_alive():
             with suppress(Exception, Cancelled):  # no caller is left to be told
@@ -320,7 +320,7 @@ class FunctionRun:
             self._log.append(items, None if snapshot is None else dumps(snapshot()))
 
     def _counted(self) -> list[bytes]:
-        """Return the function's counts since the last call, as the item that comes after what it has emitted."""
+        """Return the function's counts since the last call, as the item after its emissions."""
         clock_ms = time.time_ns() // 1_000_000
         metrics = [*self._where.metrics.metrics().items()]  # the function's thread may be making more
         new = {name: reading for name, metric in metrics if (reading := metric.take(0, clock_ms)) is not None}
@@ -334,9 +334,9 @@ class Cancelled(BaseException):
 class Emission:
     """Items in the order in which they were emitted, limited in number and size.
 
-    It is the lock of its function: entered, it keeps others from emitting, and nothing is taken. A thread that has
-    entered it may enter it again. Only a thread that enters it for the first time waits for room, because there the
-    function is not in the midst of something: what is taken in that while fits the state of the function.
+    It is the lock of its function: while it is held, other threads cannot emit, and no items are taken. A thread that
+    holds it may enter it again. Only a thread that enters it for the first time waits for room, because the function is
+    then between two steps: the items taken meanwhile fit its state.
 
     Args:
         max_items: how many items may wait.
@@ -387,7 +387,7 @@ class Emission:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing will be emitted any more."""
+        """Whether no more items will be emitted."""
         return self._is_over
 
     def is_full(self) -> bool:
@@ -396,9 +396,9 @@ class Emission:
         return len(self._items) >= max_items or self._bytes >= max_bytes
 
     def take(self, keep: Callable[[list[bytes]], None]) -> None:
-        """Hand all items over to `keep`, while no other thread emits; if that fails, they stay.
+        """Pass all items to `keep`, while no other thread emits; if that fails, they stay.
 
-        What `keep` itself emits, such as by asking the function for its state, is taken the next time.
+        Items that are emitted during `keep`, such as by asking the function for its state, are taken the next time.
         """
         with self._changed:
             if self._items:
@@ -412,13 +412,13 @@ class Emission:
                 self._changed.notify_all()
 
     def finish(self) -> None:
-        """Say that nothing will be emitted any more."""
+        """Mark the end: no more items will be emitted."""
         with self._changed:
             self._is_over = True
             self._changed.notify_all()
 
     def cancel(self) -> None:
-        """Let nothing more be emitted: a thread that tries, or waits for room, is thrown out.
+        """Refuse further emissions: a thread that emits, or waits for room, is ended.
 
         It does not wait for the thread that has entered, which may take a cancelled function. A thread that waits for
         room after that one is thrown out when it is called again.
@@ -429,19 +429,19 @@ class Emission:
             self._changed.release()
 
     def wait(self, seconds: float, *, until_full: bool = False) -> None:
-        """Wait until there is something to take, or, with ``until_full``, so much that the function has to wait."""
+        """Wait until there is an item to take; with ``until_full``, until the function has to wait for room."""
         with self._changed:
             enough = self.is_full if until_full else lambda: bool(self._items)
             self._changed.wait_for(lambda: self._is_over or enough(), seconds)
 
 
 def _is_signal(value: object) -> bool:
-    """Whether an element that was emitted would be taken for a watermark or another signal by its reader."""
+    """Whether a reader would mistake an emitted element for a watermark or another signal."""
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)
 
 
 class _Context(SourceContext):
-    """Pickles what is emitted at once, so that it may be changed and used again."""
+    """Pickles emitted elements at once, so that they may be changed and reused."""
 
     def __init__(self, emission: Emission) -> None:
         self._emission = emission

@@ -1,4 +1,4 @@
-"""Planning of a Kafka source: the cluster's answers, and the partitions that the source knows of."""
+"""Planning of a Kafka source: requests to the cluster, and the partitions that the source knows."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ _BETWEEN_LOOKS_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """A topic that is there: its id, which another of its name would not have, and the numbers of its partitions."""
+    """An existing topic: its id, which a recreated topic does not share, and the numbers of its partitions."""
 
     identity: str
     partitions: tuple[int, ...]
 
 
 class Cluster:
-    """A connection for planning: it asks again while brokers are away, until its patience is over.
+    """A connection for planning, which repeats requests while brokers are away, until its patience is over.
 
-    It is the :class:`PartitionOffsetsRetriever` of offsets initializers.
+    Offsets initializers use it as :class:`PartitionOffsetsRetriever`.
 
     Raises:
         ProgramError: if a property is not right, or Kafka refuses the client.
-        DataError: if no broker answers, or something is not there.
+        DataError: if no broker answers, or a topic or partition does not exist.
     """
 
     def __init__(self, settings: KafkaSourceSettings) -> None:
@@ -75,10 +75,10 @@ class Cluster:
         return self._admins[-1]
 
     def topics(self, subscription: Subscription, known: Collection[str] = ()) -> dict[str, KafkaTopic]:
-        """The topics that are subscribed to, by name; those that are named and are not there are left out.
+        """The subscribed topics, by name, without named topics that do not exist.
 
-        A broker that has only just started may not know its topics yet: those that are named, and others that are known
-        to have been there, are asked for again for some seconds.
+        A broker that has just started may not know its topics yet: requests for named topics, and for others that
+        existed before, are repeated for some seconds.
         """
         began = time.monotonic()
         expected = {*subscription.named_topics(), *known}
@@ -98,21 +98,21 @@ class Cluster:
         return self._described([name for name in listed if fits(name)], with_internal=False)
 
     def beginning_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets that are still there."""
+        """The first available offsets."""
         return self._offsets("the first offsets of partitions", dict.fromkeys(partitions, _spec().earliest()))
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The offsets after the last records that may be read."""
+        """The offsets after the last readable records."""
         return self._offsets("the end offsets of partitions", dict.fromkeys(partitions, _spec().latest()))
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets at or after timestamps; partitions without one are left out."""
+        """The first offsets at or after timestamps, without partitions that have none."""
         specs = {partition: _spec().for_timestamp(at_ms) for partition, at_ms in timestamps.items()}
         found = self._offsets("the offsets of timestamps", specs)
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The committed offsets of the group; partitions without one are left out."""
+        """The committed offsets of the group, without partitions that have none."""
         group = self._settings.group_id
         if group is None or not partitions:
             return {}
@@ -133,23 +133,23 @@ class Cluster:
         return {KafkaTopicPartition(at.topic, at.partition): at.offset for at in answer if at.offset >= 0}
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
-        """Tell the group, without waiting for the answer, what has been handled. It is for monitoring alone.
+        """Commit handled offsets to the group, without waiting for the answer, for monitoring only.
 
-        Where the commit before is still under way, this one follows with the next call; so does one that failed for a
-        reason that passes.
+        If the previous commit is still under way, this one follows with the next call; so does one that failed for a
+        temporary reason.
         """
         self._commit = dict(offsets)
         self._send_commit_if_free()
 
     def close(self) -> None:
-        """Commit what has not been, if that is a matter of seconds."""
+        """Commit the remaining offsets, if this takes only seconds."""
         deadline = time.monotonic() + _LAST_COMMIT_S
         while (self._commit or self._underway) and time.monotonic() < deadline:
             self._send_commit_if_free()
             time.sleep(0.02)
 
     def _send_commit_if_free(self) -> None:
-        """Send what is to be committed, unless a commit is under way."""
+        """Send the offsets to commit, unless a commit is under way."""
         if self._underway is not None:
             if not self._underway.done():
                 return
@@ -163,7 +163,7 @@ class Cluster:
             self._sent, self._commit = self._commit, {}
 
     def _not_committed(self, future: Future[Any]) -> dict[KafkaTopicPartition, int]:
-        """Return the offsets of the last commit that are worth another try; log the others."""
+        """Return the offsets of the last commit that should be retried; log the others."""
         try:
             errors = [at.error for at in future.result().topic_partitions if at.error is not None]
         except library().KafkaException as error:
@@ -236,7 +236,7 @@ class Cluster:
         return admin
 
     def _answered(self, answer: _A, patience: Patience) -> _A:
-        """An answer, or futures of answers; while those wait, complaints are heard."""
+        """Wait for an answer, or futures of answers; reported errors are handled meanwhile."""
         waiting = {one for one in answer.values() if isinstance(one, Future)} if isinstance(answer, dict) else set()
         while waiting:
             waiting = wait(waiting, _PAUSE_S).not_done
@@ -250,7 +250,7 @@ class Cluster:
         return patience.answer_to(lambda: take(self._answered(ask(), patience)), what, self._rest)
 
     def _rest(self, error: KafkaError) -> None:
-        self._admin.poll(0)  # hears complaints
+        self._admin.poll(0)  # calls back with reported errors
         time.sleep(_PAUSE_S)
         codes = library().KafkaError
         if error.code() in {codes.FENCED_LEADER_EPOCH, codes.UNKNOWN_LEADER_EPOCH}:
@@ -262,8 +262,8 @@ def offsets_in(answers: Mapping[Any, Future[Any]]) -> dict[KafkaTopicPartition, 
     """The offsets in the answers of a request.
 
     Raises:
-        KafkaException: if a broker left out a partition; the client gives it an offset that is none. A broker that
-            stops, or has only just started, does so.
+        KafkaException: if a broker left out a partition, for which the client returns an invalid offset. A broker that
+            stops, or has just started, does so.
     """
     offsets = {KafkaTopicPartition(at.topic, at.partition): answer.result().offset for at, answer in answers.items()}
     if library().OFFSET_INVALID in offsets.values():
@@ -278,12 +278,12 @@ def _without_leader() -> Exception:
 
 
 class KnownPartitions:
-    """Partitions that were found for the subscription of a source; it looks again from time to time.
+    """Partitions that were found for the subscription of a source, which are discovered again from time to time.
 
     Args:
         settings: the settings of the source.
-        cluster: the cluster that is asked.
-        memory: where it is kept what was there when the job first started; None if that is not known after a restart.
+        cluster: the connection to the cluster.
+        memory: the record of the partitions at the first start of the job; None if that is not kept over a restart.
     """
 
     def __init__(self, settings: KafkaSourceSettings, cluster: Cluster, memory: Folder | None = None) -> None:
@@ -301,10 +301,10 @@ class KnownPartitions:
         """The names of the partitions.
 
         Args:
-            known: those that the job has heard of, with their positions, or None where they have ended.
+            known: the partitions that the job knows, with their positions, or None if they have ended.
 
         Raises:
-            DataError: if a topic is not there, or one that was read from has been deleted, where that is an error.
+            DataError: if a topic does not exist, or a topic that was read was deleted and that is an error.
             StateError: if one was recreated.
         """
         reading = {KafkaTopicPartition.of_name(part): at for part, at in (known or {}).items() if at is not None}
@@ -325,7 +325,7 @@ class KnownPartitions:
         return found
 
     def is_of_the_start(self, part: str) -> bool:
-        """Whether a partition was there when the job first started."""
+        """Whether a partition existed when the job first started."""
         if self._of_the_start is None:
             self.listing()
         return part in (self._of_the_start or ())
@@ -346,7 +346,7 @@ class KnownPartitions:
         return self._topics[topic].identity if topic in self._topics else None
 
     def resume(self, identities: Mapping[str, str]) -> None:
-        """Hear which topics the job has read, by the names of their partitions.
+        """Check the topics that the job has read, by the names of their partitions.
 
         Raises:
             StateError: if one was recreated.
@@ -357,10 +357,10 @@ class KnownPartitions:
             self._look(self._identities)
 
     def ends(self, positions: Mapping[str, int]) -> dict[str, int]:
-        """Where partitions end.
+        """The end offsets of partitions.
 
         Raises:
-            DataError: if one ends before its position, or is not there any more.
+            DataError: if one ends before its position, or no longer exists.
             StateError: if its topic was recreated.
         """
         places = {part: KafkaTopicPartition.of_name(part) for part in positions}
@@ -380,7 +380,7 @@ class KnownPartitions:
             short = {part: at for part, at in positions.items() if ends[places[part]] < at}
             if not short:
                 return {part: ends[place] for part, place in places.items()}
-            if time.monotonic() - began >= GRACE_S:  # a broker that has only just started may not know all of its end
+            if time.monotonic() - began >= GRACE_S:  # a broker that has just started may report an earlier end
                 listed = ", ".join(f"{part} ends at {ends[places[part]]}, before {at}" for part, at in short.items())
                 raise DataError(
                     f"Kafka at {self._settings.servers} has fewer records than the job has read: {listed}. Records "
@@ -402,7 +402,7 @@ class KnownPartitions:
             self._identities[name] = topic.identity
 
     def _found_first(self, names: Collection[str]) -> frozenset[str]:
-        """The partitions that were there when the job first started, of those that it has not begun to read."""
+        """The partitions that existed when the job first started and that it has not started to read."""
         if self._is_resumed:
             return frozenset()
         if self._memory is None:
@@ -413,7 +413,7 @@ class KnownPartitions:
         return frozenset(names)
 
     def _names(self) -> list[str]:
-        """All partitions that were found and are subscribed to, in order."""
+        """All found partitions that are subscribed to, in order."""
         chosen = self._settings.subscription.partitions
         places = [
             KafkaTopicPartition(name, number)
@@ -438,7 +438,7 @@ class KnownPartitions:
             )
 
     def _leave(self, gone: Mapping[KafkaTopicPartition, int]) -> None:
-        """Remember how far partitions were read that are not there, for the case that Kafka has them again."""
+        """Remember the positions of missing partitions, in case Kafka has them again."""
         for partition, at in gone.items():
             part, identity = str(partition), self._identities.get(partition.topic)
             if identity is not None and self._left.get(part) != (identity, at):

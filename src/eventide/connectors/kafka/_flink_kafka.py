@@ -1,4 +1,4 @@
-"""Kafka's consumer and producer of Flink 1, made of `KafkaSource` and `KafkaSink`."""
+"""The Kafka consumer and producer of Flink 1, based on `KafkaSource` and `KafkaSink`."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _RESETS = {
 class FlinkKafkaConsumer(SourceFace):
     """Reads topics of Kafka, for `env.add_source`: a `KafkaSource` with the methods of Flink 1.
 
-    As in Flink, partitions start at what the group has committed, and where it has not, at what ``auto.offset.reset``
-    says, by default their end. Partitions that come later are looked for only with the property
+    As in Flink, partitions start at the group's committed offsets, and without those as ``auto.offset.reset`` says, by
+    default at their end. New partitions are discovered only with the property
     ``flink.partition-discovery.interval-millis``. PyFlink: ``FlinkKafkaConsumer``.
 
     >>> from eventide.common import SimpleStringSchema
@@ -55,12 +55,12 @@ class FlinkKafkaConsumer(SourceFace):
         """Make a consumer.
 
         Args:
-            topics: A topic, several of them, or a compiled regular expression that their names fit.
-            deserialization_schema: Makes elements of values or, as in Java, of whole records.
+            topics: A topic, several topics, or a compiled regular expression for their names.
+            deserialization_schema: Makes elements from values or, as in Java, from whole records.
             properties: ``bootstrap.servers``, ``group.id``, and others of the client.
 
         Raises:
-            ProgramError: A topic or the schema is of another type, or a property is not a text.
+            ProgramError: A topic or the schema is of another type, or a property is not text.
         """
         self._properties = {name: as_text(name, value) for name, value in properties.items()}
         builder = KafkaSourceBuilder()
@@ -74,7 +74,7 @@ class FlinkKafkaConsumer(SourceFace):
         self._strategy: WatermarkStrategy = WatermarkStrategy.no_watermarks()
 
     def set_start_from_earliest(self) -> Self:
-        """Start at the first records that are still there."""
+        """Start at the first available records."""
         return self._start(KafkaOffsetsInitializer.earliest())
 
     def set_start_from_latest(self) -> Self:
@@ -82,7 +82,7 @@ class FlinkKafkaConsumer(SourceFace):
         return self._start(KafkaOffsetsInitializer.latest())
 
     def set_start_from_timestamp(self, startup_offsets_timestamp: int) -> Self:
-        """Start at the first records that are not older than a timestamp, in milliseconds since the epoch (UTC)."""
+        """Start at the first records at or after a timestamp, in milliseconds since the epoch (UTC)."""
         return self._start(KafkaOffsetsInitializer.timestamp(startup_offsets_timestamp))
 
     def set_start_from_group_offsets(self) -> Self:
@@ -95,18 +95,18 @@ class FlinkKafkaConsumer(SourceFace):
         return self._start(KafkaOffsetsInitializer.offsets(specific_startup_offsets, self._reset_strategy()))
 
     def set_commit_offsets_on_checkpoints(self, commit_on_checkpoints: bool) -> Self:
-        """Set whether handled offsets are committed to the group; they are by default."""
+        """Set whether handled offsets are committed to the group; by default, they are."""
         self._properties[_COMMIT] = as_text(_COMMIT, bool(commit_on_checkpoints))
         return self
 
     def disable_filter_restored_partitions_with_subscribed_topics(self) -> Self:
-        """Accepted for compatibility with PyFlink: a job that goes on reads the partitions that its program names."""
+        """Accepted for compatibility with PyFlink: a job that continues reads the partitions that its program names."""
         what = "disable_filter_restored_partitions_with_subscribed_topics"
         has_no_effect(what, "a job that goes on reads the partitions that its program names")
         return self
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy | OlderAssigner) -> Self:
-        """Give each partition timestamps and a watermark of its own, by a strategy or an assigner of Flink 1.
+        """Give each partition timestamps and its own watermark, by a strategy or an assigner of Flink 1.
 
         Raises:
             ProgramError: It is neither.
@@ -123,14 +123,14 @@ class FlinkKafkaConsumer(SourceFace):
         return self._deserializer.get_produced_type()
 
     def get_watermark_strategy(self) -> WatermarkStrategy:
-        """Return what :meth:`assign_timestamps_and_watermarks` was given; no watermarks by default."""
+        """Return the strategy of :meth:`assign_timestamps_and_watermarks`; by default, no watermarks."""
         return self._strategy
 
     def as_source(self) -> KafkaSource:
         """Return the `KafkaSource` with these settings.
 
         Raises:
-            ProgramError: Servers or the group are missing, or a property has no counterpart here.
+            ProgramError: Servers or the group are missing, or a property has no equivalent here.
         """
         properties = dict(self._properties)
         properties.setdefault(_DISCOVERY, properties.pop(_OLDER_DISCOVERY, "-1"))
@@ -177,7 +177,7 @@ class FlinkKafkaProducer(KafkaSink[T_contra]):
     """Writes elements to a topic of Kafka, for ``add_sink``: a `KafkaSink` with the methods of Flink 1.
 
     ``Semantic.EXACTLY_ONCE`` needs the property ``transactional.id``, a name that no other sink of the cluster has.
-    Flink makes such names of those of operators. PyFlink: ``FlinkKafkaProducer``.
+    Flink derives such names from the names of operators. PyFlink: ``FlinkKafkaProducer``.
 
     >>> from eventide.common import SimpleStringSchema
     >>> producer = FlinkKafkaProducer("lines", SimpleStringSchema(), {"bootstrap.servers": "localhost:9092"})
@@ -197,9 +197,9 @@ class FlinkKafkaProducer(KafkaSink[T_contra]):
 
         Args:
             topic: The topic of all elements.
-            serialization_schema: Makes values of elements; records have no keys.
+            serialization_schema: Makes values from elements; records have no keys.
             producer_config: ``bootstrap.servers``, and others of the client.
-            kafka_producer_pool_size: Taken without effect: one producer writes one transaction after the other.
+            kafka_producer_pool_size: Accepted without effect: one producer writes one transaction after the other.
             semantic: How often elements are written; at least once by default.
 
         Raises:
@@ -224,7 +224,7 @@ class FlinkKafkaProducer(KafkaSink[T_contra]):
         super().__init__(**vars(builder.build()))
 
     def set_log_failures_only(self, log_failures_only: bool) -> Self:
-        """Refuse to lose elements: a record that Kafka rejects stops the job.
+        """Refuse to lose elements: a record that Kafka does not accept fails the job.
 
         Raises:
             ProgramError: Failures are to be logged only.

@@ -1,4 +1,4 @@
-"""Partitions that a Kafka source reads, from which offset on and up to which."""
+"""The partitions that a Kafka source reads, and their first and last offsets."""
 
 from __future__ import annotations
 
@@ -28,48 +28,48 @@ class KafkaTopicPartition:
 
     @staticmethod
     def of_name(name: str) -> KafkaTopicPartition:
-        """The partition that has a name, as ``str`` gives it."""
+        """Return the partition of a name, as ``str`` returns it."""
         topic, _, partition = name.rpartition("-")
         return KafkaTopicPartition(topic, int(partition))
 
 
 class KafkaOffsetResetStrategy(Enum):
-    """Replacement of an offset that is not there, or is not known. PyFlink: ``KafkaOffsetResetStrategy``."""
+    """Replacement of an offset that does not exist, or is not known. PyFlink: ``KafkaOffsetResetStrategy``."""
 
     LATEST = 0
     """The end of the partition."""
 
     EARLIEST = 1
-    """The first record that is still there."""
+    """The first available record."""
 
     NONE = 2
-    """Nothing: the job fails."""
+    """No replacement: the job fails."""
 
 
 class PartitionOffsetsRetriever(Protocol):
-    """Questions of a :class:`KafkaOffsetsInitializer` to Kafka; each call is one request.
+    """Requests of a :class:`KafkaOffsetsInitializer` to Kafka, one for each call.
 
     Flink: ``OffsetsInitializer.PartitionOffsetsRetriever``.
     """
 
     def beginning_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets that are still there."""
+        """The first available offsets."""
 
     def end_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
         """The offsets after the last record; with ``isolation.level=read_committed``, before open transactions."""
 
     def committed_offsets(self, partitions: Collection[KafkaTopicPartition]) -> dict[KafkaTopicPartition, int]:
-        """The committed offsets of the group; a partition without one is left out, and so are all without a group."""
+        """The committed offsets of the group, without partitions that have none; empty without a group."""
 
     def offsets_for_times(self, timestamps: Mapping[KafkaTopicPartition, int]) -> dict[KafkaTopicPartition, int]:
-        """The first offsets at or after timestamps, in milliseconds; a partition without one is left out."""
+        """The first offsets at or after timestamps, in milliseconds, without partitions that have none."""
 
 
 class KafkaOffsetsInitializer(ABC):
-    """Says at which offsets partitions start, or stop. PyFlink: ``KafkaOffsetsInitializer``.
+    """The offsets at which partitions start, or stop. PyFlink: ``KafkaOffsetsInitializer``.
 
-    It is asked once for each partition: what it said is in the checkpoint from then on. One of your own is a subclass
-    with :meth:`get_partition_offsets`, as in Flink's Java API; PyFlink has those alone that are built in.
+    It is called once for each partition; then its answer is in the checkpoint. A user-defined one is a subclass with
+    :meth:`get_partition_offsets`, as in Flink's Java API; PyFlink has only the built-in ones.
 
     >>> KafkaOffsetsInitializer.offsets({KafkaTopicPartition("orders", 0): 100})
     KafkaOffsetsInitializer.offsets({orders-0: 100}, EARLIEST)
@@ -79,20 +79,20 @@ class KafkaOffsetsInitializer(ABC):
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
     ) -> Mapping[KafkaTopicPartition, int]:
-        """The offset of each of these partitions."""
+        """Return the offset of each of some partitions."""
 
     def get_auto_offset_reset_strategy(self) -> KafkaOffsetResetStrategy:
-        """The strategy for a start offset that lies before or after all that is there: by default, none."""
+        """The strategy for a start offset before or after all available records: by default, none."""
         return KafkaOffsetResetStrategy.NONE
 
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
-        """The first records that are still there."""
+        """The first available records."""
         return _Edge(KafkaOffsetResetStrategy.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
-        """The ends of the partitions, as they are when the source is first planned.
+        """The ends of the partitions when the source is first planned.
 
         Partitions that are found later start at their beginning, as in Flink.
         """
@@ -116,7 +116,7 @@ class KafkaOffsetsInitializer(ABC):
     def committed_offsets(
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.NONE,
     ) -> KafkaOffsetsInitializer:
-        """The committed offset of the source's group; where there is none, the strategy decides.
+        """The committed offset of the source's group; without one, the strategy decides.
 
         Raises:
             ProgramError: It is not a :class:`KafkaOffsetResetStrategy`.
@@ -128,10 +128,10 @@ class KafkaOffsetsInitializer(ABC):
         offsets: Mapping[KafkaTopicPartition, int],
         offset_reset_strategy: KafkaOffsetResetStrategy = KafkaOffsetResetStrategy.EARLIEST,
     ) -> KafkaOffsetsInitializer:
-        """Start at the given offsets. The strategy is for starts that are not there any more, or not yet.
+        """Start at the given offsets. The strategy is for offsets that no longer exist, or do not exist yet.
 
-        A partition that is not named is at what the group has committed, if there is a group, else where the strategy
-        says; as in Flink.
+        A partition that is not named starts at the committed offset of the group, if there is a group, else as the
+        strategy says; as in Flink.
 
         Raises:
             ProgramError: They are not offsets of partitions, or it is not a :class:`KafkaOffsetResetStrategy`.
@@ -155,10 +155,10 @@ def starting_offsets(
     partitions: Collection[KafkaTopicPartition],
     retriever: PartitionOffsetsRetriever,
 ) -> dict[KafkaTopicPartition, int]:
-    """Where partitions start, each within what is there: else where the initializer's strategy says.
+    """The start offsets of partitions; an offset without records is replaced by the initializer's strategy.
 
     Raises:
-        DataError: if one is not, and there is no such strategy.
+        DataError: if an offset has no records, and there is no such strategy.
     """
     starts = specified(initializer, partitions, retriever)
     first, last = retriever.beginning_offsets(partitions), retriever.end_offsets(partitions)
@@ -183,7 +183,7 @@ def specified(
     """Return the offsets of an initializer for some partitions.
 
     Raises:
-        ProgramError: if it does not say it of all of them.
+        ProgramError: if it does not return an offset for each.
     """
     found = initializer.get_partition_offsets(partitions, retriever)
     for partition in partitions:
@@ -196,14 +196,14 @@ def specified(
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """Which partitions are read: those of some topics, of all whose names fit a pattern, or some alone."""
+    """The partitions to read: those of some topics, of topics whose names match a pattern, or some partitions."""
 
     topics: tuple[str, ...] = ()
     pattern: re.Pattern[str] | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
 
     def named_topics(self) -> Collection[str]:
-        """The topics that it names; a pattern names none."""
+        """The named topics; empty for a pattern."""
         return dict.fromkeys([*self.topics, *(partition.topic for partition in self.partitions)])
 
     def __str__(self) -> str:
@@ -238,7 +238,7 @@ class _Timestamp(_WithStrategy):
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
     ) -> Mapping[KafkaTopicPartition, int]:
-        ends = partition_offsets_retriever.end_offsets(partitions)  # first, so that later records are after it
+        ends = partition_offsets_retriever.end_offsets(partitions)  # first, so that later records come after it
         return ends | partition_offsets_retriever.offsets_for_times(dict.fromkeys(partitions, self.at_ms))
 
     def __repr__(self) -> str:
@@ -247,7 +247,7 @@ class _Timestamp(_WithStrategy):
 
 @dataclass(frozen=True, slots=True)
 class _Specified(_WithStrategy):
-    """Offsets by partition, without any those that are committed."""
+    """Offsets by partition; by default the committed ones."""
 
     given: tuple[tuple[KafkaTopicPartition, int], ...] = ()
 

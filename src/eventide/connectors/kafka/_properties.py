@@ -1,4 +1,4 @@
-"""Settings of a Kafka source; and properties as programs of Flink have them: translated, or refused."""
+"""Settings of a Kafka source; and the properties of Flink programs, which are translated or refused."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WITHOUT_EFFECT = {
     "register.producer.metrics": _COUNTED,
 }
 _UNLESS = {"enable.auto.commit": "false", "exclude.internal.topics": "true", "enable.metrics.push": "false"}
-"""Values that say what is so in any case, and need no warning."""
+"""Values that describe what always holds, and need no warning."""
 
 _WITHOUT_COUNTERPART = {
     "interceptor.classes": "interceptors are classes of Java; let a function of the stream do it",
@@ -90,13 +90,13 @@ _ONLY_IN_JAVA = {
 
 @dataclass(frozen=True, slots=True)
 class ConnectorOptions:
-    """Properties for the connector, and not for the client; the names are Flink's.
+    """Properties for the connector, not for the client, under Flink's names.
 
     Args:
-        discovery_interval_ms: How often new partitions are looked for; None for never. 5 minutes by default.
-        commits_offsets: Whether the group is told what has been handled.
-        client_id_prefix: The beginning of the clients' names.
-        patience_ms: How long something that a broker does not answer is asked for again; 2 minutes by default.
+        discovery_interval_ms: The interval of partition discovery; None for never. 5 minutes by default.
+        commits_offsets: Whether handled offsets are committed to the group.
+        client_id_prefix: The prefix of the clients' names.
+        patience_ms: How long a request without an answer is repeated; 2 minutes by default.
     """
 
     discovery_interval_ms: int | None = 300_000
@@ -124,10 +124,10 @@ class ConnectorOptions:
 
 
 def as_text(name: str, value: object) -> str:
-    """The value of a property, which may be given as a number or a truth value.
+    """The value of a property as text, which may be given as a number or a boolean.
 
     Raises:
-        ProgramError: if it is something else, or the name is not text.
+        ProgramError: if it is of another type, or the name is not text.
 
     >>> as_text("enable.auto.commit", False)
     'false'
@@ -138,13 +138,13 @@ def as_text(name: str, value: object) -> str:
 
 
 def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Properties of the Java client, and of Flink's connectors, as librdkafka has them.
+    """Properties of the Java client, and of Flink's connectors, as properties of librdkafka.
 
-    Properties of librdkafka itself stay as they are. Properties of Flink's connectors are left out; see
+    Properties of librdkafka itself are unchanged. Properties of Flink's connectors are left out; see
     :class:`ConnectorOptions`. Properties without effect are left out with a warning.
 
     Raises:
-        ProgramError: if one has no counterpart; the error names what to set instead.
+        ProgramError: if one has no equivalent; the error says what to set instead.
 
     >>> librdkafka_properties({"fetch.max.wait.ms": "20", "client.rack": "b", "partition.discovery.interval.ms": "-1"})
     {'fetch.wait.max.ms': '20', 'client.rack': 'b'}
@@ -161,16 +161,16 @@ def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str]:
         elif name not in {_DISCOVERY, _COMMIT, _PREFIX, _PATIENCE}:
             found[_RENAMED.get(name, name)] = value
     for name in ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"):
-        if found.get(name) == "-1":  # Java's word for what the system has by default
+        if found.get(name) == "-1":  # Java's value for the default of the system
             found[name] = "0"
     return translated_security(found)
 
 
 def translated_security(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties with those of TLS and SASL as librdkafka has them.
+    """The properties with TLS and SASL properties in librdkafka's form.
 
     Raises:
-        ProgramError: if one has no counterpart; the error names what to set instead.
+        ProgramError: if one has no equivalent; the error says what to set instead.
     """
     found = dict(properties)
     _translate_trust(found)
@@ -224,7 +224,7 @@ def _no_store(name: str) -> ProgramError:
 
 
 def _login(jaas: str) -> dict[str, str]:
-    """Read a login of JAAS, for the mechanisms with a name and a password."""
+    """Read a JAAS login, for the mechanisms with a name and a password."""
     login = _LOGIN.match(jaas)
     module = login[1].rpartition(".")[2] if login else ""
     if login is None or module not in _WITH_PASSWORD:
@@ -246,18 +246,18 @@ def _login(jaas: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSourceSettings:
-    """All that the builder of a Kafka source was told, checked.
+    """The checked settings of the builder of a Kafka source.
 
     Args:
-        properties: Those of librdkafka; the servers are among them, and passwords, so they are not shown.
-        options: The properties that are meant for the connector.
-        subscription: Which partitions are read.
-        deserializer: The deserializer that makes elements of records.
-        starting: Where partitions start.
-        stopping: Where they stop; None if they do not.
-        is_bounded: Whether the partitions are those of the start, and the input is known to end.
-        group_id: The group that offsets are committed to, and whose offsets may be the start.
-        fails_on_data_loss: Whether it is an error that records are gone before they were read.
+        properties: The properties of librdkafka, with the servers; they are not shown, because they contain passwords.
+        options: The properties for the connector.
+        subscription: The partitions to read.
+        deserializer: The deserializer of records.
+        starting: The start offsets of partitions.
+        stopping: Their stop offsets; None if they do not stop.
+        is_bounded: Whether only the partitions of the start are read, and the input is known to end.
+        group_id: The group that offsets are committed to, and whose offsets may be start offsets.
+        fails_on_data_loss: Whether records that are gone before they were read are an error.
     """
 
     properties: dict[str, str] = field(hash=False, repr=False)
@@ -272,10 +272,10 @@ class KafkaSourceSettings:
 
     @property
     def servers(self) -> str:
-        """Where Kafka is asked for."""
+        """The servers of Kafka."""
         return self.properties["bootstrap.servers"]
 
     @property
     def reads_committed(self) -> bool:
-        """Whether records of open and of aborted transactions are left out; as in Flink, they are not by default."""
+        """Whether records of open and of aborted transactions are skipped; by default not, as in Flink."""
         return self.properties.get("isolation.level", "").lower() == _READ_COMMITTED

@@ -1,9 +1,8 @@
 """Reading of ranges of partitions, all at once and each exactly, by consumers that a worker process keeps.
 
-A range is over with a message at or after its last offset, or with the end of the partition at or after its end.
-Nothing else tells: markers of transactions, aborted records and what compaction took away give no message, and any of
-them may be the last of a range. A consumer is made once for each configuration, and kept from micro-batch to
-micro-batch.
+A range is over with a message at or after its last offset, or with the end of the partition at or after its end. There
+is no other sign: transaction markers, aborted records and compacted records have no message, and any of them may be the
+last of a range. A consumer is made once for each configuration, and kept from micro-batch to micro-batch.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from eventide.errors import DataError
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message
 
-_AT_ONCE = 500  # more at once are further from the processor's cache when they are looked at
+_AT_ONCE = 500  # more messages at once would leave the processor's cache before they are handled
 _WAIT_S = 0.02
 _STEP = 8_192
 _MOST_MESSAGES = 65_536
@@ -58,19 +57,19 @@ _FIXED = {
 _Key = tuple[int, tuple[tuple[str, str], ...], str | None, str | None]
 
 _resting: dict[_Key, list[PolledConsumer]] = {}
-"""Readers that are not in use. A process that was forked has none: their threads did not come with it."""
+"""Readers that are not in use. A forked process has none, because their threads are not forked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Offsets of a range that are gone, from ``start`` up to, not including, ``end``, and why."""
+    """Lost offsets of a range, from ``start`` up to, not including, ``end``, and the reason."""
 
     start: int
     end: int
     why: str
 
     def as_error(self, partition: KafkaTopicPartition) -> DataError:
-        """Return the error for the lost records, where they are an error."""
+        """Return the error for the lost records."""
         return DataError(
             f"offsets {self.start} to {self.end - 1} of {partition} are gone before they were read: {self.why}. Let "
             "Kafka keep records for longer than the job may stand still; set_fail_on_data_loss(False) goes on with "
@@ -79,11 +78,11 @@ class Lost:
 
 
 Given: TypeAlias = "Iterator[tuple[KafkaTopicPartition, list[Message] | Lost]]"
-"""Messages of partitions in the order in which they come, and the offsets that are gone."""
+"""Messages of partitions in the order of arrival, and the lost offsets."""
 
 
 def read_ranges(reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float) -> Given:
-    """The messages of some ranges, in lists; those of one partition in order. What is gone comes as :class:`Lost`.
+    """The messages of some ranges, in lists; those of one partition in order. Lost offsets are :class:`Lost`.
 
     Raises:
         ProgramError: if Kafka refuses the client.
@@ -102,7 +101,7 @@ class PolledConsumer:
 
 @contextmanager
 def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | None) -> Iterator[PolledConsumer]:
-    """A consumer for some ranges, which nothing is assigned to; it is kept for the next, unless something went wrong.
+    """A consumer for some ranges, without an assignment; it is kept for later ranges, unless an error occurs.
 
     Raises:
         ProgramError: if a property is not right.
@@ -124,7 +123,7 @@ def borrowed(properties: Mapping[str, str], group_id: str | None, prefix: str | 
 
 @dataclass(slots=True)
 class _Range:
-    """The unread rest of a partition; ``waiting`` has messages that were not handed out yet."""
+    """The unread rest of a partition; ``waiting`` has messages that were not returned yet."""
 
     at: int
     end: int
@@ -157,14 +156,14 @@ class _Reading:
                 continue
             for topic, number, run in self._runs(got):
                 partition = self._by_place.get((topic, number))
-                if partition in self._left:  # else it is over, and this was on its way
+                if partition in self._left:  # else its range is over, and the message was still queued
                     yield from self._take(partition, run)
             if self._held >= _MOST_MESSAGES or self._held_bytes >= _MOST_BYTES:
                 for partition, way in self._left.items():
                     yield from self._given(partition, way)
 
     def _runs(self, got: list[Message]) -> Iterator[tuple[str, int, list[Message]]]:
-        """Messages and events that came together, in runs of one partition."""
+        """Messages and events that arrived together, in runs of one partition."""
         numbers = set(map(self._partition_of, got))
         if len(numbers) == 1 and (self._one_topic or len(set(map(self._topic_of, got))) == 1):
             yield self._topic_of(got[0]), self._partition_of(got[0]), got
@@ -211,14 +210,14 @@ class _Reading:
         if error.code() == self._codes._PARTITION_EOF:
             if self._offset_of(event) >= way.end:
                 yield from self._over(partition, way)
-            # else a replica may lag; it is not known when nothing more comes
+            # else a replica may lag, and the end is not known
         elif error.code() in {self._codes._AUTO_OFFSET_RESET, self._codes.OFFSET_OUT_OF_RANGE}:
             yield from self._pass_over(partition, way)
         else:
             self._patience.check_error(f"the records of {partition}", error)
 
     def _pass_over(self, partition: KafkaTopicPartition, way: _Range) -> Given:
-        """Go on with the first offset that is still there."""
+        """Continue with the first available offset."""
         first, last = self._edges(partition) or (way.at, way.at)
         yield from self._given(partition, way)
         if first > way.at:
@@ -235,7 +234,7 @@ class _Reading:
         self._consumer.incremental_assign([place(partition, way.at)])
 
     def _look(self) -> Given:
-        """Nothing came: see whether there is something to wait for."""
+        """Check, after a silence, whether there is something to wait for."""
         self._patience.check(f"the records of {', '.join(map(str, self._left))}")
         now = time.monotonic()
         if now - self._looked < _LOOK_S:
@@ -249,9 +248,9 @@ class _Reading:
                 yield from self._over(partition, way)
 
     def _gone(self, partition: KafkaTopicPartition) -> str | None:
-        """Why nothing more will come of a partition; None while something may.
+        """The reason why no more messages of a partition will arrive; None while some may.
 
-        A broker that has only just started does not know its topics yet, nor where they end.
+        A broker that has just started knows neither its topics nor their ends yet.
         """
         if self._patience.waited < GRACE_S:
             return None
@@ -267,7 +266,7 @@ class _Reading:
         return None if edges is None or edges[1] >= self._left[partition].end else f"the partition ends at {edges[1]}"
 
     def _edges(self, partition: KafkaTopicPartition) -> tuple[int, int] | None:
-        """Where a partition begins and ends now; None if there is no answer."""
+        """The present begin and end of a partition; None without an answer."""
         try:
             first, last = self._consumer.get_watermark_offsets(place(partition), _LOOK_S)
         except library().KafkaException:

@@ -1,4 +1,4 @@
-"""Records of Kafka, and how elements are made of them: as columns where a schema can, else one by one."""
+"""Kafka records, and their conversion to elements: as columns if a schema can, else one by one."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 LOST = "numRecordsLost"
-"""How many offsets were gone before they were read."""
+"""The number of offsets that were gone before they were read."""
 
 LEFT_OUT = "numRecordsWithoutElement"
-"""How many records have no element in them, such as tombstones."""
+"""The number of records without an element, such as tombstones."""
 
 _SECOND = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRecord:
-    """A record as it lies in Kafka. Kafka: ``ConsumerRecord``.
+    """A record in Kafka. Kafka: ``ConsumerRecord``.
 
     Args:
         topic: The topic.
         partition: The number of the partition.
-        offset: The place in the partition.
-        timestamp: Milliseconds since the epoch, UTC: of its making, or of its writing, as the topic says.
+        offset: The offset in the partition.
+        timestamp: Milliseconds since the epoch, UTC: when it was created, or written, as the topic is configured.
         key: The key's bytes; None if there is none.
         value: The value's bytes; None for a tombstone.
-        headers: Names and bytes, in their order; a name may come more than once.
+        headers: Names and bytes, in their order; a name may be repeated.
     """
 
     topic: str
@@ -57,10 +57,10 @@ class ConsumerRecord:
 
 
 class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
-    """Makes elements of whole records: give one to :meth:`KafkaSourceBuilder.set_deserializer`.
+    """Makes elements from whole records, for :meth:`KafkaSourceBuilder.set_deserializer`.
 
-    One of your own has :meth:`deserialize`, which sees one record at a time; or, for speed, :meth:`deserialize_batch`,
-    which sees many as columns. It says with :meth:`get_produced_type` what its elements are.
+    A user-defined one has :meth:`deserialize`, for one record at a time; or, for speed, :meth:`deserialize_batch`, for
+    many records as columns. It declares the type of its elements with :meth:`get_produced_type`.
 
     Flink: ``KafkaRecordDeserializationSchema`` of the Java API; PyFlink has none.
 
@@ -74,7 +74,7 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
     """
 
     def deserialize(self, record: ConsumerRecord) -> T_co | None:
-        """Return the element in a record; None where there is none, so that it is left out."""
+        """Return the element in a record; None to skip the record."""
         raise NotImplementedError(f"{type(self).__name__} needs deserialize(record) or deserialize_batch(records)")
 
     def deserialize_batch(self, records: pa.RecordBatch) -> pa.RecordBatch:
@@ -92,7 +92,7 @@ class KafkaRecordDeserializationSchema(ABC, Generic[T_co]):
 
     @staticmethod
     def value_only(value_deserialization_schema: DeserializationSchema[T]) -> KafkaRecordDeserializationSchema[T]:
-        """Return one for which a record is its value: each element is what this schema makes of it.
+        """Return a deserializer of the values of records by a schema.
 
         Raises:
             ProgramError: It is not a ``DeserializationSchema``.
@@ -116,7 +116,7 @@ class ValueOnly(KafkaRecordDeserializationSchema[T_co]):
 
 
 def sees_batches(deserializer: KafkaRecordDeserializationSchema) -> bool:
-    """Whether it makes elements of many records at once."""
+    """Whether it makes elements from many records at once."""
     return type(deserializer).deserialize_batch is not KafkaRecordDeserializationSchema.deserialize_batch
 
 
@@ -124,7 +124,7 @@ def check_deserializer(deserializer: object) -> KafkaRecordDeserializationSchema
     """Return a deserializer of records, checked.
 
     Raises:
-        ProgramError: if it is none, or has neither of the two methods.
+        ProgramError: if it is not a deserializer, or has neither of the two methods.
     """
     if not isinstance(deserializer, KafkaRecordDeserializationSchema):
         raise ProgramError(
@@ -139,7 +139,7 @@ def check_deserializer(deserializer: object) -> KafkaRecordDeserializationSchema
 
 
 class Decoder:
-    """Makes what a source yields of the messages of its partitions; ``counts`` has what it leaves out."""
+    """Converts the messages of partitions to items of a source; ``counts`` has the skipped ones."""
 
     def __init__(self, deserializer: KafkaRecordDeserializationSchema) -> None:
         self._deserializer = deserializer
@@ -205,11 +205,11 @@ class Decoder:
     def _sorted_out(
         self, partition: KafkaTopicPartition, messages: list[Message], read: Callable[[list[Message]], _T]
     ) -> Iterator[tuple[list[Message], _T] | Unreadable]:
-        """Read messages at once; where one of them cannot be read, read halves, down to that one."""
+        """Read messages at once; if one of them cannot be read, read halves, down to that one."""
         try:
             found = read(messages)
         except ProgramError:
-            raise  # no record is to blame
+            raise  # not the fault of a record
         except Exception as error:
             if len(messages) == 1:
                 yield unreadable(partition, messages[0], error)
@@ -229,7 +229,7 @@ def unreadable(partition: KafkaTopicPartition, message: Message, error: Exceptio
 
 
 def as_record(message: Any) -> ConsumerRecord:
-    """A message of the library as a record."""
+    """Return a message of the library as a record."""
     return ConsumerRecord(
         message.topic(),
         message.partition(),

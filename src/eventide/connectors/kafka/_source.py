@@ -35,11 +35,11 @@ _ISOLATION = {"read_committed", "read_uncommitted"}
 
 
 class KafkaSource(Source[T_co]):
-    """Reads topics of Kafka; made with :meth:`builder`. PyFlink: ``KafkaSource``.
+    """Reads Kafka topics; made with :meth:`builder`. PyFlink: ``KafkaSource``.
 
-    Each partition is a split, with a watermark of its own. Elements have the timestamps of their records, which count
-    as their event time unless the strategy has an assigner. Offsets are kept in the job's checkpoint; those that are
-    committed to the group are for monitoring.
+    Each partition is a split, with its own watermark. Elements have the timestamps of their records, which are their
+    event time unless the strategy has an assigner. Offsets are kept in the job's checkpoint; the offsets committed to
+    the group are only for monitoring.
 
     It needs the package confluent-kafka, which comes with the extra ``kafka``.
 
@@ -65,26 +65,26 @@ class KafkaSource(Source[T_co]):
 
     @staticmethod
     def builder() -> KafkaSourceBuilder:
-        """Start with nothing set."""
+        """Start without settings."""
         return KafkaSourceBuilder()
 
     def splits(self) -> list[str]:
         return self._known().listing()
 
     def parts(self, known: Mapping[str, int | None]) -> list[str]:
-        """The partitions; new ones are looked for every ``partition.discovery.interval.ms``.
+        """The partitions; new ones are discovered every ``partition.discovery.interval.ms``.
 
         Raises:
-            DataError: if a topic is not there, or one that was read from has been deleted.
+            DataError: if a topic does not exist, or a topic that was read has been deleted.
             StateError: if one was recreated.
         """
         return self._known().listing(known)
 
     def beginnings(self, parts: Sequence[str]) -> dict[str, Beginning]:
-        """Where new partitions start and stop, and the ids of their topics.
+        """The start and stop offsets of new partitions, and the ids of their topics.
 
-        Those that were not there when the job first started are read from their beginning, as in Flink. Those that
-        Kafka did not have for a time, where that is no error, continue where they were.
+        Partitions that did not exist when the job first started are read from their beginning, as in Flink. Partitions
+        that Kafka did not have for a time continue at their positions, if that is not an error.
         """
         known, cluster, settings = self._known(), self._asked(), self._settings
         places = {part: KafkaTopicPartition.of_name(part) for part in parts}
@@ -107,7 +107,7 @@ class KafkaSource(Source[T_co]):
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None
     ) -> KafkaSource[T_co]:
-        """A copy of this source that keeps in ``storage`` which partitions were there when the job first started."""
+        """A copy of this source that records in ``storage`` the partitions at the first start of the job."""
         source = copy(self)
         source._storage, source._cluster, source._partitions = storage, None, None
         return source
@@ -129,7 +129,7 @@ class KafkaSource(Source[T_co]):
     def positions_at(
         self, timestamp_ms: int, positions: Mapping[str, int], column: str | None = None
     ) -> dict[str, int] | None:
-        """The offsets after the last records that are not later, by the timestamps of records alone; one request."""
+        """The offsets after the last records up to a time, by the timestamps of records only; one request."""
         if column is not None:
             return None
         if timestamp_ms < 0:
@@ -142,12 +142,12 @@ class KafkaSource(Source[T_co]):
         return {part: max(at, found.get(places[part], ends[part])) for part, at in positions.items()}
 
     def next_positions(self, positions: Mapping[str, int], max_rows: int | None) -> dict[str, int]:
-        """Up to the ends of partitions, or to the limit of rows, of which each gets an equal part.
+        """The ends of partitions, or positions within the limit of rows, of which each partition gets an equal part.
 
-        Offsets are counted as rows; some of them may have no record, which shows only when they are read.
+        Offsets are counted as rows; some may have no record, which is only found when they are read.
 
         Raises:
-            DataError: if a partition ends before what has been read of it.
+            DataError: if a partition ends before its position.
         """
         ends = self._known().ends(positions)
         left = {part: ends[part] - position for part, position in positions.items()}
@@ -163,10 +163,10 @@ class KafkaSource(Source[T_co]):
         return True
 
     def read_together(self, ranges: Sequence[PartRange]) -> Iterator[tuple[str, Iterable[Any]]]:
-        """The elements of several partitions, as they come.
+        """The elements of several partitions, as they arrive.
 
         Raises:
-            DataError: if a record cannot be read, or records are gone, where that is an error.
+            DataError: if a record cannot be read, or records are gone and that is an error.
         """
         settings = self._settings
         wanted = {KafkaTopicPartition.of_name(way.part): (way.start, way.end) for way in ranges}
@@ -185,7 +185,7 @@ class KafkaSource(Source[T_co]):
             yield ranges[0].part, [Counted(counted)]
 
     def commit(self, positions: Mapping[str, int]) -> None:
-        """Tell the group, if there is one, without waiting for an answer."""
+        """Commit to the group, if there is one, without waiting for an answer."""
         if self._settings.group_id is not None and self._settings.options.commits_offsets:
             self._asked().commit({KafkaTopicPartition.of_name(part): at for part, at in positions.items()})
 
@@ -243,9 +243,9 @@ class KafkaSource(Source[T_co]):
 class KafkaSourceBuilder(Generic[T_co]):
     """Builds a :class:`KafkaSource`; each step changes the builder and returns it. PyFlink: ``KafkaSourceBuilder``.
 
-    Needed are servers, what to read (:meth:`set_topics`, :meth:`set_topic_pattern` or :meth:`set_partitions`), and what
-    makes elements of records (:meth:`set_value_only_deserializer` or :meth:`set_deserializer`). Without more, it reads
-    all partitions from their beginning, and does not end.
+    It needs servers, a subscription (:meth:`set_topics`, :meth:`set_topic_pattern` or :meth:`set_partitions`), and a
+    deserializer (:meth:`set_value_only_deserializer` or :meth:`set_deserializer`). By default, it reads all partitions
+    from their beginning, and does not end.
     """
 
     _properties: dict[str, str] = field(default_factory=dict, repr=False)
@@ -257,21 +257,21 @@ class KafkaSourceBuilder(Generic[T_co]):
     _fails_on_data_loss: bool = True
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
-        """Set where Kafka is: hosts and ports, with commas between them."""
+        """Set the servers of Kafka: hosts and ports, separated by commas."""
         return self.set_property(_SERVERS, bootstrap_servers)
 
     def set_group_id(self, group_id: str) -> Self:
-        """Set the group: its offsets are committed with each micro-batch, for monitoring, and may be a start.
+        """Set the group: its offsets are committed with each micro-batch, for monitoring, and may be start offsets.
 
-        The job never goes on from them, but from its checkpoint.
+        A job always continues from its checkpoint, never from these offsets.
         """
         return self.set_property(_GROUP, group_id)
 
     def set_topics(self, *topics: str) -> Self:
-        """Read all partitions of some topics, which must be there when the job starts.
+        """Read all partitions of some topics, which must exist when the job starts.
 
         Raises:
-            ProgramError: There are none, or something else is to be read already.
+            ProgramError: There are no topics, or another subscription is set already.
         """
         names = tuple(dict.fromkeys(one for given in topics for one in ([given] if isinstance(given, str) else given)))
         if not names or not all(isinstance(name, str) and name for name in names):
@@ -279,13 +279,12 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self._subscribe(Subscription(topics=names))
 
     def set_topic_pattern(self, topic_pattern: str | re.Pattern[str]) -> Self:
-        """Read all partitions of all topics whose whole name fits a regular expression, which is Python's.
+        """Read all partitions of all topics whose whole name matches a regular expression of Python.
 
-        Topics may come later: they are looked for every ``partition.discovery.interval.ms``. Those that Kafka has for
-        itself are left out.
+        New topics are discovered every ``partition.discovery.interval.ms``. Kafka's internal topics are ignored.
 
         Raises:
-            ProgramError: It is not a regular expression, or something else is to be read already.
+            ProgramError: It is not a regular expression, or another subscription is set already.
         """
         try:
             pattern = re.compile(topic_pattern)
@@ -296,10 +295,10 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self._subscribe(Subscription(pattern=pattern))
 
     def set_partitions(self, partitions: Iterable[KafkaTopicPartition]) -> Self:
-        """Read some partitions alone.
+        """Read only some partitions.
 
         Raises:
-            ProgramError: They are none, or something else is to be read already.
+            ProgramError: They are not partitions, or another subscription is set already.
         """
         chosen = tuple(partitions)
         if not chosen or not all(isinstance(partition, KafkaTopicPartition) for partition in chosen):
@@ -309,7 +308,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self._subscribe(Subscription(partitions=tuple(sorted(set(chosen)))))
 
     def set_starting_offsets(self, starting_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Set where partitions start that are there when the job first starts; by default, at their beginning.
+        """Set the start offsets of partitions that exist at the first start of the job; by default, their beginning.
 
         Raises:
             ProgramError: It is not a :class:`KafkaOffsetsInitializer`.
@@ -318,7 +317,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self
 
     def set_unbounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Stop at some offsets, and with the last of them end the stream; else it is like one that does not end.
+        """Stop at some offsets, and end the stream with the last of them; in all else it is unbounded.
 
         Raises:
             ProgramError: It is not a :class:`KafkaOffsetsInitializer`.
@@ -328,7 +327,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self
 
     def set_bounded(self, stopping_offsets_initializer: KafkaOffsetsInitializer) -> Self:
-        """Stop at some offsets, and with the last of them end the stream; new partitions are not looked for.
+        """Stop at some offsets, and end the stream with the last of them, without partition discovery.
 
         The offsets are found once, when the job first starts, and kept in the checkpoint.
 
@@ -340,7 +339,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self
 
     def set_value_only_deserializer(self, deserialization_schema: DeserializationSchema[T]) -> KafkaSourceBuilder[T]:
-        """Set what makes elements of values; keys and headers do not matter.
+        """Set the schema that makes elements from values; keys and headers are ignored.
 
         Raises:
             ProgramError: It is not a ``DeserializationSchema``.
@@ -348,7 +347,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         return self.set_deserializer(KafkaRecordDeserializationSchema.value_only(deserialization_schema))
 
     def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema[T]) -> KafkaSourceBuilder[T]:
-        """Set what makes elements of whole records. Not in PyFlink; Flink's Java API has it.
+        """Set the deserializer that makes elements from whole records. Not in PyFlink; Flink's Java API has it.
 
         Raises:
             ProgramError: It is not a :class:`KafkaRecordDeserializationSchema`.
@@ -358,16 +357,16 @@ class KafkaSourceBuilder(Generic[T_co]):
         return builder
 
     def set_client_id_prefix(self, prefix: str) -> Self:
-        """Set what the names of clients begin with, as the brokers' logs and quotas see them."""
+        """Set the prefix of the names of clients, for the brokers' logs and quotas."""
         return self.set_property(_PREFIX, prefix)
 
     def set_property(self, key: str, value: str) -> Self:
         """Set a property: of librdkafka, of the Java client, or of Flink's connector.
 
-        Those of the Java client that have another name in librdkafka are translated, when the source is built.
+        Properties of the Java client that have another name in librdkafka are translated when the source is built.
 
         Raises:
-            ProgramError: It is not text, or a number or truth value to be written as text.
+            ProgramError: It is not text, a number or a boolean.
         """
         self._properties[key] = as_text(key, value)
         return self
@@ -376,18 +375,18 @@ class KafkaSourceBuilder(Generic[T_co]):
         """Set several properties; see :meth:`set_property`.
 
         Raises:
-            ProgramError: One is not text, or a number or truth value to be written as text.
+            ProgramError: One is not text, a number or a boolean.
         """
         for key, value in props.items():
             self.set_property(key, value)
         return self
 
     def set_fail_on_data_loss(self, fail_on_data_loss: bool) -> Self:
-        """Say whether it is an error that records are gone before they were read; it is by default. Not in PyFlink.
+        """Set whether records that are gone before they were read are an error; by default they are. Not in PyFlink.
 
-        If not, the job goes on with the records that are there, and counts how many offsets it passed over, as
-        ``numRecordsLost``: of records that Kafka has deleted because of their age, and of topics that were deleted. A
-        partition that ends before what has been read, and a topic that was recreated, are errors in any case.
+        If not, the job continues with the available records, and counts the skipped offsets as ``numRecordsLost``: of
+        records that Kafka deleted because of their age, and of deleted topics. A partition that ends before its
+        position, and a topic that was recreated, are always errors.
         """
         self._fails_on_data_loss = bool(fail_on_data_loss)
         return self
@@ -396,7 +395,7 @@ class KafkaSourceBuilder(Generic[T_co]):
         """The source.
 
         Raises:
-            ProgramError: Something is missing, or a property has no counterpart here.
+            ProgramError: A setting is missing, or a property has no equivalent here.
         """
         properties = librdkafka_properties(self._properties)
         if not properties.get(_SERVERS):

@@ -1,6 +1,6 @@
 """The client library, confluent-kafka, which the extra ``kafka`` brings, and the meaning of its errors.
 
-It is loaded where a client is made.
+It is loaded when a client is made.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLIENT_DEFAULTS = {
 }
 
 GRACE_S = 5.0
-"""How long "there is no such topic" may be what a broker says that has only just started."""
+"""How long a broker that has just started may answer "there is no such topic"."""
 
 _PASSING = (
     "_TIMED_OUT _TIMED_OUT_QUEUE _TRANSPORT _ALL_BROKERS_DOWN _RESOLVE _WAIT_COORD _WAIT_CACHE _IN_PROGRESS "
@@ -58,7 +58,7 @@ def client(make: Callable[[dict[str, Any]], _T], properties: dict[str, Any]) -> 
     """A client of the library, made with some properties.
 
     Raises:
-        ProgramError: if there is no such property, or its value has no meaning.
+        ProgramError: if there is no such property, or its value is invalid.
     """
     try:
         return make(properties)
@@ -76,17 +76,17 @@ def said(error: KafkaError | Exception) -> str:
 
 
 def place(partition: KafkaTopicPartition, *offset: int) -> TopicPartition:
-    """A partition as the library has it, or a place in it."""
+    """A partition in the library's form, or an offset in it."""
     found: TopicPartition = library().TopicPartition(partition.topic, partition.partition, *offset)
     return found
 
 
 class NotThere(DataError):
-    """A topic or partition is not there, for longer than a broker takes to start."""
+    """A topic or partition is missing, for longer than a broker takes to start."""
 
 
 class Meaning(Enum):
-    """Kind of error, by what is to be done about it."""
+    """Kind of error, by its treatment."""
 
     WAIT = "it passes"
     ABSENT = "a topic or partition is not there"
@@ -100,7 +100,7 @@ def meaning_of(error: KafkaError) -> Meaning:
 
 
 class Complaints:
-    """Errors that a client reports outside of a request: that it is not let in, or that no broker answers.
+    """Errors that a client reports outside of a request: that it is refused, or that no broker answers.
 
     Its :meth:`hear` is the client's ``error_cb``.
     """
@@ -139,9 +139,9 @@ class Patience:
     """The time to wait for an answer, which starts again after each answer.
 
     Args:
-        servers: the servers that are asked.
-        patience_s: for how long.
-        complaints: the messages that the client has left.
+        servers: the servers.
+        patience_s: the patience in seconds.
+        complaints: the errors that the client has reported.
     """
 
     def __init__(self, servers: str, patience_s: float, complaints: Complaints) -> None:
@@ -152,7 +152,7 @@ class Patience:
 
     @property
     def waited(self) -> float:
-        """How many seconds there has been no answer."""
+        """The seconds since the last answer."""
         return time.monotonic() - self.began
 
     def renew(self) -> None:
@@ -161,16 +161,16 @@ class Patience:
         self._complaints.forget()
 
     def answer_to(self, ask: Callable[[], _T], what: str, rest: Callable[[KafkaError], object]) -> _T:
-        """Ask until there is an answer.
+        """Repeat a request until there is an answer.
 
         Args:
-            ask: asks once; a ``KafkaException`` says that there is no answer yet.
-            what: a name of the question, for messages.
-            rest: is called with the error between two attempts: it hears complaints, and lets some time pass.
+            ask: makes the request once; a ``KafkaException`` means that there is no answer yet.
+            what: the name of the request, for messages.
+            rest: is called with the error between two attempts: it processes reported errors, and waits a moment.
 
         Raises:
             ProgramError: if Kafka refuses the client.
-            DataError: if patience is over, or nothing helps.
+            DataError: if patience is over, or the error is permanent.
         """
         while True:
             try:
@@ -183,15 +183,15 @@ class Patience:
                 return answer
 
     def check_complaints(self) -> None:
-        """Nothing, unless Kafka refuses the client.
+        """Check that Kafka does not refuse the client.
 
         Raises:
-            ProgramError: if so.
+            ProgramError: if it does.
         """
         self._complaints.check(self._servers)
 
     def check(self, what: str, error: str = "") -> None:
-        """Nothing, while there is patience.
+        """Check that there is patience left.
 
         Raises:
             ProgramError: if Kafka refuses the client.
@@ -206,11 +206,11 @@ class Patience:
             )
 
     def check_error(self, what: str, error: KafkaError) -> None:
-        """Nothing, if an error passes and there is patience, and what is not there may be there at once.
+        """Check that an error is temporary, or a topic may appear soon, and that there is patience left.
 
         Raises:
             ProgramError: if Kafka refuses the client.
-            DataError: if it is over, or nothing helps.
+            DataError: if it is over, or the error is permanent.
         """
         match meaning_of(error):
             case Meaning.WAIT:

@@ -1,4 +1,4 @@
-"""Topics of Kafka as a sink, and how elements become their records (PyFlink: ``KafkaSink``)."""
+"""Kafka topics as a sink, and the conversion of elements to records (PyFlink: ``KafkaSink``)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class KafkaSink(Sink[T_contra]):
     """Writes elements as records of Kafka topics; made with :meth:`builder`. PyFlink: ``KafkaSink``.
 
     - ``EXACTLY_ONCE``: all records of a micro-batch, and its number, are written in one transaction, so that a reader
-      that reads what is committed (``isolation.level=read_committed``) sees each record once, whatever failed and was
-      repeated in between. The records of a micro-batch go through the driver.
+      of committed records (``isolation.level=read_committed``) sees each record once, even after failures and
+      repetitions. The records of a micro-batch go through the driver.
     - ``AT_LEAST_ONCE``: Spark's tasks write their records, and end when Kafka has them. A micro-batch, or a task, that
       is repeated writes them again.
     - ``NONE``, the default as in Flink: here, the same as ``AT_LEAST_ONCE``.
@@ -62,7 +62,7 @@ class KafkaSink(Sink[T_contra]):
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
-        """Start without anything set."""
+        """Start without settings."""
         return KafkaSinkBuilder()
 
     @property
@@ -78,11 +78,11 @@ class KafkaSinkBuilder(Generic[T_contra]):
         self._given: dict[str, Any] = {}
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> Self:
-        """Set where brokers are found: host and port, several of them with commas between."""
+        """Set the brokers: hosts and ports, separated by commas."""
         return self._with(bootstrap_servers=bootstrap_servers)
 
     def set_record_serializer(self, record_serializer: KafkaRecordSerializationSchema[T]) -> KafkaSinkBuilder[T]:
-        """Set the serializer that makes records of elements.
+        """Set the serializer that makes records from elements.
 
         Raises:
             ProgramError: It is not a :class:`KafkaRecordSerializationSchema`.
@@ -93,7 +93,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         return builder
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> Self:
-        """Set how often a record gets to its topic when a job fails in between; by default ``NONE``.
+        """Set how often a record reaches its topic if a job fails in between; by default ``NONE``.
 
         Raises:
             ProgramError: It is not a :class:`DeliveryGuarantee`.
@@ -102,10 +102,9 @@ class KafkaSinkBuilder(Generic[T_contra]):
         return self._with(delivery_guarantee=delivery_guarantee)
 
     def set_transactional_id_prefix(self, transactional_id_prefix: str) -> Self:
-        """Set the name of the transactions of this sink, and of the consumer group that keeps its progress.
+        """Set the name of this sink's transactions, and of the consumer group that keeps its progress.
 
-        ``EXACTLY_ONCE`` needs it. It must stay the same when the job is restarted, and no other sink of the cluster may
-        have it.
+        ``EXACTLY_ONCE`` needs it. It must stay the same over restarts of the job, and must be unique in the cluster.
 
         Raises:
             ProgramError: It is empty, or longer than 64,000 bytes in UTF-8.
@@ -117,10 +116,10 @@ class KafkaSinkBuilder(Generic[T_contra]):
         return self._with(transactional_id_prefix=transactional_id_prefix)
 
     def set_property(self, key: str, value: str) -> Self:
-        """Set a property of the producer: one of librdkafka's, or of Java's producer where that has the same meaning.
+        """Set a property of the producer: one of librdkafka, or one of Java's producer with the same meaning.
 
         Raises:
-            ProgramError: It is a property of Java's that has no counterpart; the error says what to set instead.
+            ProgramError: It is a property of Java without an equivalent; the error says what to set instead.
         """
         if key == "transactional.id":
             raise ProgramError("transactional.id is made of a prefix: call set_transactional_id_prefix(...)")
@@ -130,7 +129,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
         """The sink.
 
         Raises:
-            ProgramError: The servers or the serializer are not set, or the prefix where ``EXACTLY_ONCE`` needs it.
+            ProgramError: The servers or the serializer are not set, or the prefix that ``EXACTLY_ONCE`` needs.
         """
         properties = self._given.get("properties", {})
         servers = self._given.get("bootstrap_servers") or properties.get("bootstrap.servers")
@@ -153,7 +152,7 @@ class KafkaSinkBuilder(Generic[T_contra]):
 
 
 class KafkaTopicSelector(ABC, Generic[T_contra]):
-    """Says into which topic an element goes. PyFlink: ``KafkaTopicSelector``."""
+    """Selects the topic of an element. PyFlink: ``KafkaTopicSelector``."""
 
     @abstractmethod
     def apply(self, data: T_contra) -> str:
@@ -161,9 +160,9 @@ class KafkaTopicSelector(ABC, Generic[T_contra]):
 
 
 class KafkaPartitioner(ABC, Generic[T_contra]):
-    """Says into which partition of its topic a record goes. Flink: ``KafkaPartitioner``; PyFlink has none.
+    """Selects the partition of a record. Flink: ``KafkaPartitioner``; PyFlink has none.
 
-    Without one, records go where the producer of Java puts them: by their key, or anywhere if they have none.
+    Without one, partitions are chosen as by the Java producer: by the key, or any partition without a key.
     """
 
     @abstractmethod
@@ -177,18 +176,18 @@ class KafkaPartitioner(ABC, Generic[T_contra]):
             key: The bytes of its key, if it has one.
             value: The bytes of its value.
             target_topic: The topic.
-            partitions: The partitions that the topic has, in order.
+            partitions: The partitions of the topic, in order.
         """
 
 
 class HeaderProvider(ABC, Generic[T_contra]):
-    """Says which headers a record has. Flink: ``HeaderProvider``; PyFlink has none."""
+    """Provides the headers of a record. Flink: ``HeaderProvider``; PyFlink has none."""
 
     @abstractmethod
     def get_headers(self, input: T_contra) -> Headers:
-        """Return the headers of an element: names with bytes, with text for its UTF-8, or with None.
+        """Return the headers of an element: names with bytes, with text, which becomes UTF-8, or with None.
 
-        They may come as pairs, among which a name may stand more than once, or as a mapping.
+        They may be pairs, in which a name may be repeated, or a mapping.
         """
 
 
@@ -196,9 +195,9 @@ class HeaderProvider(ABC, Generic[T_contra]):
 class KafkaRecordSerializationSchema(Generic[T_contra]):
     """Form of an element in Kafka: topic, partition, key, value, headers; made with :meth:`builder`.
 
-    The timestamp of a record is the event timestamp of its element, where it has one that is not before 1970; else it
-    is the time at which it is sent. The first millisecond of 1970 counts as none, too: the client library has no other
-    word for that. PyFlink: ``KafkaRecordSerializationSchema``.
+    The timestamp of a record is that of its element, if it has one that is not before 1970; else it is the time of
+    sending. The first millisecond of 1970 also counts as no timestamp, as in the client library. PyFlink:
+    ``KafkaRecordSerializationSchema``.
 
     >>> from eventide.common import SimpleStringSchema
     >>> schema = (
@@ -270,7 +269,7 @@ class KafkaRecordSerializationSchemaBuilder(Generic[T_contra]):
     def set_key_serialization_schema(
         self, key_serialization_schema: SerializationSchema
     ) -> KafkaRecordSerializationSchemaBuilder[Any]:
-        """Set the schema that makes the key of a record from its element; without one, records have no key.
+        """Set the schema that makes the key of a record from its element; by default, records have no key.
 
         Raises:
             ProgramError: It is not a serialization schema.
@@ -324,7 +323,7 @@ class KafkaRecordSerializationSchemaBuilder(Generic[T_contra]):
         """The schema.
 
         Raises:
-            ProgramError: There is no topic, or nothing that makes values.
+            ProgramError: There is no topic, or no serializer of values.
         """
         if "topic" not in self._given:
             raise ProgramError("records need a topic: call set_topic(...) or set_topic_selector(...)")
@@ -338,10 +337,10 @@ class KafkaRecordSerializationSchemaBuilder(Generic[T_contra]):
 
 
 def checked_topic(name: object) -> str:
-    """The name of a topic, as Kafka allows it.
+    """Return the name of a topic, if Kafka allows it.
 
     Raises:
-        ProgramError: if it is none.
+        ProgramError: if Kafka does not allow it.
     """
     if isinstance(name, str) and _TOPIC.fullmatch(name) and name not in {".", ".."}:
         return name
@@ -351,11 +350,11 @@ def checked_topic(name: object) -> str:
 
 
 class RecordEncoder:
-    """Makes records of elements: value and timestamp, and of key, topic, partition and headers what a serializer fills.
+    """Makes records from elements: value and timestamp, and what the serializer sets of key, topic, partition, headers.
 
     Args:
         serializer: the user's description of topic, key, value, partition and headers.
-        partitions_of: gives the partitions of a topic, for a partitioner.
+        partitions_of: returns the partitions of a topic, for a partitioner.
     """
 
     def __init__(
@@ -370,7 +369,7 @@ class RecordEncoder:
         """The records of some elements, in their order.
 
         Args:
-            elements: as a column, which is encoded as a whole where the serializer can, or as they are.
+            elements: a column, which is encoded as a whole if the serializer can, or Python objects.
             timestamps: their event times in milliseconds, None for an element without one.
             type_info: their type.
 
@@ -428,7 +427,7 @@ def _checked_function(given: object, kind: type, where: str) -> object:
 
 
 class _Rows:
-    """Elements in the form in which they came, and one by one where that is needed."""
+    """Elements in their given form, and one by one if needed."""
 
     def __init__(self, elements: pa.Array | list[Any], type_info: TypeInformation) -> None:
         self._elements = elements
@@ -436,7 +435,7 @@ class _Rows:
         self._values = elements if isinstance(elements, list) else None
 
     def serialized(self, schema: SerializationSchema) -> pa.Array:
-        """The bytes that a schema makes of them."""
+        """The bytes of the elements by a schema."""
         import pyarrow as pa
 
         if isinstance(self._elements, list):
@@ -475,7 +474,7 @@ def _pairs(headers: Headers | None) -> list[tuple[str, bytes | None]]:
 
 
 def _sent_timestamps(timestamps: pa.Array | list[int | None]) -> pa.Array:
-    """Timestamps as records have them: none where there is none, or one before 1970, as in Flink."""
+    """The timestamps of records: none for a missing timestamp, or one before 1970, as in Flink."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

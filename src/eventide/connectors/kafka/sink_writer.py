@@ -1,4 +1,4 @@
-"""Writing of a sink's records: producers, transactions of whole micro-batches, and the marks that those leave."""
+"""Writing a sink's records: producers, transactions of whole micro-batches, and the marks that they leave."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def connection(sink: KafkaSink) -> dict[str, str]:
 
 
 class SinkProducer:
-    """A producer of one sink, and what it has heard.
+    """A producer of one sink, and the errors reported to it.
 
     Args:
         sink: the sink.
-        properties: the settings that this use of it needs, overridden by the user's.
+        properties: settings for this use, which the user's override.
     """
 
     def __init__(self, sink: KafkaSink, properties: dict[str, str] | None = None) -> None:
@@ -74,11 +74,11 @@ class SinkProducer:
         self.client: Producer = client(library().Producer, settings)
 
     def patience(self) -> Patience:
-        """How long to wait for an answer."""
+        """The patience for an answer."""
         return Patience(self.servers, self.patience_s, self._complaints)
 
     def send(self, records: pa.Table | pa.RecordBatch) -> None:
-        """Hand records to the producer, in their order; they are on their way then.
+        """Pass records to the producer, in their order, which sends them.
 
         Raises:
             EventideError: if one cannot be sent, or Kafka refuses the client.
@@ -98,7 +98,7 @@ class SinkProducer:
                 try:
                     produce(*record)
                     break
-                except BufferError:  # it has as many records as it may hold
+                except BufferError:  # its buffer is full
                     self.client.poll(_REST_S)
                     self.check()
                 except library().KafkaException as error:
@@ -108,14 +108,14 @@ class SinkProducer:
         """Wait until Kafka has all records that were sent.
 
         Raises:
-            EventideError: if it does not take one, or refuses the client.
+            EventideError: if it does not accept a record, or refuses the client.
         """
         while self.client.flush(1):
             self.check()
         self.check()
 
     def check(self) -> None:
-        """Nothing, if all that was sent has arrived or is on its way.
+        """Check that all sent records have arrived or are on their way.
 
         Raises:
             EventideError: if Kafka does not take a record, or refuses the client.
@@ -126,7 +126,7 @@ class SinkProducer:
         self._complaints.check(self.servers)
 
     def failure(self) -> EventideError | None:
-        """Return the error for the first record that Kafka did not take, if there is one."""
+        """Return the error for the first record that Kafka did not accept, if there is one."""
         return None if self._failed is None else self.refusal(*self._failed)
 
     @property
@@ -135,7 +135,7 @@ class SinkProducer:
         return self._failed is None or meaning_of(self._failed[0]) is Meaning.WAIT
 
     def forget(self) -> None:
-        """Pass over what was said of records that are given up."""
+        """Ignore the reports on records that are given up."""
         self._failed = None
 
     def partitions(self, topic: str) -> Sequence[int]:
@@ -155,11 +155,11 @@ class SinkProducer:
         return self.patience().answer_to(ask, f"the partitions of the topic {topic}", self.rest)
 
     def rest(self, _: KafkaError) -> None:
-        """Hear complaints for a moment, between two attempts."""
+        """Process reported errors for a moment, between two attempts."""
         self.client.poll(_PAUSE_S)
 
     def close(self) -> None:
-        """Drop what has not been sent, and all connections."""
+        """Drop unsent records, and all connections."""
         self.client.purge()
         self.client.flush(0)
         del self.client
@@ -169,7 +169,7 @@ class SinkProducer:
             self._failed = error, str(message.topic())
 
     def refusal(self, error: KafkaError, topic: str) -> EventideError:
-        """Return the error for a topic that Kafka takes no records for."""
+        """Return the error for a topic to which no records can be written."""
         meaning = meaning_of(error)
         if meaning is Meaning.REFUSED:
             return refused(self.servers, said(error))
@@ -184,7 +184,7 @@ class SinkProducer:
 class Transactions:
     """Writes tables of records, each with a mark, in one transaction; one at a time has a sink's transactional id.
 
-    Opening it ends transactions that others of that id had begun, and those cannot write any more.
+    Opening it aborts the open transactions of other producers with that id, which can then no longer write.
 
     Args:
         sink: the sink, which has a prefix of transactional ids.
@@ -227,13 +227,13 @@ class Transactions:
 
         Args:
             records: the records, in tables.
-            mark: how far the sink has got with them.
-            topics: the topics beside which the mark is kept: all those of the records, as Kafka drops a mark with its
-                topic; so the mark is there as long as any record is.
+            mark: the progress of the sink with them.
+            topics: the topics with which the mark is kept: all topics of the records, because Kafka drops a mark with
+                its topic; so the mark exists as long as any record.
 
         Raises:
             StateError: if another run of the job has begun to write.
-            EventideError: if Kafka does not take a record, or gives no answer.
+            EventideError: if Kafka does not accept a record, or does not answer.
         """
         for tried in range(1, _TRIES + 1):
             self._producer.forget()
@@ -258,9 +258,9 @@ class Transactions:
                 raise
 
     def _begin_anew(self, mark: Mark, *, is_empty: bool) -> None:
-        """Go on with another producer, unless another run has written meanwhile what was to be written.
+        """Continue with another producer, unless another run has written the records meanwhile.
 
-        That run cannot write any more from then on, so what it has left behind will not change.
+        That run can no longer write then, so the records that it has left do not change.
 
         Raises:
             StateError: if it has.
@@ -293,7 +293,7 @@ class Transactions:
         """Nothing: tests end the process at a place of a transaction."""
 
     def _insist(self, call: Callable[..., Any], *arguments: object) -> None:
-        """Call something that may be called again where it got no answer."""
+        """Call a function that may be repeated if there was no answer."""
         patience = self._producer.patience()
         while True:
             try:
@@ -305,9 +305,9 @@ class Transactions:
                 patience.check(f"the end of a transaction of {self.group!r}", said(error))
 
     def _in_time(self, work: Callable[[], None], seconds: float) -> None:
-        """Do something that may never come back: the library looks for a coordinator that is gone, and keeps no time.
+        """Call a function that may never return: the library searches a lost coordinator without a time limit.
 
-        That is its issue 5511. The producer has to be given up then; the next one ends what it had begun.
+        This is its issue 5511. The producer must then be given up; the next one aborts its transaction.
 
         Raises:
             TimeoutError: if it does not come back in `seconds` seconds.
@@ -356,9 +356,9 @@ class Transactions:
     def _wait_until_seen(self, mark: Mark, topics: Sequence[str]) -> None:
         """Wait for the end of the last transaction.
 
-        Kafka says that a transaction is committed before it tells the partitions, and readers see nothing of it in
-        between: for some milliseconds, or a tenth of a second. A further transaction may send nothing before that is
-        over. So one is begun, sends what stands there anyway, and is given up.
+        Kafka reports a transaction as committed before it tells the partitions, and readers do not see it in between:
+        for some milliseconds, or a tenth of a second. A further transaction cannot send anything before that is over.
+        So one is started, sends the present mark again, and is aborted.
         """
         producer, membership = self._producer.client, self._membership.consumer_group_metadata()
         send = partial(producer.send_offsets_to_transaction, self._offsets(mark, topics), membership, _GRACE_S)
@@ -370,7 +370,7 @@ class Transactions:
             return  # the broker is away, or another run has come
 
     def close(self) -> None:
-        """Leave the cluster alone, once readers see what was written; nothing is lost if they cannot yet."""
+        """Close the connection, once readers see the written records; no record is lost if they cannot yet."""
         if self._last is not None:
             self._wait_until_seen(*self._last)
         self._membership.close()
@@ -379,10 +379,10 @@ class Transactions:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Mark of a transaction: the first micro-batch that is not there, the checkpoint, and the plan of the one before.
+    """Mark of a transaction: the first unwritten micro-batch, the checkpoint, and when the previous one was planned.
 
-    It is an offset of the sink's consumer group. Its metadata are the checkpoint's id, and when the last micro-batch
-    that is there was planned, in milliseconds: one that is repeated was planned once. None where that is not known.
+    It is an offset of the sink's consumer group. Its metadata are the checkpoint's id, and when the last written
+    micro-batch was planned, in milliseconds, which a repetition does not change; None if that is not known.
     """
 
     next_batch: int
@@ -391,7 +391,7 @@ class Mark:
 
     @property
     def metadata(self) -> str:
-        """The id of the checkpoint and the time, as Kafka keeps them."""
+        """The id of the checkpoint and the time, in their form in Kafka."""
         return self.checkpoint if self.planned_ms is None else f"{self.checkpoint}{_PLANNED}{self.planned_ms}"
 
     @staticmethod
@@ -411,7 +411,7 @@ class Run:
 
     Args:
         checkpoint: the id of the checkpoint.
-        repeated: the number of the micro-batch that the run before began and did not finish; None if there is none.
+        repeated: the number of the micro-batch that the previous run did not finish; None if there is none.
         has_begun: whether a run on this checkpoint has left a mark before.
         savepoint: the mark that the checkpoint of the savepoint should have left, if the job began with one.
         planned_ms: when the first micro-batch of the run was planned; None if that is not known.
@@ -430,7 +430,7 @@ class Run:
 
 
 def temporary(name: str) -> str:
-    """The id of a checkpoint that no run will go on with, so that its marks are in no job's way."""
+    """The id of a checkpoint that no run continues from, so that its marks do not affect other jobs."""
     return f"{_TEMPORARY}{name}"
 
 
