@@ -246,7 +246,7 @@ class Advice:
 
     @cached_property
     def idleness_ms(self) -> int | None:
-        """After how long a split should count as idle; None where the data show no silence that calls for it.
+        """After how long a split should count as idle; None if the data show no silence that calls for it.
 
         Twice as long as all but a thousandth of the gaps between elements, and not before a split has missed twenty
         elements; where a silence is at least twice as long as that, and a minute, or a split has never spoken.
@@ -276,7 +276,7 @@ class Advice:
 
     @cached_property
     def drift_ms(self) -> int | None:
-        """How far splits should run ahead of the slowest one, at most; None where they are not that far apart.
+        """How far splits should run ahead of the slowest one, at most; None if they are not that far apart.
 
         For splits that are half an hour apart or more, and further than four bounds.
         """
@@ -287,7 +287,7 @@ class Advice:
 
     @cached_property
     def early(self) -> Early | None:
-        """A bound that loses 1 %, and a lateness for these; None where that is not at least twice as early."""
+        """A bound that loses 1 %, and a lateness for these; None if that is not at least twice as early."""
         small_ms, whole_ms = self.choice(SHARES[0]).bound_ms, self.choice(0.0).bound_ms
         if whole_ms < 2 * small_ms or whole_ms == 0:
             return None

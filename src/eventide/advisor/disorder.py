@@ -141,7 +141,7 @@ class Stretch:
         times: their event times, in milliseconds since the epoch (UTC).
         names: the names of the splits that they are of.
         places: for each element, the place of its split's name in ``names``.
-        clock: when they arrived, in the same unit and never back; None where that is not known.
+        clock: when they arrived, in the same unit and never back; None if that is not known.
         nulls: how many elements were left out because they have no time.
     """
 

@@ -127,7 +127,7 @@ class TimeColumn:
 
     Args:
         column: its name.
-        unit: the unit of its numbers; None where the first of them shows it: milliseconds, and numbers
+        unit: the unit of its numbers; None if the first of them shows it: milliseconds, and numbers
             that would be a date of these decades in another unit are an error.
     """
 

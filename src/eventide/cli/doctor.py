@@ -230,7 +230,7 @@ def _asked_for(extra: str) -> Iterator[Requirement]:
 
 
 def _memory_gb() -> float | None:
-    """All of the memory, or what a container may have of it; None where the system does not say it this way."""
+    """All of the memory, or what a container may have of it; None if the system does not say it this way."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

@@ -494,7 +494,7 @@ class Alignments:
             self._by_source[source.number] = _Aligned(source, stream, alignment)
 
     def node(self) -> AlignmentTransformation | None:
-        """The operator that hears all of them; None where there is none."""
+        """The operator that gets the reports of all of them; None if there is none."""
         streams = {aligned.stream.number: aligned.stream for aligned in self._by_source.values()}
         return AlignmentTransformation(streams[number] for number in sorted(streams)) if streams else None
 

@@ -141,7 +141,7 @@ class JobPlan:
         return sorted(self.sources, key=lambda source: self.first_stage(source) or len(self.stages) + 1)
 
     def first_stage(self, source: SourceSpec | DataFrameSourceSpec) -> int | None:
-        """The number of the first stage that a source has something for; None where all of it goes to sinks."""
+        """The number of the first stage that a source has something for; None if all of it goes to sinks."""
         stage_of = {target: stage.number for stage in self.stages for target in stage.targets}
         return min((stage_of[edge.target] for edge in source.root.all_edges() if edge.target in stage_of), default=None)
 
@@ -327,7 +327,7 @@ class Host(ABC):
 
     @abstractmethod
     def recorded_parallelism(self, checkpoint_location: str) -> int | None:
-        """The parallelism of the job that a checkpoint is of; None where there is no checkpoint yet."""
+        """The parallelism of the job that a checkpoint is of; None if there is no checkpoint yet."""
 
     @abstractmethod
     def savepoint(self, location: str) -> Any:

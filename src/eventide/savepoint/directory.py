@@ -38,7 +38,7 @@ _AT_ONCE = 1 << 20
 class SavedSource:
     """A source: its name, the kind of it, the type of its elements, and where it stood, as it or Spark says that.
 
-    ``storage`` names the folder in the savepoint with what it remembers itself; None where it needs none.
+    ``storage`` names the folder in the savepoint with what it remembers itself; None if it needs none.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Header:
     """Description of a savepoint without its state.
 
     Attributes:
-        checkpoint: where the checkpoint was that it was taken of; None where a program has written it.
+        checkpoint: where the checkpoint was that it was taken of; None if a program has written it.
         batch: the last micro-batch of it.
         parallelism: that of a job that begins with it and does not say its own.
         program: the identity of the program, of `eventide.plan.identity.program_identity`.

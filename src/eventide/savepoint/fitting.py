@@ -188,7 +188,7 @@ class Widening:
         return {**row, "value_pickle": dumps((convert({key: value})[key],))}
 
     def _of_values(self, row: Mapping[str, Any]) -> Callable[[Any], Any] | None:
-        """Return the conversion of the value of a row; None where it stays."""
+        """Return the conversion of the value of a row; None if it stays."""
         if row["kind"] == VALUE:
             name, expires = row["name"].removesuffix(SUFFIX), row["name"].endswith(SUFFIX)
             convert = self._declared.get(row[SUBTASK], {}).get(name)
@@ -284,7 +284,7 @@ def _obstacles_in_tables(savepoint: Outline, tasks: Iterable[TaskSpec]) -> list[
 
 
 def _fields_of_side(before: Identity, part: str) -> Collection[str] | None:
-    """The fields that the elements of one side of a join had, of which it kept some; None where that is not known."""
+    """The fields that the elements of one side of a join had, of which it kept some; None if that is not known."""
     sides = _types(before.get(WHOLE_ELEMENTS, ""))
     if len(sides) < len(_SIDES):
         return None

@@ -96,7 +96,7 @@ _NUMBER = "number of chunk"
 
 
 def text_of(value: object) -> str | None:
-    """A key or a namespace for people, as Python writes it; None where its class cannot do that."""
+    """A key or a namespace for people, as Python writes it; None if its class cannot do that."""
     with suppress(Exception):
         return repr(value)[:_LONGEST]
     return None
@@ -286,7 +286,7 @@ def _value(pickled: bytes) -> Row:
 
 
 def _hash(key: object) -> int | None:
-    """The hash of a key; None where its class is not here."""
+    """The hash of a key; None if its class is not here."""
     try:
         return stable_hash(key)
     except EventideError:

@@ -34,7 +34,7 @@ TIMES = "times"
 
 
 def form_of(task: TaskSpec) -> OnColumns | ElementTables | None:
-    """The description of the columns that the tables of an operator have; None where it keeps none."""
+    """The description of the columns that the tables of an operator have; None if it keeps none."""
     spec = task.operator if isinstance(task, OperatorTaskSpec) else None
     if isinstance(spec, WindowSpec):
         return spec.tables
@@ -93,7 +93,7 @@ def obstacle(before: pa.Schema, now: pa.Schema, *, may_change: bool, had: Collec
     """Why what lies in columns does not fit those of an operator, in words; None if it does.
 
     ``may_change`` says that the operator keeps fields of its elements, which may come and go. A field that comes is
-    null in the rows that there are, so their elements must not have ``had`` it; None where it is not known what they
+    null in the rows that there are, so their elements must not have ``had`` it; None if it is not known what they
     had.
     """
     was = {field.name: field.type for field in before if field.name not in _BESIDE}

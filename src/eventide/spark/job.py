@@ -480,7 +480,7 @@ class QueryRun:
         finish: starts, when the query was stopped because it was over, the run that finishes the micro-batch that it
             had begun by then; None if it had begun none, or the checkpoint is deleted anyway. It is told whether a
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
-        check: raises an error if another run has taken over; None where the store, or Spark, sees to that.
+        check: raises an error if another run has taken over; None if the store, or Spark, sees to that.
         failed: takes note, for the next run, of what made the query fail.
         clock: the clock for which the query's trigger waits; None if it waits for none, or for that of another machine.
     """

@@ -42,7 +42,7 @@ def contents_of(texts: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def said_in(progress: StreamingQueryProgress) -> list[dict[str, Any]] | None:
-    """Read the reports of tasks from the progress of a micro-batch; None where tasks were not asked."""
+    """Read the reports of tasks from the progress of a micro-batch; None if tasks were not asked."""
     if OBSERVATION not in progress.observedMetrics:
         return None
     observed = progress.observedMetrics[OBSERVATION].asDict()

@@ -323,7 +323,7 @@ def _aligned(evidence: Evidence, source: str) -> bool:
 
 
 def _first_open(standing: OperatorStanding) -> int | None:
-    """The watermark with which the next window fires; None where windows are not fixed."""
+    """The watermark with which the next window fires; None if windows are not fixed."""
     panes = panes_of(standing)
     if panes is None or standing.watermark == MIN_MS:
         return None

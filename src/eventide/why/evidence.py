@@ -58,7 +58,7 @@ class Evidence:
         description: The graph, as :func:`eventide.plan.description.describe` gives it.
         states: The small state of each operator, by the operator's id.
         asked_ms: The time by the clock, in milliseconds, at which somebody asks.
-        batch: The number of the micro-batch; None where that is not known.
+        batch: The number of the micro-batch; None if that is not known.
         read: Gives the values of an operator, by its id, whose names begin in some way: name and content, of
             all subtasks, with the subtask's number before them.
         loads: Reads objects from bytes; by default without any class or code of the program's, for which stand-ins are
@@ -113,7 +113,7 @@ class Evidence:
         return found[0]
 
     def operator_before(self, edge: Json) -> Json | None:
-        """The operator that an edge comes from; None where it comes from a source, or from one without a watermark."""
+        """The operator that an edge comes from; None if it comes from a source, or from one without a watermark."""
         return next((one for one in self.operators if one["name"] == edge["from"]), None)
 
     def valve(self, operator: Json) -> ValveState:

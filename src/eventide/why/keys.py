@@ -42,7 +42,7 @@ class KeyStanding:
 
     Attributes:
         window: the window.
-        elements: how many elements it stands for; None where that is not kept.
+        elements: how many elements it stands for; None if that is not kept.
         kept: its aggregate or elements, as text; "" where an aggregate means nothing yet.
     """
 

@@ -116,7 +116,7 @@ class OperatorStanding:
     dead_letters: Mapping[str, int] = field(default_factory=dict)
 
     def holder_at(self, watermark: int) -> str | None:
-        """The split, or the subtask before, that held the watermark at a place; None where that is forgotten."""
+        """The split, or the subtask before, that held the watermark at a place; None if that is forgotten."""
         return next((holder.channel for _, at, holder in reversed(self.moves) if at == watermark), None)
 
     @property
@@ -168,7 +168,7 @@ class WindowStanding:
         phase: how far it is.
         fires_at: the watermark with which it fires.
         gone_at: the watermark with which its state goes.
-        held: how many keys, or elements, its state has; None where that lies together with other windows.
+        held: how many keys, or elements, its state has; None if that lies together with other windows.
         waits_for: the splits whose watermark is below ``fires_at``, slowest first; empty once the window has fired.
     """
 
@@ -192,7 +192,7 @@ def windows_at(evidence: Evidence, standing: OperatorStanding, time_ms: int) -> 
 
 
 def panes_of(standing: OperatorStanding) -> Panes | None:
-    """How time falls into the windows of an operator; None where they are not fixed, or do not follow event time."""
+    """How time falls into the windows of an operator; None if they are not fixed, or do not follow event time."""
     windows = standing.operator["windows"]
     if windows is None or not windows["follows_event_time"]:
         return None

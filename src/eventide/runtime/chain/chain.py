@@ -165,7 +165,7 @@ class ChannelOutput:
                 self._push(node, outputs)
 
     def _on_columns(self, step: StatelessOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
-        """The results of a step that works on columns; None where it has to call Python with each element."""
+        """The results of a step that works on columns; None if it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None
         try:

@@ -415,7 +415,7 @@ class ElementOperator(StatelessOperator, Protocol):
 
     @property
     def type_info(self) -> TypeInformation | None:
-        """The declared type of the results; None where there is none, or elements stay as they are."""
+        """The declared type of the results; None if there is none, or elements stay as they are."""
 
     def caller(self, values: list[Any]) -> Call:
         """The function to call with each of these elements, in their order."""

@@ -87,7 +87,7 @@ class AssignTimestamps:
             raise Guard("a timestamp that is missing or out of range") from error
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        """The reason why the assigner runs in Python; None where it takes columns, or is traced."""
+        """The reason why the assigner runs in Python; None if it takes columns, or is traced."""
         if self.takes_columns:
             return None
         function = self._function()
@@ -322,7 +322,7 @@ def checked_column(array: pa.Array) -> pa.Array:
     if array.null_count:
         raise DataError(f"the timestamp is None in {array.null_count} of {len(array)} elements; {_ADVICE}; {_WAYS_OUT}")
     milliseconds = _milliseconds(array)
-    lowest = pc.min(milliseconds).as_py()  # None where there are no rows
+    lowest = pc.min(milliseconds).as_py()  # None if there are no rows
     if lowest == MIN_MS:
         raise DataError(f"the timestamp {lowest} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")
     return milliseconds
@@ -348,7 +348,7 @@ def _is_null(timestamp: object) -> bool:
 
 
 def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
-    """Timestamps as a column; None where they are not all in order, and have to be looked at one by one."""
+    """Timestamps as a column; None if they are not all in order, and have to be looked at one by one."""
     if set(map(type, timestamps)) != {int}:
         return None
     try:

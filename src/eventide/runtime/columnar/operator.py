@@ -76,7 +76,7 @@ class ColumnarWindow(OnColumns):
     ``value_type`` is the type of the elements, ``keys`` are the fields that they are keyed by (none for windows over
     all elements). ``result_type`` is the type of results: fields of the key, the window where windows have times, and
     one for each aggregate. ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that
-    elements are put into the order of their timestamps. ``counts`` says which elements fire a window; None where none
+    elements are put into the order of their timestamps. ``counts`` says which elements fire a window; None if none
     does.
     """
 
@@ -131,12 +131,12 @@ class ColumnarWindow(OnColumns):
 
     @property
     def gap_ms(self) -> int | None:
-        """The gap of its sessions, in milliseconds; None where elements bring their gaps, or where there are none."""
+        """The gap of its sessions, in milliseconds; None if elements bring their gaps, or if there are none."""
         return self.assigner.session_gap if isinstance(self.assigner, EventTimeSessionWindows) else None
 
     @property
     def gaps(self) -> Gaps | None:
-        """How the gap of an element is found; None where all have one gap, or none."""
+        """How the gap of an element is found; None if all have one gap, or none."""
         assigner = self.assigner
         return Gaps(self.name, assigner, self.keys) if isinstance(assigner, DynamicEventTimeSessionWindows) else None
 
@@ -154,7 +154,7 @@ class ColumnarWindow(OnColumns):
 
     @property
     def panes(self) -> Panes | None:
-        """How time falls into panes; None where windows do not consist of panes."""
+        """How time falls into panes; None if windows do not consist of panes."""
         if isinstance(self.assigner, TumblingProcessingTimeWindows):
             return RegularPanes(self.assigner.size, self.assigner.size, self.assigner.offset)
         return panes_of(self.assigner)
@@ -366,7 +366,7 @@ class Outputs(Gathered):
 
         Args:
             partials: keys and partial aggregates, of one key and window in each row.
-            bounds: where the window of each row starts and ends, in milliseconds; None where windows have no times.
+            bounds: where the window of each row starts and ends, in milliseconds; None if windows have no times.
             timestamps: the event time of each result, in milliseconds.
         """
         if not len(partials):
@@ -399,7 +399,7 @@ class ColumnPartitioner:
     Without one, rows leave: their key, the ``columns`` that are used, and time; or ``whole`` elements where late ones
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
     first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. Elements
-    that are None are shown to ``select``, the selector of their keys, which raises; it is None where there are no keys.
+    that are None are shown to ``select``, the selector of their keys, which raises; it is None if there are no keys.
     With ``gaps``, each row has one.
     """
 

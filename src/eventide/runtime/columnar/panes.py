@@ -524,7 +524,7 @@ WITH_PANES = (
 
 
 def panes_of(assigner: WindowAssigner[Any, Any]) -> Panes | None:
-    """How time falls into panes; None where windows do not consist of panes.
+    """How time falls into panes; None if windows do not consist of panes.
 
     >>> panes_of(TumblingEventTimeWindows(10, 3))
     RegularPanes(size=10, slide=10, offset=3)

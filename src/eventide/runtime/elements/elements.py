@@ -280,7 +280,7 @@ class Elements:
         del self.values[count:], self.timestamps[count:], self.sequence[count:]
 
     def rows(self) -> Iterator[tuple[Any, Any, int | None]]:
-        """Each element as ``(key, value, timestamp)``; the key is None where there are no keys."""
+        """Each element as ``(key, value, timestamp)``; the key is None if there are no keys."""
         keys = self.keys or [None] * len(self)
         return zip(keys, self.values, self.timestamps, strict=True)
 
@@ -401,7 +401,7 @@ def is_small(size: int) -> bool:
 class Columns:
     """Values of a declared type, side by side with their event time and their number in the order of arrival.
 
-    ``values`` is an array of the type's Arrow type; ``timestamps`` are int64 milliseconds, or None where no element has
+    ``values`` is an array of the type's Arrow type; ``timestamps`` are int64 milliseconds, or None if no element has
     one; ``sequence`` (int64) is the index of each element in its split or task within the micro-batch.
     """
 

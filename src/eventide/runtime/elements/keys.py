@@ -329,7 +329,7 @@ def hashes_of_parts(parts: Sequence[Any], kind: TypeInformation | None) -> Hashe
 def owners(
     parts: Sequence[Any], max_parallelism: int, subtasks: int, kind: TypeInformation | None = None
 ) -> np.ndarray[Any, Any] | None:
-    """The subtask of the key in each row; None where one subtask has them all."""
+    """The subtask of the key in each row; None if one subtask has them all."""
     if subtasks == 1 or not parts:
         return None
     return subtasks_of_hashes(hashes_of_parts(parts, kind), max_parallelism, subtasks)

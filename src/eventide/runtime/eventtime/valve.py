@@ -105,7 +105,7 @@ class WatermarkValve:
         return found
 
     def holder(self) -> Holder | None:
-        """The lowest channel that counts: a split of a source, or a subtask before; None where all are idle."""
+        """The lowest channel that counts: a split of a source, or a subtask before; None if all are idle."""
         for number in self._inputs.holding():
             for channel in self._channels[int(number)].holding():
                 edge = self._edge_of(channel)

@@ -99,7 +99,7 @@ class Edge:
 
     ``number`` tells the ways into one target apart in frames; the state of the target knows them by their names.
     ``assigner`` is the number of the last assigner of timestamps before it in its task, whose watermarks it
-    carries; None where it carries those of the task. ``producer`` is the operator whose output it takes.
+    carries; None if it carries those of the task. ``producer`` is the operator whose output it takes.
     ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
     ``takes_elements`` is False, the target hears what is reported, and nothing else. ``advice_on_key`` and
     ``advice_on_type`` say what lets a job go on that stops at elements without a key, or of another type; empty where
@@ -189,8 +189,8 @@ _OBJECTS = 4
 class _Waiting:
     """A frame of elements, of which those from index ``begin`` on have not taken effect yet.
 
-    ``payload`` is what it holds; None where that is decoded when it is asked for, and then ``number`` is the number of
-    its next element in its channel, or None where its elements have no numbers any more.
+    ``payload`` is what it holds; None if that is decoded when it is asked for, and then ``number`` is the number of
+    its next element in its channel, or None if its elements have no numbers any more.
     """
 
     edge: int

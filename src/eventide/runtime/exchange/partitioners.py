@@ -48,7 +48,7 @@ class Payload(Protocol):
         """How many elements it stands for."""
 
     def numbers(self) -> Numbers | None:
-        """The number of each element in its channel; None where what it holds has none any more."""
+        """The number of each element in its channel; None if what it holds has none any more."""
 
     def cut(self, begin: int, point: int) -> tuple[Any, int | None]:
         """Return the elements from an index on up to a point of the channel, and the index of the rest.
@@ -468,7 +468,7 @@ class _KeyGroupWriter:
         return guarded
 
     def _keys_in(self, columns: Columns) -> list[Any] | None:
-        """The key of each element, found on columns; None where Python has to be called.
+        """The key of each element, found on columns; None if Python has to be called.
 
         Raises:
             Guard: if it has to be called because of what is in these columns.

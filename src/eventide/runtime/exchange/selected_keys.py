@@ -122,7 +122,7 @@ def selectors(select: Callable[[Any], Any] | None) -> list[tuple[str, Any]]:
 
 
 def selector_of(select: Callable[[Any], Any] | None) -> KeySelector | None:
-    """The user-defined key selector that a function is the method of; None where it is none."""
+    """The user-defined key selector that a function is the method of; None if it is none."""
     owner = getattr(select, "__self__", None)
     return owner if isinstance(owner, KeySelector) else None
 

@@ -111,7 +111,7 @@ class JoinsAsOf(KeyedCoProcessFunction[Any, Any, Any, Any]):
     """Joins element by element.
 
     Args:
-        function: makes a result of an element and a row, or None where there is none.
+        function: makes a result of an element and a row, or None if there is none.
         how: how they are joined.
         late: where left elements go that are too late; None if they are dropped.
     """

@@ -274,7 +274,7 @@ def stored(content: object) -> bytes:
 
 
 def remembered(value: bytes | None) -> Any:
-    """The inverse of :func:`stored`; None where nothing is in this form.
+    """The inverse of :func:`stored`; None if nothing is in this form.
 
     >>> remembered(stored([1, 2])), remembered(b"[1, 2]"), remembered(None)
     ([1, 2], None, None)

@@ -119,7 +119,7 @@ class LateElements:
 
     @property
     def tag_id(self) -> str | None:
-        """The name of the side output; None where there is none."""
+        """The name of the side output; None if there is none."""
         return None if self._tag is None else self._tag.tag_id
 
     def give(self, value: object, at: int, watermark_ms: int) -> Iterator[Any]:
@@ -169,7 +169,7 @@ class Processing(ABC):
 
     @property
     def on_timer(self) -> Handle | None:
-        """The handler of timers; None where there are no timers."""
+        """The handler of timers; None if there are no timers."""
         return None
 
     @property
@@ -350,7 +350,7 @@ class ProcessSpec:
 
     @property
     def state_of_functions(self) -> KeyedStateStore | None:
-        """Where its function finds its state; None where there are no keys."""
+        """Where its function finds its state; None if there are no keys."""
         return self.key_context.store if self.has_keys else None
 
     @property

@@ -152,7 +152,7 @@ class Accumulates(ReduceFunction):
         return with_field(value1, field, self._combine(field_of(value1, field), field_of(value2, field)))
 
     def fold(self, type_info: TypeInformation) -> Fold | None:
-        """The fold that it is for elements of a type; None where it has to be called."""
+        """The fold that it is for elements of a type; None if it has to be called."""
         found = _place_and_type(self._field, type_info)
         if found is None or (self._combine is operator.add and str(found[1]) not in _ADDED):
             return None
@@ -181,7 +181,7 @@ class Chooses(ReduceFunction):
         return value1 if self._first else value2
 
     def fold(self, type_info: TypeInformation) -> Fold | None:
-        """The fold that it is for elements of a type; None where it has to be called."""
+        """The fold that it is for elements of a type; None if it has to be called."""
         found = _place_and_type(self._field, type_info)
         if found is None:
             return None

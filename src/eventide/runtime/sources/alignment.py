@@ -45,7 +45,7 @@ class SourceAlignment:
         drift_ms: how far a split may be ahead of the lowest watermark of the group.
         members: the names of all sources of the group, its own among them.
         by_time: how its positions follow from event time, where they do.
-        storage: where a host keeps the facts; None where it is not known, or needs none.
+        storage: where a host keeps the facts; None if it is not known, or needs none.
     """
 
     group: str
@@ -84,7 +84,7 @@ class AlignmentStanding:
 
     @property
     def allowed_by_others_ms(self) -> int | None:
-        """How far the other sources of the group let this one go; None where they say nothing."""
+        """How far the other sources of the group let this one go; None if they say nothing."""
         return self._plus_drift(self._others_ms)
 
     def watermark_of(self, split: str) -> int | None:
@@ -105,7 +105,7 @@ class AlignmentStanding:
 
 
 def lowest(source: Mapping[str, Any]) -> int | None:
-    """The lowest watermark of the splits of a source that count; None where no other has to wait for it."""
+    """The lowest watermark of the splits of a source that count; None if no other has to wait for it."""
     if source.get("ended"):
         return None
     done = source.get("done", ())

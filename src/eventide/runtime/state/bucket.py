@@ -59,7 +59,7 @@ class Bucket:
 
 
 def column(values: list[Any], count: int) -> Column:
-    """Make a column of the values of keys under a name, None where they have none; `count` have one.
+    """Make a column of the values of keys under a name, None if they have none; `count` have one.
 
     What can be changed is pickled by itself: keys share no object, and an untouched value stays as it is.
 

@@ -395,7 +395,7 @@ def _has_whole_bounds(namespace: Hashable) -> bool:
 
 
 def _timers_of(rows: pa.Table, name: str, load: Callable[[bytes], Any]) -> tuple[Rows, Sequence[Hashable] | None]:
-    """The timers of a column of lists; none where there is no such column."""
+    """The timers of a column of lists; none if there is no such column."""
     is_spaced = name in _SPACED_TIMERS
     if name not in rows.column_names:
         return _NO_TIMERS, [] if is_spaced else None

@@ -138,12 +138,12 @@ class OperatorSpec(Protocol):
     def sort_inputs(self) -> SortInputs | None:
         """Puts the input into the order of timestamps in batch execution: with keys, and for all windows.
 
-        None where elements come in the order of arrival. Flink: ``InputRequirement.SORTED`` and ``PASS_THROUGH``.
+        None if elements come in the order of arrival. Flink: ``InputRequirement.SORTED`` and ``PASS_THROUGH``.
         """
 
     @property
     def state_of_functions(self) -> KeyedStateStore | None:
-        """Where its functions find the state of the current key; None where there are no keys, or no functions."""
+        """Where its functions find the state of the current key; None if there are no keys, or no functions."""
 
     def user_functions(self) -> list[Any]:
         """The functions that the user wrote, to be opened and closed."""
@@ -230,7 +230,7 @@ class PlannedOperator:
         partitioners: for each input, how elements leave the tasks that send them here.
         speed: whether it works on columns or element by element, and why.
         identity: the facts that its stored state depends on, in words that a message can show.
-        used_fields: for each input, the fields of its elements that it uses; None where it takes whole elements.
+        used_fields: for each input, the fields of its elements that it uses; None if it takes whole elements.
         broadcast_input: the input whose elements come before those of the others at one point, if there is one.
         is_union: whether watermarks see its inputs as one, as those of a union.
     """

@@ -267,7 +267,7 @@ def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:
 
 
 def check_none(found: Trace, values: pa.Array, type_info: TypeInformation) -> None:
-    """Refuse values that are None where a trace takes them for there."""
+    """Refuse values that are None if a trace treats them as present."""
     if _has_missing_part(values, type_info):
         raise Guard("a tuple or row that is None")
     if not found.takes_none and _has_none(values):

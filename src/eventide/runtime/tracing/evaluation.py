@@ -59,7 +59,7 @@ class Rows:
 
     Attributes:
         arguments: the columns of the whole batch.
-        indices: the places of the rows; None where they are all of them.
+        indices: the places of the rows; None if they are all of them.
         parent: the rows that these are a part of.
         mask: which of the parent's they are.
         values: the values computed for them.

@@ -423,7 +423,7 @@ def _looked_up(place: Value, column: pa.Array) -> Value:
 
 
 def _in_re2(value: Value, pattern: Value, flags: Value, how: str, group: int | None = None) -> Translated | None:
-    """The regular expression as Arrow has it; None where it might not find the same as Python's."""
+    """The regular expression as Arrow has it; None if it might not find the same as Python's."""
     found = translated(pattern.as_py(), flags.as_py(), how, group)
     if found is None or (found.has_end and pc.any(pc.ends_with(value, "\n")).as_py()):
         return None

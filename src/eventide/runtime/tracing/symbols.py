@@ -397,7 +397,7 @@ def _binary(name: str, left: object, right: object) -> Symbol:
 
 
 def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
-    """The kind of the result of an operator; None where it has none, or none that is known here."""
+    """The kind of the result of an operator; None if it has none, or none that is known here."""
     both = {left, right}
     if name in ("add", "sub", "mul"):
         if both <= {*NUMBERS}:
@@ -543,7 +543,7 @@ _LONG_DIGITS = 19
 def decimal_size(expression: Expression) -> tuple[int, int] | None:
     """How many digits a decimal or whole number has at most, and how many of them after the point.
 
-    None where that is not known, or is more than Python computes with.
+    None if that is not known, or is more than Python computes with.
     """
     if expression.kind in WHOLE:
         return _LONG_DIGITS, 0

@@ -321,7 +321,7 @@ ALWAYS_NONE: TypeInformation = _AlwaysNone()
 
 
 def _common(one: TypeInformation | None, other: TypeInformation | None) -> TypeInformation | None:
-    """The type of values of two types; None where both are always None."""
+    """The type of values of two types; None if both are always None."""
     if one is None or one in (ALWAYS_NONE, other):
         return other
     if other is None or other == ALWAYS_NONE:

@@ -84,7 +84,7 @@ class ColumnResult(FiringFunction):
     has_window: bool
 
     def fire(self, key: Any, inputs: Iterable[Any], context: FiringContext) -> Iterable[Any] | None:
-        """One row for the one input, which is None where an evictor has left no element: then there is no row."""
+        """One row for the one input, which is None if an evictor has left no element: then there is no row."""
         before = () if self.keys == 0 else (key,) if self.keys == 1 else tuple(key)
         if self.has_window:
             before += (context.window(),)

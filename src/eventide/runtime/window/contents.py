@@ -35,7 +35,7 @@ class Contents(ABC):
 
     @property
     def user_function(self) -> Any:
-        """The reduce or aggregate function, to be opened and closed; None where there is none."""
+        """The reduce or aggregate function, to be opened and closed; None if there is none."""
         return None
 
     @property
@@ -73,7 +73,7 @@ class Contents(ABC):
 
     @abstractmethod
     def view(self, kept: object) -> Iterable[Any] | None:
-        """The contents as the window function sees them; None where there are none, so that the window does not fire.
+        """The contents as the window function sees them; None if there are none, so that the window does not fire.
 
         A reduce function may return None, and so may ``get_result`` of an aggregate function: then there are none.
         Flink: ``windowState.get()``, whose null is not emitted.

@@ -270,7 +270,7 @@ class FixedWindowOperator(WindowOperator):
         """Add columns to their windows that the watermark has not reached, if the function is a fold that is known.
 
         Returns:
-            As :meth:`_add_objects`; None where nothing was added, because Python has to be called with each element.
+            As :meth:`_add_objects`; None if nothing was added, because Python has to be called with each element.
         """
         columns = elements.columns
         if columns is None or not elements.is_unread or len(elements) < _WORTH_COLUMNS:

@@ -418,7 +418,7 @@ class PartialsCodec:
         return self.key_type.is_pickled or self.key_type.has_exponents
 
     def _column_of(self, values: list[Any]) -> pa.Array | None:
-        """The values as a column; None where they would not come back as they are."""
+        """The values as a column; None if they would not come back as they are."""
         if not self.value_type.keeps(values):
             return None
         try:

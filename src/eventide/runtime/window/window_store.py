@@ -137,7 +137,7 @@ class RowsOfWindows(Generic[T, Added]):
         return [number for number in numbers if first <= number <= last]
 
     def count_from(self, first: int) -> int | None:
-        """How many windows hold something, from a number on; None where several are stored together."""
+        """How many windows hold something, from a number on; None if several are stored together."""
         return len(self.windows(first, max([first, *self._chunks.rows()]))) if self._in_row == 1 else None
 
     def drop_until(self, window: int) -> None:
@@ -191,7 +191,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             append_each(added, keys, values)
 
     def kept(self, window: int, coming: int) -> ByKey | None:
-        """The content of a window by key, for the caller to add to; None where ``coming`` elements are better appended.
+        """The content of a window by key, for the caller to add to; None if ``coming`` elements are better appended.
 
         Stored contents are taken out where the elements would be added to them as soon as they are stored.
 

@@ -28,7 +28,7 @@ class MicroBatch:
     """A micro-batch.
 
     Its number; when Spark began to plan it, by the clock of the driver; when its plan was written down, and when it was
-    committed, if it was, by that of the store. In milliseconds since the epoch; None where the log has them no longer.
+    committed, if it was, by that of the store. In milliseconds since the epoch; None if the log has them no longer.
     """
 
     number: int
@@ -41,7 +41,7 @@ class MicroBatch:
 class SourcePart:
     """The positions of a part of a source, most often a split: the ``committed`` one, and the ``planned`` one.
 
-    Positions are those of the source, or of Spark's for a DataFrame; None where the part is not there yet, or any more.
+    Positions are those of the source, or of Spark's for a DataFrame; None if the part is not there yet, or any more.
     """
 
     name: str

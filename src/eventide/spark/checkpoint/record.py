@@ -149,7 +149,7 @@ def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, loca
 
 
 def recorded_program(spark: SparkSession, location: str) -> dict[str, Any] | None:
-    """The program that the state of a checkpoint is of; None where no micro-batch has been committed yet."""
+    """The program that the state of a checkpoint is of; None if no micro-batch has been committed yet."""
     found = in_force(records_of(spark, location), last_committed(spark, location))
     return None if found is None else found["program"]
 

@@ -38,12 +38,12 @@ def check_java() -> str:
 
 
 def java_version(java: str) -> int | None:
-    """The major version of a Java; None where what it says of itself cannot be understood."""
+    """The major version of a Java; None if what it says of itself cannot be understood."""
     return major_version(subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr)
 
 
 def major_version(said: str) -> int | None:
-    """The version in what ``java -version`` says; None where it cannot be told.
+    """The version in what ``java -version`` says; None if it cannot be told.
 
     >>> major_version('openjdk version "17.0.15" 2025-04-15'), major_version('java version "1.8.0_292"')
     (17, 8)

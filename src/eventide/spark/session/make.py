@@ -209,7 +209,7 @@ class _Holding:
 
     Attributes:
         spark: the session.
-        wanted: the settings, None where one must not be set.
+        wanted: the settings, None if one must not be set.
         before: the settings before.
         holders: the threads that need it.
     """

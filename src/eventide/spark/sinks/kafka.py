@@ -219,7 +219,7 @@ class SinkRun:
         return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint, self.planned_ms(batch_id))
 
     def planned_ms(self, batch_id: int) -> int | None:
-        """When a micro-batch was planned, in milliseconds since the epoch; None where only Spark reaches its plan."""
+        """When a micro-batch was planned, in milliseconds since the epoch; None if only Spark reaches its plan."""
         if self._location is None:
             return None
         try:
