@@ -132,6 +132,8 @@ JVM_HANDLES = frozenset({"_jvm", "_jdf", "_jsparkSession", "_jsc"})
 MAX_LINES = 600
 # One class each, with every method that PyFlink gives it: split, a reader would look for a method in several files.
 MAY_BE_LONG = ("eventide.datastream.data_stream.stream", "eventide.datastream.stream_execution_environment")
+# Names in stored pickles, which stay.
+STORED_NAMES = (("eventide.api.source", "_Idle"),)
 # Modules that the light floors import only inside functions.
 LATE = ("pyarrow", "numpy", "pandas", "msgspec", "cloudpickle", "confluent_kafka")
 
@@ -342,15 +344,29 @@ def files_are_short(root: Path) -> list[str]:
 
 
 def one_class_has_a_name(root: Path) -> list[str]:
-    """One word, one idea: no two public classes have one name, whatever packages they are in."""
-    homes: dict[str, Module] = {}
-    return [
-        module.at(node.lineno, f"{node.name} is also a class of {homes[node.name].name}: give one of them another name")
-        for module in modules(root)
-        for node in module.tree.body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-        if homes.setdefault(node.name, module) is not module
-    ]
+    """One word, one idea: classes and aliases of types differ by more than an underscore, whatever their packages.
+
+    Aliases of one type may have one name.
+    """
+    homes: dict[str, tuple[str, str]] = {}
+    found = []
+    for module in modules(root):
+        for node in module.tree.body:
+            match node:
+                case ast.ClassDef(name=name):
+                    meaning = f"{module.name}.{name}"
+                case ast.AnnAssign(
+                    target=ast.Name(id=name), annotation=ast.Name(id="TypeAlias"), value=ast.expr() as value
+                ):
+                    meaning = ast.unparse(value)
+                case _:
+                    continue
+            if (module.name, name) in STORED_NAMES:
+                continue
+            before, home = homes.setdefault(name.lstrip("_"), (meaning, module.name))
+            if before != meaning:
+                found.append(module.at(node.lineno, f"{name} is also a name in {home}: give one of them another name"))
+    return found
 
 
 def public_things_have_docstrings(root: Path) -> list[str]:

@@ -178,11 +178,16 @@ def test_a_second_class_of_one_name_is_found_with_the_first(tmp_path: Path) -> N
     plant(
         tmp_path,
         "plan/checks.py",
-        "class Check:\n    'Doc.'\n    class Context:\n        'Doc.'\nclass _Part:\n    pass",
+        "class Check:\n    class Context:\n        pass\nParts: TypeAlias = list[int]\nNumbers: TypeAlias = list[int]",
     )
-    plant(tmp_path, "runtime/checks.py", "class Check:\n    'Doc.'\nclass Context:\n    'Doc.'\nclass _Part:\n    pass")
+    plant(
+        tmp_path,
+        "runtime/checks.py",
+        "class _Check:\n    pass\nclass Context:\n    pass\nclass Parts:\n    pass\n_Numbers: TypeAlias = list[int]",
+    )
     assert rules.one_class_has_a_name(tmp_path) == [
-        "eventide/runtime/checks.py:1: Check is also a class of eventide.plan.checks: give one of them another name"
+        "eventide/runtime/checks.py:1: _Check is also a name in eventide.plan.checks: give one of them another name",
+        "eventide/runtime/checks.py:5: Parts is also a name in eventide.plan.checks: give one of them another name",
     ]
 
 

@@ -16,7 +16,7 @@ from tests.scenarios.test_conformance_spark import recorded_watermarks
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.job import JobSettings
 from eventide.runtime.exchange.frames import Frame
-from eventide.spark.connect import ROWS, Results, ResultSpool, ask, ask_for_rows, sink_key
+from eventide.spark.connect import ROWS, ResultFiles, ResultSpool, ask, ask_for_rows, sink_key
 from eventide.spark.query.compiler import frames_of
 from eventide.spark.session.make import settings_for_start
 
@@ -50,7 +50,7 @@ def test_spark_connect_gives_what_flink_gave(
         query = output.option("checkpointLocation", location).start()
     query.awaitTermination()
     take_of = {sink_key(sink): (sink, take) for sink, take in zip(plan.sinks, takes, strict=True)}
-    left = Results(location)
+    left = ResultFiles(location)
     ask(spark, partial(left.begin, "test"))
     for row in ask_for_rows(spark, partial(left.take, "test", -1, -1, 1_000_000), ROWS).to_pylist():
         sink, add = take_of[row["sink"]]

@@ -6,54 +6,54 @@ from dataclasses import replace
 
 import pytest
 
-from eventide.connectors.kafka.sink_writer import Mark, Run, first_batch_to_write, temporary
+from eventide.connectors.kafka.sink_writer import JobRun, Mark, first_batch_to_write, temporary
 from eventide.errors import StateError
 
 MINE, OTHER = "mine", "other"
 
 
-def first(found: list[Mark], run: Run, batch: int) -> int:
+def first(found: list[Mark], run: JobRun, batch: int) -> int:
     return first_batch_to_write("group", found, run, batch)
 
 
-@pytest.mark.parametrize("run", [Run(MINE), Run(MINE, repeated=0), Run(MINE, repeated=0, has_begun=False)])
-def test_without_a_mark_a_new_sink_writes_the_first_micro_batch(run: Run) -> None:
+@pytest.mark.parametrize("run", [JobRun(MINE), JobRun(MINE, repeated=0), JobRun(MINE, repeated=0, has_begun=False)])
+def test_without_a_mark_a_new_sink_writes_the_first_micro_batch(run: JobRun) -> None:
     assert first([], run, 0) == 0
 
 
 def test_a_sink_that_is_new_in_an_old_job_begins_where_the_job_is() -> None:
-    assert first([], Run(MINE, repeated=7), 7) == 7
+    assert first([], JobRun(MINE, repeated=7), 7) == 7
 
 
 @pytest.mark.parametrize(("marked", "following"), [(7, 7), (8, 8), (3, 3)])
 def test_a_repeated_micro_batch_is_there_if_its_mark_is(marked: int, following: int) -> None:
-    assert first([Mark(marked, MINE)], Run(MINE, repeated=7, has_begun=True), 7) == following
+    assert first([Mark(marked, MINE)], JobRun(MINE, repeated=7, has_begun=True), 7) == following
 
 
 def test_of_several_topics_the_highest_mark_counts_and_that_of_others_does_not() -> None:
     found = [Mark(4, MINE), Mark(6, MINE), Mark(99, OTHER)]
-    assert first(found, Run(MINE, has_begun=True), 6) == 6
+    assert first(found, JobRun(MINE, has_begun=True), 6) == 6
 
 
 def test_a_mark_that_was_lost_stops_a_job_where_its_micro_batch_was_begun() -> None:
     with pytest.raises(StateError, match="micro-batch 7 is repeated, and Kafka no longer knows"):
-        first([], Run(MINE, repeated=7, has_begun=True), 7)
+        first([], JobRun(MINE, repeated=7, has_begun=True), 7)
 
 
 def test_a_mark_that_was_lost_does_not_matter_to_a_new_micro_batch() -> None:
-    assert first([], Run(MINE, repeated=None, has_begun=True), 7) == 7
-    assert first([], Run(MINE, repeated=6, has_begun=True), 7) == 7
+    assert first([], JobRun(MINE, repeated=None, has_begun=True), 7) == 7
+    assert first([], JobRun(MINE, repeated=6, has_begun=True), 7) == 7
 
 
-@pytest.mark.parametrize("run", [Run(MINE), Run(MINE, repeated=0), Run(MINE, has_begun=True)])
-def test_the_mark_of_another_checkpoint_stops_a_job(run: Run) -> None:
+@pytest.mark.parametrize("run", [JobRun(MINE), JobRun(MINE, repeated=0), JobRun(MINE, has_begun=True)])
+def test_the_mark_of_another_checkpoint_stops_a_job(run: JobRun) -> None:
     with pytest.raises(StateError, match=r"'group' belongs to a job with another checkpoint \(other\)"):
         first([Mark(3, OTHER)], run, 0)
 
 
 @pytest.mark.parametrize("marked", [3, 8])
 def test_a_job_that_begins_with_a_savepoint_takes_the_place_of_the_one_before(marked: int) -> None:
-    run = Run(MINE, savepoint=Mark(8, OTHER))
+    run = JobRun(MINE, savepoint=Mark(8, OTHER))
     assert first([Mark(marked, OTHER)], run, 0) == 0
     assert first([Mark(marked, OTHER), Mark(2, MINE)], replace(run, has_begun=True), 2) == 2
     with pytest.raises(StateError, match=r"belongs to a job with another checkpoint \(third\)"):
@@ -64,17 +64,17 @@ def test_a_job_that_has_gone_on_after_its_savepoint_stops_the_one_that_begins_wi
     with pytest.raises(
         StateError, match="before 9, but the savepoint covers the micro-batches before 8: that job has continued"
     ):
-        first([Mark(9, OTHER)], Run(MINE, savepoint=Mark(8, OTHER)), 0)
+        first([Mark(9, OTHER)], JobRun(MINE, savepoint=Mark(8, OTHER)), 0)
 
 
 def test_a_temporary_checkpoint_is_in_no_ones_way() -> None:
-    assert first([Mark(3, temporary("a"))], Run(MINE), 0) == 0
-    assert first([Mark(3, OTHER)], Run(temporary("b")), 0) == 0
-    assert first([Mark(3, temporary("a"))], Run(temporary("b")), 0) == 0
+    assert first([Mark(3, temporary("a"))], JobRun(MINE), 0) == 0
+    assert first([Mark(3, OTHER)], JobRun(temporary("b")), 0) == 0
+    assert first([Mark(3, temporary("a"))], JobRun(temporary("b")), 0) == 0
 
 
-@pytest.mark.parametrize(("run", "marked"), [(Run(MINE, repeated=None), 8), (Run(MINE, repeated=7), 9)])
-def test_a_checkpoint_that_was_put_back_stops_a_job(run: Run, marked: int) -> None:
+@pytest.mark.parametrize(("run", "marked"), [(JobRun(MINE, repeated=None), 8), (JobRun(MINE, repeated=7), 9)])
+def test_a_checkpoint_that_was_put_back_stops_a_job(run: JobRun, marked: int) -> None:
     with pytest.raises(StateError, match="micro-batch 7 is next in the checkpoint"):
         first([Mark(marked, MINE)], run, 7)
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_that_was_put_back_stops_a_job(run: Run, marked: int) -> No
 def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | None) -> None:
     """An older run may plan and write it after this one has looked: so it counts when it was planned."""
     mark = Mark.of(7, Mark(7, MINE, 1_000).metadata)
-    run = Run(MINE, repeated, has_begun=True)
+    run = JobRun(MINE, repeated, has_begun=True)
     assert first([mark], replace(run, planned_ms=1_000), 6) == 7
     with pytest.raises(
         StateError, match=r"micro-batch 6 is next in the checkpoint.* is older than that of the last run"
@@ -94,4 +94,4 @@ def test_a_micro_batch_is_there_if_its_mark_is_of_the_same_plan(repeated: int | 
 
 def test_a_mark_without_a_plan_is_that_of_an_earlier_version() -> None:
     assert Mark.of(7, MINE) == Mark(7, MINE)
-    assert first([Mark(7, MINE)], Run(MINE, repeated=6, has_begun=True, planned_ms=1_000), 6) == 7
+    assert first([Mark(7, MINE)], JobRun(MINE, repeated=6, has_begun=True, planned_ms=1_000), 6) == 7

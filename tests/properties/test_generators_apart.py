@@ -16,7 +16,7 @@ from eventide.common import (
 )
 from eventide.datastream import KeyedProcessFunction, OutputTag
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
-from eventide.runtime.exchange.partitioners import TimesAndFields
+from eventide.runtime.exchange.partitioners import FieldsPartitioner
 from eventide.testing import Idle, ScriptedSource, local_environment
 from support.twin import plan_of, run, run_with_restarts
 
@@ -167,4 +167,4 @@ def test_the_results_are_those_of_elements_that_go_through(generator, declared, 
 
 
 def goes_past(plan):
-    return any(isinstance(edge.partitioner, TimesAndFields) for edge in plan.sources[0].root.all_edges())
+    return any(isinstance(edge.partitioner, FieldsPartitioner) for edge in plan.sources[0].root.all_edges())

@@ -215,11 +215,11 @@ class DisorderMeter:
         self.disorder.whole.add(_behind(whole[:-1], times))
         if stretch.clock is not None:
             self._compare_with_clock(times, stretch.clock)
-        runs, newest = _Runs(stretch.places, stretch.names), whole[1:]
+        runs, newest = _RunsOfSplits(stretch.places, stretch.names), whole[1:]
         clock = newest if stretch.clock is None else stretch.clock
         self._measure_splits(runs, runs.sort(times), runs.sort(newest), runs.sort(clock))
 
-    def _measure_splits(self, runs: _Runs, times: Ints, whole: Ints, clock: Ints) -> None:
+    def _measure_splits(self, runs: _RunsOfSplits, times: Ints, whole: Ints, clock: Ints) -> None:
         """Measure elements that are sorted by split; ``whole`` is the newest time of all, with each of them."""
         numbers, starts, lasts = self._numbered(runs.names), runs.starts, runs.lasts
         after = times.copy()
@@ -273,7 +273,7 @@ class DisorderMeter:
         return np.array([self._numbers[name] for name in names], np.intp)
 
 
-class _Runs:
+class _RunsOfSplits:
     """Elements sorted by split, those of one split still in their order."""
 
     def __init__(self, places: npt.NDArray[np.int32], names: list[str]) -> None:
@@ -292,7 +292,7 @@ class _Runs:
         return zip(self.starts.tolist(), (self.lasts + 1).tolist(), strict=True)
 
 
-def _leaps(runs: _Runs, times: Ints, before: Ints) -> list[int]:
+def _leaps(runs: _RunsOfSplits, times: Ints, before: Ints) -> list[int]:
     """How far the element of each split was ahead that went furthest, if later ones did not go there too."""
     ahead = np.where(before == MIN_MS, 0, times - np.where(before == MIN_MS, times, before))
     leaps = np.maximum.reduceat(ahead, runs.starts)

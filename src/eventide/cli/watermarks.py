@@ -16,7 +16,7 @@ from eventide.common.words import length
 from eventide.errors import ProgramError
 
 if TYPE_CHECKING:
-    from eventide.plan.job import Strategies, Values
+    from eventide.plan.job import Strategies, StrategyValues
     from eventide.spark.checkpoint.strategies import StrategiesStanding
 
 _UNITS_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -108,7 +108,7 @@ def _waiting_of(found: StrategiesStanding, name: str) -> Iterator[Strategies]:
     return (change for change in found.waiting if name in change)
 
 
-def _words(values: Values) -> str:
+def _words(values: StrategyValues) -> str:
     from eventide.plan.strategies import BOUND, IDLE_TIMEOUT, MAX_DRIFT
 
     words = {BOUND: "out of order by", IDLE_TIMEOUT: "idle after", MAX_DRIFT: "aligned within"}

@@ -17,14 +17,14 @@ _V = TypeVar("_V")
 _V_co = TypeVar("_V_co", covariant=True)
 
 
-class Sets(Protocol):
+class SettingMethod(Protocol):
     """A method that keeps a setting, and returns its object."""
 
     def __get__(self, owner: _T, kind: type[_T] | None = None) -> Callable[..., _T]:
         """Return the method of an object."""
 
 
-class Gives(Protocol[_V_co]):
+class GettingMethod(Protocol[_V_co]):
     """A method that returns a setting."""
 
     def __get__(self, owner: object, kind: type | None = None) -> Callable[[], _V_co]:
@@ -62,7 +62,7 @@ def accepted(owner: object, setting: str, default: object) -> Any:
 
 def setting(
     name: str, parameter: str, default: _V, why: str = "", *, value: object = Parameter.empty
-) -> tuple[Sets, Gives[_V]]:
+) -> tuple[SettingMethod, GettingMethod[_V]]:
     """Make the two methods of a setting, one that sets it and one that returns it; see `sets`.
 
     >>> class Settings:
@@ -77,7 +77,7 @@ def setting(
     return sets(name, why, parameter, value=value, default=default), gives(name, default)
 
 
-def switch(name: str, default: bool, why: str) -> tuple[Sets, Sets, Gives[bool]]:
+def switch(name: str, default: bool, why: str) -> tuple[SettingMethod, SettingMethod, GettingMethod[bool]]:
     """Make the three methods of a boolean setting: one enables it, one disables it, one returns it.
 
     >>> class Settings:
@@ -89,7 +89,9 @@ def switch(name: str, default: bool, why: str) -> tuple[Sets, Sets, Gives[bool]]
     return turned_on, turned_off, gives(name, default)
 
 
-def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.empty, default: object = None) -> Sets:
+def sets(
+    name: str, why: str, parameter: str = "", *, value: object = Parameter.empty, default: object = None
+) -> SettingMethod:
     """Make a method that keeps a setting, and warns once, unless it is set to what holds in any case.
 
     Args:
@@ -104,23 +106,23 @@ def sets(name: str, why: str, parameter: str = "", *, value: object = Parameter.
     of_itself = True if value is Parameter.empty else value
     is_so = not why or (not parameter and of_itself == default)
     difference = "says what is so in any case" if is_so else f"without effect: {why}"
-    made: Sets = _method(
+    made: SettingMethod = _method(
         lambda owner, given=of_itself: accept(owner, name, given, why, default), difference, parameters
     )
     return made
 
 
-def gives(name: str, default: _V) -> Gives[_V]:
+def gives(name: str, default: _V) -> GettingMethod[_V]:
     """Make a method that returns a setting, or Flink's default."""
-    made: Gives[_V] = _method(
+    made: GettingMethod[_V] = _method(
         lambda owner: accepted(owner, name, default), "returns the value that was set, which has no effect"
     )
     return made
 
 
-def always(value: _V, why: str) -> Gives[_V]:
+def always(value: _V, why: str) -> GettingMethod[_V]:
     """Make a method that always returns one value."""
-    made: Gives[_V] = _method(lambda _: value, f"always `{value}`: {why}")
+    made: GettingMethod[_V] = _method(lambda _: value, f"always `{value}`: {why}")
     return made
 
 

@@ -48,7 +48,7 @@ _HELD = {
     "numElements": "kept element",
 }
 
-Line: TypeAlias = tuple[str, str, bool, list[int | None]]
+WatermarkLine: TypeAlias = tuple[str, str, bool, list[int | None]]
 """A watermark in a chart: its name, its color, whether it is an operator's, and its value after each micro-batch."""
 
 
@@ -113,7 +113,7 @@ def _watermarks(job: WatchedJob, batches: Sequence[Json]) -> list[str]:
     return [title, *marks, *_numbers(batches, xs, _BOTTOM + 16), *_legend(lines, batches)]
 
 
-def _of_splits(job: WatchedJob, batches: Sequence[Json]) -> list[Line]:
+def _of_splits(job: WatchedJob, batches: Sequence[Json]) -> list[WatermarkLine]:
     """The splits that are furthest behind, and then those that have ended."""
     standing: dict[str, dict[str, int]] = {}
     each: list[dict[str, dict[str, int]]] = []
@@ -139,7 +139,7 @@ def _of_splits(job: WatchedJob, batches: Sequence[Json]) -> list[Line]:
     ]
 
 
-def _of_operators(batches: Sequence[Json]) -> list[Line]:
+def _of_operators(batches: Sequence[Json]) -> list[WatermarkLine]:
     """The operators that are furthest behind."""
     now = batches[-1]["operators"]
     names = [name for name, of in now.items() if of["watermark"] is not None]
@@ -160,7 +160,7 @@ def _known(found: int | str | None) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _legend(lines: Sequence[Line], batches: Sequence[Json]) -> list[str]:
+def _legend(lines: Sequence[WatermarkLine], batches: Sequence[Json]) -> list[str]:
     parts, y = [], _TOP + 6
     for is_operator, of in ((False, "splits"), (True, "operators")):
         those = [line for line in lines if line[2] is is_operator]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Self
 
-from eventide.common.accepted import Gives, accept, always, gives, has_no_effect, sets, setting
+from eventide.common.accepted import GettingMethod, accept, always, gives, has_no_effect, sets, setting
 from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, StateBackend
@@ -53,7 +53,7 @@ class EnvironmentHints:
     )
     enable_changelog_state_backend = sets("enable_changelog_state_backend", _CHANGES, "enabled")
     is_changelog_state_backend_enabled = always(True, _CHANGES)
-    get_state_backend: Gives[StateBackend | None] = gives("set_state_backend", None)
+    get_state_backend: GettingMethod[StateBackend | None] = gives("set_state_backend", None)
     register_slot_sharing_group = sets("register_slot_sharing_group", _NO_SLOTS, "slot_sharing_group")
 
     register_type = sets("register_type", _NO_KRYO, "type_class_name")

@@ -14,7 +14,7 @@ from eventide.datastream.async_retry_strategies import NO_RETRY_STRATEGY
 from eventide.datastream.data_stream import DataStream
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import FunctionTransformation
-from eventide.runtime.chain.waiting import Wait
+from eventide.runtime.chain.waiting import AsyncWaitOperator
 
 __all__ = ["AsyncDataStream"]
 
@@ -60,7 +60,7 @@ class AsyncDataStream:
         if not isinstance(capacity, int) or capacity < 1:
             raise ProgramError(f"the capacity must be at least one element at a time, and is {capacity!r}")
         kind = partial(
-            Wait,
+            AsyncWaitOperator,
             timeout_s=timeout_ms / 1_000 or None,
             strategy=async_retry_strategy,
             capacity=capacity,

@@ -6,7 +6,7 @@ from abc import ABC
 from enum import Enum
 
 from eventide._absent import hand_out_names
-from eventide.common.accepted import Gives, gives, sets, setting
+from eventide.common.accepted import GettingMethod, gives, sets, setting
 
 __all__ = ["EmbeddedRocksDBStateBackend", "HashMapStateBackend", "PredefinedOptions", "StateBackend"]
 
@@ -58,7 +58,7 @@ class EmbeddedRocksDBStateBackend(StateBackend):
 
     set_predefined_options, get_predefined_options = setting("predefined_options", "options", PredefinedOptions.DEFAULT)
     set_options = sets("options", "", "options_factory_class_name")
-    get_options: Gives[str | None] = gives("options", None)
+    get_options: GettingMethod[str | None] = gives("options", None)
     set_number_of_transfer_threads, get_number_of_transfer_threads = setting(
         "number_of_transfer_threads", "number_of_transfering_threads", 4
     )

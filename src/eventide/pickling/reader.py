@@ -70,7 +70,7 @@ class _Makes(Unchanging):
         return cls.kind(*args, **named)
 
 
-class _Gives(_Makes):
+class _GivesMembers(_Makes):
     """The type of stand-ins of enums, which make no objects: they give those that the process has."""
 
     def __call__(cls, *args: object, **named: object) -> Any:
@@ -222,7 +222,7 @@ def _has_stand_in(arguments: Iterable[Any]) -> bool:
     while waiting:
         for value in waiting.pop():
             kind = type(value)
-            if kind is _Makes or kind is _Gives or kind is MethodWrapperType:
+            if kind is _Makes or kind is _GivesMembers or kind is MethodWrapperType:
                 return True
             if kind in _CONTAINERS and id(value) not in seen:
                 seen.add(id(value))
@@ -251,7 +251,9 @@ def _made(found: Any) -> Any:
         return Unchanging(found.__name__, (found,), {**names, "__slots__": ()})
     names["kind"] = found
     if issubclass(found, Enum):
-        return _Gives(found.__name__, (), {**names, "__new__": lambda _, *args: shared(found.__new__(found, *args))})
+        return _GivesMembers(
+            found.__name__, (), {**names, "__new__": lambda _, *args: shared(found.__new__(found, *args))}
+        )
     new: Any = found.__new__
     if new is object.__new__ and found.__init__ is not object.__init__:
         return _Makes(found.__name__, (), {**names, "__new__": MethodType(new, found)})  # which takes no notice of more

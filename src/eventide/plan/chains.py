@@ -35,7 +35,7 @@ from eventide.runtime.chain.chained_operators import (
 )
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.exchange.frames import Edge
-from eventide.runtime.exchange.partitioners import ReportsAlone, StreamPartitioner, TimesAndFields
+from eventide.runtime.exchange.partitioners import FieldsPartitioner, ReportsOnlyPartitioner, StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.state.operators import INPUTS, in_words
 from eventide.runtime.tracing.column_functions import UNTIL_OPENED
@@ -99,7 +99,7 @@ class _Path:
 class _Growing:
     """A chain node while its children are still being found."""
 
-    step: Any = None
+    operator: Any = None
     tag: str | None = None
     nodes: list[_Growing] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Growing:
 
     def finished(self) -> ChainNode:
         nodes = tuple(node.finished() for node in self.nodes)
-        return ChainNode(self.step, self.tag, nodes, tuple(self.edges), self.speed, self.type_info)
+        return ChainNode(self.operator, self.tag, nodes, tuple(self.edges), self.speed, self.type_info)
 
 
 class Chains:
@@ -150,17 +150,19 @@ class Chains:
         path = _Path(head, name, advice_on_type=advice_on_type(head, name))
         path = replace(path, type_info=head.known_type(for_good=False))
         if isinstance(head, AssignTransformation) and self.looks_at(head) is not None:
-            step = self._step(head)
+            operator = self._operator_of(head)
             strategy = WatermarkSpec(head.strategy.generator)  # the elements have their timestamps
             edges = sorted(self._reported[head.number], key=lambda edge: edge.address)
-            root.nodes.append(_Growing(replace(step, strategy=strategy, place=None, dead_letters=None), edges=edges))
+            root.nodes.append(
+                _Growing(replace(operator, strategy=strategy, place=None, dead_letters=None), edges=edges)
+            )
         elif isinstance(head, AssignTransformation):
             self._assign(head, root, path)
         else:
             self._follow(head, root, path)
         return root.finished()
 
-    def looks_at(self, node: AssignTransformation) -> TimesAndFields | None:
+    def looks_at(self, node: AssignTransformation) -> FieldsPartitioner | None:
         """The part of elements that goes to the tasks of a user-defined generator; None if elements go there.
 
         They go past it where they come from one source, have their timestamps without it, and the plan knows which of
@@ -180,7 +182,7 @@ class Chains:
         types = dict(zip(kind.field_names, kind.field_types, strict=True)) if isinstance(kind, RowTypeInfo) else {}
         if any(name not in types or types[name].has_exponents for name in names):
             return None
-        return TimesAndFields(kind, names)
+        return FieldsPartitioner(kind, names)
 
     def _assigns_again(self, node: Transformation) -> bool:
         """Whether another strategy follows in the same tasks."""
@@ -189,17 +191,17 @@ class Chains:
             for consumer in self._consumers[node.number]
         )
 
-    def _step(self, node: AssignTransformation) -> AssignTimestamps:
+    def _operator_of(self, node: AssignTransformation) -> AssignTimestamps:
         kind, column = node.type_info, node.strategy.timestamp_column
         place = kind.field_names.index(column) if isinstance(kind, TupleTypeInfo) and isinstance(column, str) else None
         name, id_ = self._names[node.number], self._ids.get(node.number, "")
         return AssignTimestamps(name, node.number, node.strategy, id_, place, node.dead_letters)
 
     def _assign(self, node: AssignTransformation, grown: _Growing, path: _Path) -> None:
-        step = self._step(node)
-        child = _Growing(step, speed=_speed(step, path.type_info))
+        operator = self._operator_of(node)
+        child = _Growing(operator, speed=_speed(operator, path.type_info))
         grown.nodes.append(child)
-        assigned = replace(path, producer=step.name, assigner=node.number, is_supplied=node.strategy.is_supplied)
+        assigned = replace(path, producer=operator.name, assigner=node.number, is_supplied=node.strategy.is_supplied)
         if _needs_tasks(node, path.head) and path.marked_by is None:
             child.edges.append(self._edge(node, 0, path))
             assigned = replace(assigned, marked_by=node)
@@ -216,14 +218,15 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                step = cast("ElementOperator", consumer.kind(name, consumer.call, consumer.user_function))
+                operator = cast("ElementOperator", consumer.kind(name, consumer.call, consumer.user_function))
                 tag = consumer.dead_letters
                 child = _Growing(
-                    step if tag is None else DeadLetterOperator(step, tag), speed=_speed(step, path.type_info)
+                    operator if tag is None else DeadLetterOperator(operator, tag),
+                    speed=_speed(operator, path.type_info),
                 )
                 grown.nodes.append(child)
-                advice = path.advice_on_type if step.type_info is None else advice_on_type(consumer, name)
-                known = type_after(step, path.type_info, consumer.type_info)
+                advice = path.advice_on_type if operator.type_info is None else advice_on_type(consumer, name)
+                known = type_after(operator, path.type_info, consumer.type_info)
                 self._follow(consumer, child, replace(path, producer=name, advice_on_type=advice, type_info=known))
             case AssignTransformation() if not _needs_tasks(consumer, path.head) or self.looks_at(consumer):
                 self._assign(consumer, grown, path)
@@ -242,7 +245,7 @@ class Chains:
             case _ if path.marked_by is not None:
                 edge = self._edge(consumer, input_number, path)
                 if edge.has_watermarks:
-                    self._reported[path.marked_by.number].append(replace(edge, partitioner=ReportsAlone()))
+                    self._reported[path.marked_by.number].append(replace(edge, partitioner=ReportsOnlyPartitioner()))
                 if edge.takes_elements:
                     grown.edges.append(replace(edge, has_watermarks=False))
             case _:
@@ -277,12 +280,12 @@ class Chains:
         return self._ids.get(path.assigner) or self._declared[path.assigner].describe()
 
 
-def _speed(step: StatelessOperator, type_info: TypeInformation) -> str:
-    """How a step calls its function with elements of a type, for ``explain``; empty where it has none to call."""
-    if isinstance(step, AssignTimestamps) and step.takes_columns:
+def _speed(operator: StatelessOperator, type_info: TypeInformation) -> str:
+    """How an operator calls its function with elements of a type, for ``explain``; empty where it has none to call."""
+    if isinstance(operator, AssignTimestamps) and operator.takes_columns:
         return ""
     undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
-    reason = undeclared or step.why_in_python(type_info)
+    reason = undeclared or operator.why_in_python(type_info)
     if reason is None:
         return "on columns, where its elements come so"
     if reason.startswith(UNTIL_OPENED):

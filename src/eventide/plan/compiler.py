@@ -50,7 +50,7 @@ from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.exchange.partitioners import Dropped, ForwardPartitioner, ReportsAlone
+from eventide.runtime.exchange.partitioners import DroppingPartitioner, ForwardPartitioner, ReportsOnlyPartitioner
 from eventide.runtime.sources.alignment import ByTime, SourceAlignment
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.state.operators import MAY_GO, SOURCES
@@ -177,7 +177,7 @@ class _Compiler:
         """Where a consumer has what comes on one of its inputs."""
         number = self._number[consumer.number]
         if isinstance(consumer, AlignmentTransformation):
-            return Target(number, 1, ReportsAlone(), takes_elements=False)
+            return Target(number, 1, ReportsOnlyPartitioner(), takes_elements=False)
         if consumer.number in self._operators:
             partitioner = self._operators[consumer.number].partitioners[input_number]
             return Target(number, self._subtasks_of(consumer), partitioner)
@@ -186,7 +186,7 @@ class _Compiler:
         subtasks = self._parallelism if isinstance(consumer, SinkTransformation) else self._subtasks_of(consumer)
         kind = consumer.inputs[input_number].type_info
         if isinstance(consumer, SinkTransformation) and drops_rows(consumer.sink):
-            return Target(number, subtasks, Dropped(kind))
+            return Target(number, subtasks, DroppingPartitioner(kind))
         return Target(number, subtasks, ForwardPartitioner(ElementCodec(kind)))
 
     def _source(self, node: InputTransformation) -> SourceSpec | DataFrameSourceSpec:
@@ -288,7 +288,7 @@ class _Compiler:
             id=self._ids[node.number],
             name=self._names[node.number],
             edges=edges,
-            sources={a.edge.number: sources for a in incoming if (sources := self._sources_behind(a))},
+            sources={a.edge.number: sources for a in incoming if (sources := self._sources_before(a))},
             groups=self._alignments.groups(),
             root=ChainNode(),
             parallelism=1,
@@ -297,7 +297,7 @@ class _Compiler:
             speed="tells sources where the others of their group stand",
         )
 
-    def _sources_behind(self, incoming_edge: IncomingEdge) -> tuple[AlignedSource, ...]:
+    def _sources_before(self, incoming_edge: IncomingEdge) -> tuple[AlignedSource, ...]:
         """The sources whose splits come on an edge; none after an operator."""
         if isinstance(incoming_edge.head, SourceTransformation):
             passing = not incoming_edge.head.source.holds_when_new()
@@ -415,11 +415,11 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
 
 def _used_by_function(node: FunctionTransformation, consumers: Consumers) -> set[str] | None:
     """The fields that a function reads, and those that functions read of the elements that it hands on."""
-    step = node.kind(node.name, node.call, node.user_function)
-    if node.dead_letters is not None or not isinstance(step, Map | Filter | FlatMap):
+    operator = node.kind(node.name, node.call, node.user_function)
+    if node.dead_letters is not None or not isinstance(operator, Map | Filter | FlatMap):
         return None
-    read = step.fields_read(node.inputs[0].type_info)
-    if read is None or not isinstance(step, Filter):
+    read = operator.fields_read(node.inputs[0].type_info)
+    if read is None or not isinstance(operator, Filter):
         return None if read is None else {*read}
     used = {*read}
     for consumer in consumers(node):

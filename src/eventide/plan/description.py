@@ -196,19 +196,19 @@ def _sink(sink: SinkSpec) -> Json:
 
 
 def _edge(origin: str, target: str, edge: Edge, valve: ValveEdge | None, way: list[ChainNode]) -> Json:
-    steps = {node.step.number: node.step for node in way if isinstance(node.step, AssignTimestamps)}
-    assigner = None if edge.assigner is None else steps[edge.assigner]
+    operators = {node.operator.number: node.operator for node in way if isinstance(node.operator, AssignTimestamps)}
+    assigner = None if edge.assigner is None else operators[edge.assigner]
     return {
         "from": origin,
         "to": target,
         "number": edge.number,
         "input": None if valve is None else valve.input,
         "name": None if valve is None else valve.name,
-        "through": [f"[{node.tag}]" if node.step is None else node.step.name for node in way],
+        "through": [f"[{node.tag}]" if node.operator is None else node.operator.name for node in way],
         "in_python": [
-            f"{node.step.name}: {_stable(node.speed)}"
+            f"{node.operator.name}: {_stable(node.speed)}"
             for node in way
-            if node.step and node.speed.startswith("in Python")  # with each element, also where they come as columns
+            if node.operator and node.speed.startswith("in Python")  # with each element, also of columns
         ],
         "travels": _stable(edge.partitioner.describe()),
         "takes_elements": edge.takes_elements,
@@ -266,11 +266,11 @@ def _chain(root: ChainNode, targets: dict[int, str], depth: int = 1) -> Iterator
     for node in root.nodes:
         if node.tag is not None:
             yield f"{indent}side output {node.tag!r}"
-        elif isinstance(node.step, AssignTimestamps):
-            described = f"{node.step.name}: {node.step.strategy.describe()}"
+        elif isinstance(node.operator, AssignTimestamps):
+            described = f"{node.operator.name}: {node.operator.strategy.describe()}"
             yield f"{indent}{described}; {node.speed}" if node.speed else f"{indent}{described}"
-        elif node.step is not None:
-            yield f"{indent}{node.step.name}: {node.speed}"
+        elif node.operator is not None:
+            yield f"{indent}{node.operator.name}: {node.speed}"
         yield from _chain(node, targets, depth + 1)
 
 

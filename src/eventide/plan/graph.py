@@ -144,7 +144,7 @@ class DataFrameTransformation(InputTransformation):
 class FunctionTransformation(Transformation):
     """A function that is chained: map, filter, flat_map or process.
 
-    ``kind`` builds its step from a name, what to call, and what the user wrote.
+    ``kind`` builds its operator from a name, what to call, and what the user wrote.
     """
 
     def __init__(
@@ -163,8 +163,8 @@ class FunctionTransformation(Transformation):
         self.kind, self.call, self.user_function = captured((kind, call, user_function), f"the operator {name!r}")
 
     def known_type(self, *, for_good: bool) -> TypeInformation:
-        step = self.kind(self.name, self.call, self.user_function)
-        return type_after(step, self.inputs[0].known_type(for_good=for_good), self.type_info, for_good=for_good)
+        operator = self.kind(self.name, self.call, self.user_function)
+        return type_after(operator, self.inputs[0].known_type(for_good=for_good), self.type_info, for_good=for_good)
 
     @property
     def is_operator(self) -> bool:

@@ -100,7 +100,7 @@ def _described(node: Transformation, operators: Mapping[int, PlannedOperator]) -
 
 def generators_identity(root: ChainNode) -> dict[str, str]:
     """Which watermark generators learn in a task; whether what each has learnt fits it shows when it is made."""
-    ids = sorted(step.id for step in root.assigners() if step.strategy.is_supplied)
+    ids = sorted(operator.id for operator in root.assigners() if operator.strategy.is_supplied)
     return {"watermark generators": ", ".join(ids)} if ids else {}
 
 

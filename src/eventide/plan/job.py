@@ -22,10 +22,10 @@ from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
 
-Values: TypeAlias = Mapping[str, int | None]
+StrategyValues: TypeAlias = Mapping[str, int | None]
 """Values of a watermark strategy, in milliseconds; what they may be is in `eventide.plan.strategies`."""
 
-Strategies: TypeAlias = Mapping[str, Values]
+Strategies: TypeAlias = Mapping[str, StrategyValues]
 """Values of several strategies, by name."""
 
 NO_STRATEGIES: Strategies = {}

@@ -24,7 +24,7 @@ from eventide.plan.graph import (
     reachable,
     unique_names,
 )
-from eventide.plan.job import Strategies, Values
+from eventide.plan.job import Strategies, StrategyValues
 
 BOUND = "bound_ms"
 IDLE_TIMEOUT = "idle_after_ms"
@@ -138,7 +138,7 @@ def _values(node: AssignTransformation | SourceTransformation) -> dict[str, int 
     return values
 
 
-def _changed(strategy: WatermarkSpec, values: Values) -> WatermarkSpec:
+def _changed(strategy: WatermarkSpec, values: StrategyValues) -> WatermarkSpec:
     bound_ms = values.get(BOUND)
     if bound_ms is not None and isinstance(strategy.generator, BoundedOutOfOrderness):
         strategy = replace(strategy, generator=BoundedOutOfOrderness(bound_ms))
@@ -146,7 +146,7 @@ def _changed(strategy: WatermarkSpec, values: Values) -> WatermarkSpec:
     return replace(strategy, idle_timeout_ms=idle_after_ms, alignment=_aligned(strategy.alignment, values))
 
 
-def _aligned(alignment: WatermarkAlignment | None, values: Values) -> WatermarkAlignment | None:
+def _aligned(alignment: WatermarkAlignment | None, values: StrategyValues) -> WatermarkAlignment | None:
     if alignment is None or MAX_DRIFT not in values:
         return alignment
     return replace(alignment, drift_ms=values[MAX_DRIFT])

@@ -169,7 +169,7 @@ def bring_modules(modules: Modules) -> None:
         sys.meta_path.append(_Finder(modules))
 
 
-def _together(parts: Sequence[_Pickled], registered: Sequence[Any]) -> ProgramClasses:
+def _together(parts: Sequence[_PickledProgram], registered: Sequence[Any]) -> ProgramClasses:
     own_of_registered = _pickled(registered, "a registered type", _Pickler).by_value
     named: dict[ClassName, list[type]] = defaultdict(list)
     for kind in chain.from_iterable([*(part.by_value for part in parts), own_of_registered]):
@@ -188,13 +188,13 @@ def _is_made_into(before: type, kind: type) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Pickled:
+class _PickledProgram:
     content: bytes
     by_value: list[type]
     packages: set[str]
 
 
-def _pickled(value: object, what: str, kind: type[_Pickler]) -> _Pickled:
+def _pickled(value: object, what: str, kind: type[_Pickler]) -> _PickledProgram:
     with io.BytesIO() as file:
         pickler = kind(file)
         try:
@@ -204,7 +204,7 @@ def _pickled(value: object, what: str, kind: type[_Pickler]) -> _Pickled:
                 f"{what} cannot be sent to the workers: {error!r}. A function must not hold open files, locks, "
                 "connections or a SparkSession; create those in its open() method"
             ) from error
-        return _Pickled(file.getvalue(), pickler.by_value, pickler.packages)
+        return _PickledProgram(file.getvalue(), pickler.by_value, pickler.packages)
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]

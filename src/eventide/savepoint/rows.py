@@ -91,7 +91,7 @@ PART = b"part"
 """Under this, the schema of a table names the part of the operator's state that it is."""
 
 _LONGEST = 1_000
-Row: TypeAlias = dict[str, Any]
+StateRow: TypeAlias = dict[str, Any]
 _NUMBER = "number of chunk"
 
 
@@ -122,27 +122,27 @@ class KeyRows:
         self._of_all = {**dict.fromkeys(KEYED.names), "operator": operator, "part": part}
         self._max_parallelism = max_parallelism
 
-    def columns(self, key: object, key_hash: int | None) -> Row:
+    def columns(self, key: object, key_hash: int | None) -> StateRow:
         """A row for a key, but for what is kept of it."""
         group = None if key_hash is None else group_of(key_hash, self._max_parallelism)
         of_key = {"key": text_of(key), "key_pickle": dumps_anyway(key), "key_hash": key_hash, "key_group": group}
         return {**self._of_all, **of_key}
 
 
-def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[Row]:
+def rows_of_buckets(store: BucketStore, keys: KeyRows) -> Iterator[StateRow]:
     """Give the rows of keyed state, bucket by bucket."""
     for content in store.contents():
         for bucket in read_buckets(content, loads_anyway):
             yield from _rows_of_bucket(bucket, keys)
 
 
-def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[Row]:
+def rows_of_extents(backend: Backend, keys: KeyRows) -> Iterator[StateRow]:
     """Give the rows of keyed state that lies in extents."""
     for bucket in buckets_of(backend, loads_anyway):
         yield from _rows_of_bucket(bucket, keys)
 
 
-def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:
+def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[StateRow]:
     """Give the rows of fixed windows of objects, chunk by chunk; those of tables are left out."""
     for row in store.rows():
         for number, content in enumerate(store.contents(row)):
@@ -153,7 +153,7 @@ def rows_of_windows(store: StoredChunks, keys: KeyRows) -> Iterator[Row]:
                     yield {**of_key, "kind": WINDOW, **lies, **_value(dumps_anyway(kept))}
 
 
-def keep_values(rows: Sequence[Row], backend: Backend, max_parallelism: int) -> None:
+def keep_values(rows: Sequence[StateRow], backend: Backend, max_parallelism: int) -> None:
     """Put values and timers into the keyed state of a subtask, beside those that were put before."""
     if rows:
         state = KeyedState(backend, max_parallelism)
@@ -161,7 +161,7 @@ def keep_values(rows: Sequence[Row], backend: Backend, max_parallelism: int) -> 
         state.flush()
 
 
-def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[Row]], backend: Backend) -> None:
+def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[StateRow]], backend: Backend) -> None:
     """Put all that windows hold into the chunks of a subtask, each chunk into that of its number.
 
     Args:
@@ -178,7 +178,7 @@ def keep_windows(rows: pa.Table, own: Callable[[pa.Table], list[Row]], backend: 
     store.flush()
 
 
-def mine(rows: Iterable[Row], groups: range, max_parallelism: int) -> list[Row]:
+def mine(rows: Iterable[StateRow], groups: range, max_parallelism: int) -> list[StateRow]:
     """The rows whose keys belong to some key groups; where a group is not known, the key says it."""
     known: dict[bytes, int] = {}
     found = []
@@ -204,7 +204,7 @@ def elements_of(batch: pa.RecordBatch) -> list[Any]:
     return type_info_from_arrow(batch.schema).from_arrow(batch.to_struct_array())
 
 
-def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[Row]:
+def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[StateRow]:
     # Places stand for keys, which may be of classes that are missing, and not equal to themselves then.
     places = [*range(len(bucket.keys))]
     of_key = [keys.columns(key, key_hash) for key, key_hash in zip(bucket.keys, bucket.hashes.tolist(), strict=True)]
@@ -224,7 +224,7 @@ def _rows_of_bucket(bucket: Bucket, keys: KeyRows) -> Iterator[Row]:
             yield {**of_key[place], "kind": kind, "time_ms": time_ms, "number": number, **_namespace(space)}
 
 
-def _chunk(rows: Sequence[Row]) -> Chunk:
+def _chunk(rows: Sequence[StateRow]) -> Chunk:
     chunk: Chunk = {}
     for row in rows:
         by_key = chunk.setdefault(loads(row["namespace_pickle"]), {})
@@ -232,13 +232,13 @@ def _chunk(rows: Sequence[Row]) -> Chunk:
     return chunk
 
 
-def _bucket(rows: Sequence[Row]) -> tuple[Bucket, int]:
+def _bucket(rows: Sequence[StateRow]) -> tuple[Bucket, int]:
     """All keys as one bucket, and the highest number of a timer of theirs."""
     places: dict[bytes, int] = {}
     hashes: list[int] = []
     values: defaultdict[str, dict[int, Any]] = defaultdict(dict)
     spaces: defaultdict[str, dict[int, dict[Hashable, Any]]] = defaultdict(dict)
-    timers: dict[str, tuple[list[Row], list[Row]]] = {kind: ([], []) for kind in TIMERS}
+    timers: dict[str, tuple[list[StateRow], list[StateRow]]] = {kind: ([], []) for kind in TIMERS}
     for row in rows:
         place = places.setdefault(row["key_pickle"], len(places))
         if place == len(hashes):
@@ -265,7 +265,7 @@ def _column(of_key: Mapping[int, bytes]) -> Column:
     return [*of_key], True, [*of_key.values()]
 
 
-def _timers(rows: Sequence[Row]) -> TimerColumns | None:
+def _timers(rows: Sequence[StateRow]) -> TimerColumns | None:
     """The timers of rows, all of which have a namespace, or none has."""
     if not rows:
         return None
@@ -277,11 +277,11 @@ def _timers(rows: Sequence[Row]) -> TimerColumns | None:
     return places, times, numbers, None if pickles[0] is None else [*map(loads, pickles)]
 
 
-def _namespace(space: object) -> Row:
+def _namespace(space: object) -> StateRow:
     return {"namespace": text_of(space), "namespace_pickle": dumps_anyway(space)}
 
 
-def _value(pickled: bytes) -> Row:
+def _value(pickled: bytes) -> StateRow:
     return {"value": text_of_value(pickled), "value_pickle": pickled}
 
 

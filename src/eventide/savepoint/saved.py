@@ -47,8 +47,8 @@ from eventide.savepoint.rows import (
     TASKS,
     WINDOW,
     KeyRows,
-    Row,
     Small,
+    StateRow,
     keep_values,
     keep_windows,
     mine,
@@ -179,7 +179,7 @@ class Savepoint(Outline):
         may_be = is_mine | pc.field("key_group").is_null() | (pc.field("part") != "")
         widening = Widening(self._identity_of(task), task.identity, self.declared(task.id))
 
-        def own(table: pa.Table) -> list[Row]:
+        def own(table: pa.Table) -> list[StateRow]:
             return [widening.of_row(row) for row in mine(table.to_pylist(), groups, task.max_parallelism)]
 
         windows = [READ.empty_table()]
@@ -278,9 +278,9 @@ def _reading(path: str) -> AbstractContextManager[None]:
     return as_state_error(lambda error: f"{path}, of a savepoint, cannot be read: {error}; {remedy}")
 
 
-def _by_part(table: pa.Table) -> Iterator[tuple[str, list[Row]]]:
+def _by_part(table: pa.Table) -> Iterator[tuple[str, list[StateRow]]]:
     """The rows of each part of an operator's state."""
-    by_part: dict[str, list[Row]] = {}
+    by_part: dict[str, list[StateRow]] = {}
     for row in table.to_pylist():
         by_part.setdefault(row["part"], []).append(row)
     yield from by_part.items()
@@ -368,7 +368,7 @@ class StateWriter:
         parts = _by_operator(small, stored_values(values))
         directory = Directory(self.location)
         with ExitStack() as closing:
-            keyed = _Rows(directory, f"keyed/{place}.parquet", closing)
+            keyed = _RowFile(directory, f"keyed/{place}.parquet", closing)
             for operator, own in sorted(parts.items()):
                 for part, store, is_keyed in _bucket_stores(own):
                     if is_keyed and not (part.startswith(BROADCAST) and subtask):
@@ -433,7 +433,7 @@ class StateWriter:
         directory.store.delete_file(directory.path(_WRITER))
 
 
-class _Rows:
+class _RowFile:
     """A file of rows by key, which is made when there is one."""
 
     def __init__(self, directory: Directory, path: str, closing: ExitStack) -> None:
@@ -442,7 +442,7 @@ class _Rows:
         self._closing = closing
         self._writer: Any = None
 
-    def write(self, rows: Iterator[Row]) -> None:
+    def write(self, rows: Iterator[StateRow]) -> None:
         while some := list(islice(rows, _ROWS)):
             if self._writer is None:
                 stream = self._closing.enter_context(self._directory.writing(self._path))

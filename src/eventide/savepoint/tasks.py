@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from eventide.runtime.chain.watermarks import Kept, gathered, lowest
+from eventide.runtime.chain.watermarks import KeptGenerator, gathered, lowest
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.metrics import add_up
 from eventide.runtime.observation.event_time_log import (
@@ -159,7 +159,7 @@ def _generators(
     def name_of(name: str) -> str:
         return json.dumps(_renamed(json.loads(name), ids)) if of_splits and ids else name
 
-    def choose(name: str, found: list[Kept]) -> Kept | None:
+    def choose(name: str, found: list[KeptGenerator]) -> KeptGenerator | None:
         if not of_splits:
             return lowest(found)
         _, split, _ = json.loads(name)

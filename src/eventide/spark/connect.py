@@ -144,7 +144,7 @@ def sink_key(sink: SinkSpec) -> str:
     return f"{sink.uid or sink.number} {sink.name} of {sink.type_info}"
 
 
-class Results:
+class ResultFiles:
     """The files of one checkpoint.
 
     Beside a file for each micro-batch, one says which run of the program takes them, and up to which micro-batch the
@@ -267,7 +267,7 @@ class ResultSpool:
     """
 
     def __init__(self, location: str, run: str, sinks: Iterable[SinkSpec]) -> None:
-        self._results = Results(location)
+        self._results = ResultFiles(location)
         self._run = run
         self._keys = {sink.number: sink_key(sink) for sink in sinks}
         self._has_left = False
@@ -330,7 +330,7 @@ class ResultConsumer:
     ) -> None:
         self._spark = spark
         self._location = location
-        self._results = Results(location)
+        self._results = ResultFiles(location)
         self._run_id = run
         self._sinks = sinks
         self._collected = collected

@@ -63,7 +63,7 @@ from eventide.spark.session.make import (
 )
 from eventide.spark.session.python_files import PythonFiles, modules_for_server, ship, uri_of
 from eventide.spark.sinks.kafka import SinkRun
-from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, ProgramSinks
+from eventide.spark.sinks.program_sinks import Collected, DriverSinks, ProgramSinks, ResultHandover
 from eventide.spark.sinks.routing import (
     Delivery,
     directories,
@@ -142,7 +142,7 @@ class SparkHost(Host):
         location = made_temporary(self.spark) if chosen is None else resolved(self.spark, chosen)
         take(location, settings.job_name)
         at_end = partial(_leave, self.spark, location, settings)
-        hand_over = HandOver(collected.put)
+        hand_over = ResultHandover(collected.put)
         start = partial(self._start, plan, settings, location, hand_over, collected)
         try:
             if settings.checkpoint_location is None:
@@ -164,7 +164,7 @@ class SparkHost(Host):
         plan: JobPlan,
         settings: JobSettings,
         location: str,
-        hand_over: HandOver,
+        hand_over: ResultHandover,
         collected: Collected,
         *,
         is_finishing: bool = False,
@@ -176,7 +176,7 @@ class SparkHost(Host):
         run = uuid.uuid4().hex
         of_program = ProgramSinks(plan.sinks, hand_over)
         is_elsewhere = over_connect()
-        to_program = ResultSpool(location, run, of_program.specs.values()) if is_elsewhere else HereAndNow(of_program)
+        to_program = ResultSpool(location, run, of_program.specs.values()) if is_elsewhere else DriverSinks(of_program)
         sinks, names = SinkRun(), SourceNames()
 
         def close() -> None:
@@ -277,7 +277,7 @@ class SparkHost(Host):
             job = SinkRun()
             job.starts(self.spark, temporary(uuid.uuid4().hex))
             try:
-                to_program = HereAndNow(ProgramSinks(plan.sinks, HandOver(collected.append)))
+                to_program = DriverSinks(ProgramSinks(plan.sinks, ResultHandover(collected.append)))
                 write_batch(frames, Delivery(plan.sinks, to_program, _sinks_of(plan, self.spark), job, files))
             finally:
                 names.release()

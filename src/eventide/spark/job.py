@@ -37,7 +37,7 @@ from eventide.spark.checkpoint.strategies import Changes
 from eventide.spark.connect import ResultConsumer
 from eventide.spark.failures import FENCED, Restarts, is_of_a_gone_server, original
 from eventide.spark.progress import ProgressView, about, said_in
-from eventide.spark.sinks.program_sinks import Collected, Taken
+from eventide.spark.sinks.program_sinks import Collected, TakenResults
 
 _LOG = logging.getLogger("eventide")
 _POLL_S = 0.1
@@ -104,7 +104,7 @@ class StreamingJob(JobClient):
         self._cancelled = threading.Event()
         self._between_runs = threading.Lock()
         self._stopping = threading.Thread()
-        self._taken: Callable[[], Taken | None] = lambda: None
+        self._taken: Callable[[], TakenResults | None] = lambda: None
         self._asked = threading.Lock()
         self._made_at = place_in_the_program()
         threading.Thread(target=self._follow, name=f"eventide {run.query.name}", daemon=True).start()
@@ -193,7 +193,7 @@ class StreamingJob(JobClient):
         with self._asked:  # not with the lock between runs: a run may take long to start
             taken = self._taken()
             if taken is None:
-                taken = Taken(self._collected, self._end_of_collected)
+                taken = TakenResults(self._collected, self._end_of_collected)
                 self._taken = weakref.ref(taken)
             return taken
 

@@ -79,7 +79,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
     Raises:
         StateError: something is kept that cannot be shown without the program.
     """
-    of_windows, kept = _Windows(standing), list[tuple[str, str]]()
+    of_windows, kept = _WindowsOfKey(standing), list[tuple[str, str]]()
     panes, is_table = panes_of(standing), is_on_columns(standing)
     for side, row, content in evidence.stored(standing.operator):
         if row is not None and panes is not None and isinstance(content, bytes):
@@ -101,7 +101,7 @@ def answer_of_key(evidence: Evidence, standing: OperatorStanding, key: str) -> K
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StateEntry:
     """A value or a timer of a key.
 
     Attributes:
@@ -144,7 +144,7 @@ class Entry:
 
 def entries_of_key(
     stored: bytes | pa.Table, loads: Callable[[bytes], Any], is_asked: Callable[[Any], bool]
-) -> Iterator[Entry]:
+) -> Iterator[StateEntry]:
     """Give the entries of keyed state for the keys that are asked for: values first, then timers.
 
     Args:
@@ -158,14 +158,14 @@ def entries_of_key(
         for name, column in found.values.items():
             for value in _values(column, place, loads):
                 if name != _SESSIONS:  # each of which has its contents
-                    yield Entry(name, None, value)
+                    yield StateEntry(name, None, value)
         for name, column in found.spaces.items():
             for values in _values(column, place, loads):
-                yield from (Entry(name, namespace, value) for namespace, value in values.items())
+                yield from (StateEntry(name, namespace, value) for namespace, value in values.items())
         yield from _timers(found, place)
 
 
-class _Windows:
+class _WindowsOfKey:
     """The windows of a key, with what was found in their parts."""
 
     def __init__(self, standing: OperatorStanding) -> None:
@@ -218,7 +218,7 @@ def _in_tables(row: int, chunk: bytes, key: str) -> Iterator[tuple[int, int | No
         yield number, len(some), repr(some)
 
 
-def _add_rows(windows: _Windows, kept: list[tuple[str, str]], part: str, rows: pa.Table) -> None:
+def _add_rows(windows: _WindowsOfKey, kept: list[tuple[str, str]], part: str, rows: pa.Table) -> None:
     """Sessions of a key on columns; of other operators, its rows."""
     if START in rows.column_names:
         for row in rows.to_pylist():
@@ -229,7 +229,7 @@ def _add_rows(windows: _Windows, kept: list[tuple[str, str]], part: str, rows: p
         kept.append((f"{part}elements", _short(f"{_count(rows):,}" + (f": {text}" if text else ""))))
 
 
-def _add_entry(windows: _Windows, kept: list[tuple[str, str]], entry: Entry) -> None:
+def _add_entry(windows: _WindowsOfKey, kept: list[tuple[str, str]], entry: StateEntry) -> None:
     if entry.name == CONTENTS and isinstance(entry.namespace, TimeWindow):
         windows.add(entry.namespace, None, repr(entry.value))
     else:
@@ -275,11 +275,11 @@ def _values(column: Column, place: int, loads: Callable[[bytes], Any]) -> list[A
     return [loads(values[place]) if are_pickled else values[place]]
 
 
-def _timers(bucket: Bucket, place: int) -> Iterator[Entry]:
+def _timers(bucket: Bucket, place: int) -> Iterator[StateEntry]:
     places = list(range(len(bucket.keys)))
     for kind, parts in zip(range(KINDS_OF_TIME), bucket.timers, strict=False):
         for columns in filter(None, parts):
             for time_ms, owner, _ in timers_of(places, columns):
                 mine, namespace = (owner, None) if columns[3] is None else owner
                 if mine == place and not (kind == 0 and isinstance(namespace, TimeWindow)):  # which fire windows
-                    yield Entry(_TIMERS[kind], namespace, in_utc(time_ms))
+                    yield StateEntry(_TIMERS[kind], namespace, in_utc(time_ms))

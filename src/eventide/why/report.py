@@ -12,7 +12,7 @@ from rich.text import Text
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import in_utc, length, shortened
-from eventide.runtime.observation.event_time_log import Lateness, LateOne
+from eventide.runtime.observation.event_time_log import LateElement, Lateness
 from eventide.why.advice import Finding
 from eventide.why.keys import KeyAnswer
 from eventide.why.standing import Hold, LateFrom, OperatorStanding, Phase, SplitStanding, Status, WindowStanding
@@ -135,7 +135,7 @@ def _last(standing: OperatorStanding) -> Text:
     return Text("\n".join(_late_one(standing, one) for one in list(standing.late.last)[: -_LAST - 1 : -1]))
 
 
-def _late_one(standing: OperatorStanding, one: LateOne) -> str:
+def _late_one(standing: OperatorStanding, one: LateElement) -> str:
     count = f"{one.elements:,} elements of up to" if one.elements > 1 else "one of"
     holder = standing.holder_at(one.watermark)
     by = "" if holder is None else f", where {holder!r} held it"

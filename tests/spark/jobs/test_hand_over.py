@@ -26,7 +26,7 @@ from eventide.runtime.exchange.frames import BY_ELEMENT, Frame, Signal
 from eventide.spark.query.data_frame import DataFrameReader
 from eventide.spark.query.data_source import FRAME_SCHEMA
 from eventide.spark.sinks.kafka import SinkRun
-from eventide.spark.sinks.program_sinks import Collected, HandOver, HereAndNow, ProgramSinks
+from eventide.spark.sinks.program_sinks import Collected, DriverSinks, ProgramSinks, ResultHandover
 from eventide.spark.sinks.routing import Delivery
 
 pytestmark = pytest.mark.spark
@@ -111,7 +111,7 @@ def test_collected_elements_come_in_their_order_however_their_frames_come(spark:
     rows = [(frame.target, frame.subtask, frame.to_bytes()) for frame in reversed(frames)]
     taken: list[Any] = []
     sink = SinkSpec(1, "collect", Types.LONG(), CollectSink(), None)
-    to_program = HereAndNow(ProgramSinks((sink,), HandOver(taken.append)))
+    to_program = DriverSinks(ProgramSinks((sink,), ResultHandover(taken.append)))
     deliver = Delivery((sink,), to_program, lambda *_: b"", SinkRun(), {})
     deliver(spark.createDataFrame(rows, FRAME_SCHEMA), 0)
     assert taken == list(range(50))

@@ -12,7 +12,7 @@ from eventide.plan.compiler import compile_plan
 from eventide.plan.graph import SinkTransformation
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.eventtime.valve import ValveEdge
-from eventide.runtime.exchange.partitioners import Dropped
+from eventide.runtime.exchange.partitioners import DroppingPartitioner
 from eventide.testing import local_environment
 from support.twin import BY_SECOND_FIELD, AllContents, Contents, plan_of, run, runner, timed, values
 
@@ -32,7 +32,7 @@ def counts(stream):
 def steps(node):
     """The names of the steps of a chain, nested as they follow each other."""
     inner = [x for child in node.nodes for x in steps(child)]
-    return [(node.step.name, inner)] if node.step is not None else inner
+    return [(node.operator.name, inner)] if node.operator is not None else inner
 
 
 def test_functions_are_chained_to_their_source():
@@ -241,7 +241,7 @@ def test_elements_for_a_sink_that_drops_them_leave_no_task(is_windowed):
 
 def test_elements_that_are_dropped_must_be_of_their_type():
     with pytest.raises(TypeMismatch):
-        Dropped(Types.STRING()).open("map", 0, 1).add(Elements([1], [None], [0]))
+        DroppingPartitioner(Types.STRING()).open("map", 0, 1).add(Elements([1], [None], [0]))
 
 
 def test_a_source_with_a_strategy_is_like_one_that_is_given_times_later():

@@ -20,11 +20,11 @@ from eventide.errors import LeftElementsWarning, StateError
 from eventide.spark import connect
 from eventide.spark import job as job_module
 from eventide.spark.checkpoint.strategies import Changes
-from eventide.spark.connect import MOST_WAITING, ResultConsumer, Results, ResultSpool, sink_key
+from eventide.spark.connect import MOST_WAITING, ResultConsumer, ResultFiles, ResultSpool, sink_key
 from eventide.spark.failures import Restarts
 from eventide.spark.job import QueryRun, Savepoints, StreamingJob
 from eventide.spark.progress import ProgressView, said_in
-from eventide.spark.sinks.program_sinks import Collected, HandOver
+from eventide.spark.sinks.program_sinks import Collected, ResultHandover
 
 
 def rows(batch: int, *frames: bytes) -> pa.Table:
@@ -34,16 +34,16 @@ def rows(batch: int, *frames: bytes) -> pa.Table:
 
 
 @pytest.fixture
-def results(tmp_path: Path) -> Results:
-    return Results(str(tmp_path))
+def results(tmp_path: Path) -> ResultFiles:
+    return ResultFiles(str(tmp_path))
 
 
-def taken(results: Results, done: int, after: int, committed: int) -> list[tuple[int, bytes]]:
+def taken(results: ResultFiles, done: int, after: int, committed: int) -> list[tuple[int, bytes]]:
     batches = [*results.take("run", done, after, committed)]
     return [(row["batch"], row["frame"]) for batch in batches for row in batch.to_pylist()]
 
 
-def test_what_is_committed_is_taken_in_order_and_what_the_program_has_is_deleted(results: Results) -> None:
+def test_what_is_committed_is_taken_in_order_and_what_the_program_has_is_deleted(results: ResultFiles) -> None:
     results.begin("run")
     for batch in (10, 9, 11):
         results.write(batch, rows(batch, b"a", b"b"))
@@ -60,14 +60,14 @@ def test_what_is_committed_is_taken_in_order_and_what_the_program_has_is_deleted
     assert results.waiting() == [11]
 
 
-def test_a_micro_batch_that_is_run_again_replaces_what_it_left(results: Results) -> None:
+def test_a_micro_batch_that_is_run_again_replaces_what_it_left(results: ResultFiles) -> None:
     results.begin("run")
     results.write(1, rows(1, b"first"))
     results.write(1, rows(1, b"second"))
     assert taken(results, -1, -1, 1) == [(1, b"second")]
 
 
-def test_one_run_of_the_program_takes(results: Results) -> None:
+def test_one_run_of_the_program_takes(results: ResultFiles) -> None:
     assert not results.is_taken_by("one")
     results.begin("one")
     assert (results.is_taken_by("one"), results.is_taken_by("two")) == (True, False)
@@ -78,22 +78,22 @@ def test_one_run_of_the_program_takes(results: Results) -> None:
 
 
 def test_a_run_that_ends_while_another_one_begins_leaves_that_alone(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results.begin("one")
     write = results._folder.write
 
     def after_another_one(name: str, content: bytes) -> None:
-        Results(str(tmp_path)).begin("two")
+        ResultFiles(str(tmp_path)).begin("two")
         write(name, content)
 
     monkeypatch.setattr(results._folder, "write", after_another_one)
     results.end("one")
-    assert Results(str(tmp_path)).is_taken_by("two")
+    assert ResultFiles(str(tmp_path)).is_taken_by("two")
 
 
 def test_a_query_waits_for_its_program_until_another_run_begins_or_its_server_is_gone(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: ResultFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaving = ResultSpool(str(tmp_path), "one", [])
     results.begin("one")
@@ -134,7 +134,7 @@ SINK = SimpleNamespace(uid="collect", number=0, name="collect", type_info="LONG"
 class Sinks:
     """Stands in for the sinks of a program; a frame is a number."""
 
-    def __init__(self, hand_over: HandOver, *specs: Any) -> None:
+    def __init__(self, hand_over: ResultHandover, *specs: Any) -> None:
         self.specs = {spec.number: spec for spec in specs}
         self._hand_over = hand_over
 
@@ -146,7 +146,7 @@ class Server:
     """The folder of results, and whether it answers."""
 
     def __init__(self, location: str) -> None:
-        self.results = Results(location)
+        self.results = ResultFiles(location)
         self.location = location
         self.fails = 0
         self.committed = -1
@@ -175,8 +175,8 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     return found
 
 
-def taking(server: Server, run: str, collected: Collected, hand_over: HandOver | None = None) -> ResultConsumer:
-    sinks: Any = Sinks(hand_over or HandOver(collected.put), SINK)
+def taking(server: Server, run: str, collected: Collected, hand_over: ResultHandover | None = None) -> ResultConsumer:
+    sinks: Any = Sinks(hand_over or ResultHandover(collected.put), SINK)
     return ResultConsumer(None, server.location, run, sinks, collected, lambda: server.committed)  # type: ignore[arg-type]
 
 
@@ -217,7 +217,7 @@ def test_at_the_end_of_all_what_the_program_has_is_deleted(server: Server) -> No
 
 def test_each_element_comes_once_where_a_job_starts_again_in_the_same_program(server: Server) -> None:
     collected, batches = Collected(), range(5)
-    hand_over = HandOver(collected.put)
+    hand_over = ResultHandover(collected.put)
     for batch in batches:
         server.leaves(batch, batch)
     first = taking(server, "first", collected, hand_over)
@@ -264,7 +264,7 @@ def test_nothing_is_asked_of_a_server_that_is_gone(server: Server, monkeypatch: 
 
 def test_elements_for_which_a_program_has_no_sink_any_more_are_told_of(server: Server) -> None:
     server.leaves(0, 1)
-    sinks: Any = Sinks(HandOver(print))
+    sinks: Any = Sinks(ResultHandover(print))
     with pytest.warns(LeftElementsWarning, match="left elements for sinks that it does not have any more"):
         ResultConsumer(None, server.location, "run", sinks, Collected(), lambda: 0).start()  # type: ignore[arg-type]
     assert server.results.is_taken_by("run")
@@ -276,7 +276,7 @@ def test_a_run_that_takes_while_another_one_begins_does_not_undo_that(server: Se
     older = server.results.take("older", done=-1, taken=-1, committed=2)
     server.results.begin("older")
     next(older)
-    Results(server.location).begin("younger")
+    ResultFiles(server.location).begin("younger")
     assert len([*older]) == 2
     assert server.results.is_taken_by("younger")
     assert server.results.waiting() == [0, 1, 2]

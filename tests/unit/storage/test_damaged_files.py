@@ -51,16 +51,16 @@ def log_of_a_function(place):
 
 
 def results(place):
-    from eventide.spark.connect import Results
+    from eventide.spark.connect import ResultFiles
 
-    found = Results(place)
+    found = ResultFiles(place)
     found.begin("0123456789abcdef")
     rows = {"batch": pa.array([1, 1]), "sink": pa.array(["0 print"] * 2), "frame": pa.array([b"a", b"b"])}
     found.write(1, pa.table(rows))
     assert [*found.take("0123456789abcdef", -1, 0, 0)] == []
 
     def read():
-        again, folder = Results(place), Folder(f"{place}/eventide-results")
+        again, folder = ResultFiles(place), Folder(f"{place}/eventide-results")
         rows = folder.read(f"{1:020}", decode_table).to_pylist()
         if not again.is_taken_by("0123456789abcdef"):
             raise StateError("a run is told that another one takes, and stops")

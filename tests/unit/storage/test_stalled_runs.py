@@ -16,7 +16,7 @@ from eventide.connectors.file_system.sink import NO_LEFTOVERS, PartFiles, new_st
 from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
 from eventide.spark import connect
-from eventide.spark.connect import Results
+from eventide.spark.connect import ResultFiles
 from eventide.spark.query.shared_files import AlignmentFolder
 from support.disks import Disk, NthChange, outcome
 
@@ -159,11 +159,11 @@ def test_no_result_that_a_program_has_comes_again(stalls, tmp_path):
     """The older run leaves a micro-batch that the program of the younger one has had, and a third run begins."""
 
     def older(number):
-        results = Results(str(tmp_path / str(number)))
+        results = ResultFiles(str(tmp_path / str(number)))
         results.write(7, rows(7, b"seven"))
 
     def younger(number):
-        results = Results(str(tmp_path / str(number)))
+        results = ResultFiles(str(tmp_path / str(number)))
         results.begin("younger")
         results.write(7, rows(7, b"seven"))
         results.write(8, rows(8, b"eight"))

@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-Counts: TypeAlias = Counter[tuple[str, int]]
+ReadingCounts: TypeAlias = Counter[tuple[str, int]]
 """Readings by station and hour, which is the millisecond at which it begins."""
 
 
@@ -67,7 +67,7 @@ def write_stream(readings: pa.Table, folder: Path) -> int:
     return count
 
 
-def counted_at_rest(readings: pa.Table) -> Counts:
+def counted_at_rest(readings: pa.Table) -> ReadingCounts:
     """The truth: readings by station and hour."""
     hours = pc.floor_temporal(readings["measured_at"], unit="hour").cast(pa.int64())
     keyed = pa.table({"station": readings["station"], "hour": hours})
@@ -76,7 +76,7 @@ def counted_at_rest(readings: pa.Table) -> Counts:
 
 
 def hour_of(measured_at: datetime) -> int:
-    """The hour of a time in UTC, as `Counts` has it."""
+    """The hour of a time in UTC, as `ReadingCounts` has it."""
     return round(measured_at.replace(minute=0, second=0, microsecond=0, tzinfo=UTC).timestamp() * 1_000)
 
 
@@ -125,8 +125,8 @@ OPERATOR = "temperatures"
 class EventideCount:
     """Result of eventide: the counts, the late readings that were handed over, and the last watermark."""
 
-    counts: Counts
-    late: Counts
+    counts: ReadingCounts
+    late: ReadingCounts
     watermark_ms: int
 
 
@@ -175,7 +175,7 @@ class Fate:
     hours_too_low: int
 
 
-def fate_of(truth: Counts, counts: Counts, late: Counts, watermark_ms: int) -> Fate:
+def fate_of(truth: ReadingCounts, counts: ReadingCounts, late: ReadingCounts, watermark_ms: int) -> Fate:
     """Account for all readings.
 
     Those of hours that the watermark has not passed are waiting, in state; of the others, what is neither counted nor

@@ -334,7 +334,7 @@ def _instants(array: pa.Array) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _BasicKind:
     """Definition of a basic type.
 
     Attributes:
@@ -353,24 +353,24 @@ class _Kind:
 
 
 KINDS = {
-    "STRING": _Kind(lambda pa: pa.string(), {str}, instance_of(str)),
-    "CHAR": _Kind(lambda pa: pa.string(), set(), _char),
-    "BOOLEAN": _Kind(lambda pa: pa.bool_(), {bool}, instance_of(bool)),
-    "BYTE": _Kind(lambda pa: pa.int8(), {int}, _integer),
-    "SHORT": _Kind(lambda pa: pa.int16(), {int}, _integer),
-    "INT": _Kind(lambda pa: pa.int32(), {int}, _integer),
-    "LONG": _Kind(lambda pa: pa.int64(), {int}, _integer),
-    "BIG_INT": _Kind(lambda pa: pa.decimal128(38, 0), {int}, _integer, _ints),
-    "FLOAT": _Kind(lambda pa: pa.float32(), set(), _float),
-    "DOUBLE": _Kind(lambda pa: pa.float64(), {float}, _double),
-    "BIG_DEC": _Kind(lambda pa: pa.decimal128(38, 18), {Decimal}, instance_of(Decimal)),
-    "SQL_DATE": _Kind(lambda pa: pa.date32(), {dt.date}, _date, _dates),
-    "SQL_TIME": _Kind(lambda pa: pa.time64("us"), set(), _naive_time),
-    "SQL_TIMESTAMP": _Kind(
+    "STRING": _BasicKind(lambda pa: pa.string(), {str}, instance_of(str)),
+    "CHAR": _BasicKind(lambda pa: pa.string(), set(), _char),
+    "BOOLEAN": _BasicKind(lambda pa: pa.bool_(), {bool}, instance_of(bool)),
+    "BYTE": _BasicKind(lambda pa: pa.int8(), {int}, _integer),
+    "SHORT": _BasicKind(lambda pa: pa.int16(), {int}, _integer),
+    "INT": _BasicKind(lambda pa: pa.int32(), {int}, _integer),
+    "LONG": _BasicKind(lambda pa: pa.int64(), {int}, _integer),
+    "BIG_INT": _BasicKind(lambda pa: pa.decimal128(38, 0), {int}, _integer, _ints),
+    "FLOAT": _BasicKind(lambda pa: pa.float32(), set(), _float),
+    "DOUBLE": _BasicKind(lambda pa: pa.float64(), {float}, _double),
+    "BIG_DEC": _BasicKind(lambda pa: pa.decimal128(38, 18), {Decimal}, instance_of(Decimal)),
+    "SQL_DATE": _BasicKind(lambda pa: pa.date32(), {dt.date}, _date, _dates),
+    "SQL_TIME": _BasicKind(lambda pa: pa.time64("us"), set(), _naive_time),
+    "SQL_TIMESTAMP": _BasicKind(
         lambda pa: pa.timestamp("us", tz="UTC"), {dt.datetime}, instance_of(dt.datetime), _naive_datetimes, _are_naive
     ),
-    "TIME_DELTA": _Kind(lambda pa: pa.duration("us"), {dt.timedelta}, instance_of(dt.timedelta)),
-    "INSTANT": _Kind(lambda pa: pa.timestamp("us", tz="UTC"), set(), _instant_micros, _instants),
+    "TIME_DELTA": _BasicKind(lambda pa: pa.duration("us"), {dt.timedelta}, instance_of(dt.timedelta)),
+    "INSTANT": _BasicKind(lambda pa: pa.timestamp("us", tz="UTC"), set(), _instant_micros, _instants),
 }
 
 _EXACT = frozenset(KINDS) - {"FLOAT", "BIG_DEC"}

@@ -46,7 +46,7 @@ Write = Callable[[Any], str]
 _SPACE = re.compile(r"[ \t\r\n]*")
 
 
-class _Unreadable(ValueError):
+class _NotAsDeclared(ValueError):
     """A part of a message does not have its declared type; the arguments are the reason, and the path to the part."""
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class _Unreadable(ValueError):
         return f"field {path.removeprefix('.')}: {what}" if path else str(what)
 
 
-class _Number(str):
+class _JsonNumber(str):
     """A number as it is written."""
 
     __slots__ = ()
@@ -69,11 +69,11 @@ def _no_number(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-def _whole_number(text: str) -> _Number:
-    return _Number("0" if text == "-0" else text)  # as in Flink, where only a number with a point keeps that sign
+def _whole_number(text: str) -> _JsonNumber:
+    return _JsonNumber("0" if text == "-0" else text)  # as in Flink, where only a number with a point keeps that sign
 
 
-_DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole_number, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(parse_float=_JsonNumber, parse_int=_whole_number, parse_constant=_no_number)
 
 
 def parsed(message: bytes) -> object:
@@ -140,7 +140,7 @@ def _object_reader(type_info: CompositeTypeInfo, *, lenient: bool, complete: boo
         if complete:
             for name in names:
                 if name not in found:
-                    raise _Unreadable("it is missing", f".{name}")
+                    raise _NotAsDeclared("it is missing", f".{name}")
         values = tuple(_part(field, found.get(name), path) for name, path, field in fields)
         return Row.of_fields(names, values) if is_row else values
 
@@ -150,14 +150,14 @@ def _object_reader(type_info: CompositeTypeInfo, *, lenient: bool, complete: boo
 def _part(read: Read, node: object, path: str) -> Any:
     try:
         return read(node)
-    except _Unreadable as error:
+    except _NotAsDeclared as error:
         what, rest = error.args
-        raise _Unreadable(what, path + rest) from None
+        raise _NotAsDeclared(what, path + rest) from None
 
 
 def _is(kind: type[_T], node: object, type_info: TypeInformation) -> _T:
     if not isinstance(node, kind):
-        raise _Unreadable(f"expected {type_info!r}, got {written(node)}", "")
+        raise _NotAsDeclared(f"expected {type_info!r}, got {written(node)}", "")
     return node
 
 
@@ -174,11 +174,11 @@ def _single(type_info: TypeInformation) -> Read:
                 return form.read(node if type(node) is str else written(node))
             if isinstance(node, dict | list) or (takes_text and type(node) is not str):
                 raise ValueError(node)
-            if bits is not None and isinstance(node, _Number) and not node.is_whole:
+            if bits is not None and isinstance(node, _JsonNumber) and not node.is_whole:
                 return _truncated(node, bits)
             return form.read(node if isinstance(node, str) else written(node))
         except ValueError as error:
-            raise _Unreadable(f"expected {type_info!r}, got {written(node)}", "") from error
+            raise _NotAsDeclared(f"expected {type_info!r}, got {written(node)}", "") from error
 
     return read
 
@@ -198,7 +198,7 @@ def _truncated(number: str, bits: int) -> int:
 
 def written(node: object) -> str:
     """Parsed JSON as text, without spaces; numbers with a point or an exponent are written as Java doubles."""
-    if isinstance(node, _Number):
+    if isinstance(node, _JsonNumber):
         return str(node) if node.is_whole else number_text(float(node))
     if isinstance(node, dict):
         return f"{{{','.join(f'{_quoted(name)}:{written(part)}' for name, part in node.items())}}}"

@@ -76,7 +76,7 @@ class JsonReaderFormat(StreamFormat[Row]):
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        rows = _Rows(file, type_info)
+        rows = _RowsOfLines(file, type_info)
         before = 0
         for block in _whole_lines(stream):
             try:
@@ -91,7 +91,7 @@ class JsonReaderFormat(StreamFormat[Row]):
     ) -> Iterator[pa.RecordBatch | Unreadable]:
         import pyarrow as pa
 
-        rows = _Rows(file, type_info)
+        rows = _RowsOfLines(file, type_info)
         before = 0
         for block in _whole_lines(stream):
             try:
@@ -101,7 +101,7 @@ class JsonReaderFormat(StreamFormat[Row]):
             before += block.count(b"\n")
 
 
-class _Rows:
+class _RowsOfLines:
     """Reads rows of a type from the lines of a file."""
 
     def __init__(self, file: File, type_info: TypeInformation) -> None:

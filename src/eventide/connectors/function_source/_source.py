@@ -309,7 +309,7 @@ class FunctionRun:
             self._function.restore_state(loads(state))
         self._function.open(self._where)
         try:
-            self._function.run(_Context(self._emission))
+            self._function.run(_OwnedOutput(self._emission))
         finally:
             self._function.close()
 
@@ -440,7 +440,7 @@ def _is_signal(value: object) -> bool:
     return value is IDLE or isinstance(value, Counted | Watermark | TimestampedValue)
 
 
-class _Context(SourceContext):
+class _OwnedOutput(SourceContext):
     """Pickles emitted elements at once, so that they may be changed and reused."""
 
     def __init__(self, emission: Emission) -> None:

@@ -88,7 +88,7 @@ class KafkaOffsetsInitializer(ABC):
     @staticmethod
     def earliest() -> KafkaOffsetsInitializer:
         """The first available records."""
-        return _Edge(KafkaOffsetResetStrategy.EARLIEST)
+        return _EndOfPartition(KafkaOffsetResetStrategy.EARLIEST)
 
     @staticmethod
     def latest() -> KafkaOffsetsInitializer:
@@ -96,7 +96,7 @@ class KafkaOffsetsInitializer(ABC):
 
         Partitions that are found later start at their beginning, as in Flink.
         """
-        return _Edge(KafkaOffsetResetStrategy.LATEST)
+        return _EndOfPartition(KafkaOffsetResetStrategy.LATEST)
 
     @staticmethod
     def timestamp(timestamp: int) -> KafkaOffsetsInitializer:
@@ -110,7 +110,7 @@ class KafkaOffsetsInitializer(ABC):
         """
         if not _is_whole(timestamp):
             raise ProgramError(f"a timestamp is a number of milliseconds since the epoch, not {timestamp!r}")
-        return _Timestamp(KafkaOffsetResetStrategy.LATEST, timestamp)
+        return _AtTimestamp(KafkaOffsetResetStrategy.LATEST, timestamp)
 
     @staticmethod
     def committed_offsets(
@@ -221,7 +221,7 @@ class _WithStrategy(KafkaOffsetsInitializer):
 
 
 @dataclass(frozen=True, slots=True)
-class _Edge(_WithStrategy):
+class _EndOfPartition(_WithStrategy):
     def get_partition_offsets(
         self, partitions: Collection[KafkaTopicPartition], partition_offsets_retriever: PartitionOffsetsRetriever
     ) -> Mapping[KafkaTopicPartition, int]:
@@ -232,7 +232,7 @@ class _Edge(_WithStrategy):
 
 
 @dataclass(frozen=True, slots=True)
-class _Timestamp(_WithStrategy):
+class _AtTimestamp(_WithStrategy):
     at_ms: int
 
     def get_partition_offsets(

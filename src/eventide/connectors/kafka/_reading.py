@@ -88,7 +88,7 @@ def read_ranges(reader: PolledConsumer, ranges: Ranges, servers: str, patience_s
         ProgramError: if Kafka refuses the client.
         DataError: if no broker answers.
     """
-    return _Reading(reader, ranges, servers, patience_s).all()
+    return _PartitionReading(reader, ranges, servers, patience_s).all()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Range:
     waiting_bytes: int = 0
 
 
-class _Reading:
+class _PartitionReading:
     def __init__(self, reader: PolledConsumer, ranges: Ranges, servers: str, patience_s: float) -> None:
         self._consumer = reader.consumer
         self._left = {partition: _Range(start, end) for partition, (start, end) in ranges.items() if start < end}

@@ -378,7 +378,7 @@ class RecordEncoder:
         import pyarrow as pa
 
         serializer = self._serializer
-        rows = _Rows(elements, type_info)
+        rows = _SerializedElements(elements, type_info)
         columns: dict[str, pa.Array] = {
             "value": rows.serialized(serializer.value_serializer),
             "timestamp": _sent_timestamps(timestamps),
@@ -396,7 +396,7 @@ class RecordEncoder:
             columns["headers"] = pa.array(rows.each(lambda element: _pairs(give(element))), _header_type())
         return pa.record_batch(columns)
 
-    def _partitions(self, choose: Partition, rows: _Rows, columns: Mapping[str, pa.Array]) -> list[int]:
+    def _partitions(self, choose: Partition, rows: _SerializedElements, columns: Mapping[str, pa.Array]) -> list[int]:
         import pyarrow as pa
 
         count = len(columns["value"])
@@ -426,7 +426,7 @@ def _checked_function(given: object, kind: type, where: str) -> object:
     raise ProgramError(f"{where} takes a {kind.__name__} or a function, not {given!r}")
 
 
-class _Rows:
+class _SerializedElements:
     """Elements in their given form, and one by one if needed."""
 
     def __init__(self, elements: pa.Array | list[Any], type_info: TypeInformation) -> None:

@@ -406,7 +406,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class JobRun:
     """Run of a job, as a sink sees it.
 
     Args:
@@ -434,7 +434,7 @@ def temporary(name: str) -> str:
     return f"{_TEMPORARY}{name}"
 
 
-def first_batch_to_write(group: str, found: Sequence[Mark], run: Run, batch: int) -> int:
+def first_batch_to_write(group: str, found: Sequence[Mark], run: JobRun, batch: int) -> int:
     """The number of the first micro-batch whose records are not in Kafka, seen from the first one of a run.
 
     Args:

@@ -20,8 +20,8 @@ from eventide.common.typeinfo import TypeInformation, Types
 from eventide.datastream.data_stream.stream import DataStream, check_keys_of, check_one_environment, of_operation
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import KeyTransformation, Transformation
-from eventide.runtime.process.broadcast import BroadcastOperation, ProcessBeside
-from eventide.runtime.process.functions import Called, ProcessBoth, Processing
+from eventide.runtime.process.broadcast import BroadcastOperation, BroadcastProcess
+from eventide.runtime.process.functions import ElementFunction, ProcessBoth, Processing
 from eventide.runtime.process.operation import ProcessOperation
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is not a ``CoMapFunction``.
         """
         check_is(func, CoMapFunction, "map on connected streams needs a CoMapFunction")
-        return self._processed(Called(func, "map of two inputs"), output_type)
+        return self._processed(ElementFunction(func, "map of two inputs"), output_type)
 
     def flat_map(
         self, func: CoFlatMapFunction[T1_co, T2_co, OUT], output_type: TypeInformation | None = None
@@ -79,7 +79,7 @@ class ConnectedStreams(Generic[T1_co, T2_co]):
             ProgramError: if it is not a ``CoFlatMapFunction``.
         """
         check_is(func, CoFlatMapFunction, "flat_map on connected streams needs a CoFlatMapFunction")
-        return self._processed(Called(func, "flat_map of two inputs"), output_type)
+        return self._processed(ElementFunction(func, "flat_map of two inputs"), output_type)
 
     def process(
         self,
@@ -170,7 +170,7 @@ class BroadcastConnectedStream(Generic[T1_co, T2_co]):
         environment = self.non_broadcast_stream.get_execution_environment()
         inputs = node, self.broadcast_stream.input_stream._transformation
         operation = BroadcastOperation(
-            ProcessBeside(func),
+            BroadcastProcess(func),
             tuple(self.broadcast_state_descriptors),
             output_type or Types.PICKLED_BYTE_ARRAY(),
         )

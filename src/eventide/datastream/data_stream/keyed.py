@@ -29,7 +29,7 @@ from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import OperationTransformation
 from eventide.runtime.chain.chained_operators import ChainedOperator
 from eventide.runtime.columnar.sorting import Sorting, SortOperation, SortsByTime
-from eventide.runtime.process.functions import Called, ProcessEach
+from eventide.runtime.process.functions import ElementFunction, ProcessEach
 from eventide.runtime.process.operation import RollingOperation
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, higher, lower
 from eventide.runtime.process.vectorized import VectorizedOperation
@@ -187,7 +187,7 @@ class KeyedStream(DataStream[T_co], Generic[KEY_co, T_co]):
         """Call a function that is opened after the shuffle, where it has the state of its key."""
         if not (is_rich(func) and isinstance(func, kind)):
             return super()._called(name, kind, step, func, output_type)
-        called = Called(func, f"keyed {name}")
+        called = ElementFunction(func, f"keyed {name}")
         return processed((self._transformation,), called, self._env, output_type)
 
     def _rolling(self, kind: str, function: ReduceFunction[Any]) -> DataStream[T_co]:

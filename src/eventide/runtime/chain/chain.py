@@ -42,13 +42,13 @@ _KEYS_TYPED = "when the keys of its elements were converted to their declared ty
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """A step with what follows it; the root has no step. ``tag`` names the side output that it listens to.
+    """An operator with what follows it; the root has no operator. ``tag`` names the side output that it listens to.
 
-    ``type_info`` is the type that the readers of the side output have declared; None for steps.
-    ``speed`` says how the step handles elements that come as columns, and why; empty for the root and side outputs.
+    ``type_info`` is the type that the readers of the side output have declared; None for operators.
+    ``speed`` says how the operator handles elements that come as columns, and why; empty for the root and side outputs.
     """
 
-    step: ChainedOperator | AssignTimestamps | None = None
+    operator: ChainedOperator | AssignTimestamps | None = None
     tag: str | None = None
     nodes: tuple[ChainNode, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -62,12 +62,12 @@ class ChainNode:
             yield from node.all_nodes()
 
     def assigners(self) -> list[AssignTimestamps]:
-        """The steps that give timestamps and watermarks in the task, in a defined order."""
-        return [node.step for node in self.all_nodes() if isinstance(node.step, AssignTimestamps)]
+        """The operators that give timestamps and watermarks in the task, in a defined order."""
+        return [node.operator for node in self.all_nodes() if isinstance(node.operator, AssignTimestamps)]
 
     def shows_time(self) -> bool:
         """Return whether a function in the task can ask for the time of the micro-batch."""
-        return any(isinstance(node.step, Process) for node in self.all_nodes())
+        return any(isinstance(node.operator, Process) for node in self.all_nodes())
 
     def with_partitioner(self, partitioner: StreamPartitioner) -> ChainNode:
         """Return a copy in which elements leave on all edges as a partitioner says."""
@@ -151,49 +151,51 @@ class ChannelOutput:
     def _run(self, node: ChainNode, batch: Elements | None) -> None:
         if not batch:
             return
-        if node.step is None:
+        if node.operator is None:
             self._hand_on(node, batch)
-        elif isinstance(node.step, AssignTimestamps):
-            self._assign(node, self._watermarks_of[node.step.number], batch)
-        elif (results := self._on_columns(node.step, batch)) is not None:
+        elif isinstance(node.operator, AssignTimestamps):
+            self._assign(node, self._watermarks_of[node.operator.number], batch)
+        elif (results := self._on_columns(node.operator, batch)) is not None:
             self._push(node, results if isinstance(results, Mapping) else {None: results})
         else:
-            step = watched(node.step, self._metrics)
+            operator = watched(node.operator, self._metrics)
             for part in batch.pieces():
-                outputs = step.outputs(part, self._moment, self._metrics)
+                outputs = operator.outputs(part, self._moment, self._metrics)
                 self._metrics.rest()
                 self._push(node, outputs)
 
-    def _on_columns(self, step: StatelessOperator, batch: Elements) -> Elements | Mapping[str | None, Elements] | None:
-        """The results of a step that works on columns; None if it has to call Python with each element."""
+    def _on_columns(
+        self, operator: StatelessOperator, batch: Elements
+    ) -> Elements | Mapping[str | None, Elements] | None:
+        """The results of an operator that works on columns; None if it has to call Python with each element."""
         if batch.columns is None or not batch.is_unread:
             return None
         try:
-            return step.on_columns(batch.columns)
+            return operator.on_columns(batch.columns)
         except Guard:
-            self._metrics.count(step.name, BATCHES_IN_PYTHON)
+            self._metrics.count(operator.name, BATCHES_IN_PYTHON)
             return None
 
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
-        step = watermarks.step
-        if isinstance(results := self._on_columns(step, batch), Elements):
+        operator = watermarks.operator
+        if isinstance(results := self._on_columns(operator, batch), Elements):
             self._hand_on_timed(node, watermarks, results)
             return
-        for part in (batch,) if step.takes_columns else batch.pieces():
-            timed, without, letters = step.sort_out(part)
+        for part in (batch,) if operator.takes_columns else batch.pieces():
+            timed, without, letters = operator.sort_out(part)
             self._hand_on_timed(node, watermarks, timed)
             if without:
-                self._metrics.count(step.name, WITHOUT_TIMESTAMP, len(without))
-                self._put_out(node, step.strategy.null_timestamps, without)
+                self._metrics.count(operator.name, WITHOUT_TIMESTAMP, len(without))
+                self._put_out(node, operator.strategy.null_timestamps, without)
             if letters:
-                letters.shorten(self._metrics.count_dead_letters(step.name, letters.values))
-                self._put_out(node, step.dead_letters, letters)
+                letters.shorten(self._metrics.count_dead_letters(operator.name, letters.values))
+                self._put_out(node, operator.dead_letters, letters)
 
     def _hand_on_timed(self, node: ChainNode, watermarks: ChannelWatermarks, timed: Elements) -> None:
         if timed:
             watermarks.see(timed)
             if self._observer is not None:
-                self._observer.see(watermarks.step.number, times_of(timed))
+                self._observer.see(watermarks.operator.number, times_of(timed))
             self._hand_on(node, timed)
 
     def _put_out(self, node: ChainNode, tag: object, batch: Elements | None) -> None:

@@ -337,20 +337,20 @@ class FlatMap(_CalledFunction):
 
 
 def type_after(
-    step: StatelessOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
+    operator: StatelessOperator, before: TypeInformation, declared: TypeInformation, *, for_good: bool = False
 ) -> TypeInformation:
-    """The type of the results of a step: as it was declared, or as a trace finds it.
+    """The type of the results of an operator: as it was declared, or as a trace finds it.
 
     With ``for_good``, only if it does not follow from values that may change.
     """
-    step = step.step if isinstance(step, DeadLetterOperator) else step
-    if isinstance(step, Filter):
+    operator = operator.operator if isinstance(operator, DeadLetterOperator) else operator
+    if isinstance(operator, Filter):
         return before
-    if isinstance(step, _CalledFunction) and not before.is_pickled:
+    if isinstance(operator, _CalledFunction) and not before.is_pickled:
         try:
-            found = step.trace(before)
+            found = operator.trace(before)
             if found.admission.is_closed or not for_good:
-                return step.output_types(found).get(None, declared)
+                return operator.output_types(found).get(None, declared)
         except NotTraceable:
             pass
     return declared
@@ -425,7 +425,7 @@ class ElementOperator(StatelessOperator, Protocol):
 class DeadLetterOperator:
     """An operator whose bad elements go to the side output ``tag``: each element has all of its results or none."""
 
-    step: ElementOperator
+    operator: ElementOperator
     tag: str
     context: ElementContext = field(default_factory=_no_context, compare=False, repr=False)
     """The context that the function sees, which may keep it."""
@@ -433,12 +433,12 @@ class DeadLetterOperator:
     @property
     def name(self) -> str:
         """The operator's name."""
-        return self.step.name
+        return self.operator.name
 
     @property
     def user_function(self) -> Any:
         """The user's function, to be opened and closed."""
-        return self.step.user_function
+        return self.operator.user_function
 
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
         """The results of the operator, if no element is bad.
@@ -447,7 +447,7 @@ class DeadLetterOperator:
             Guard: if one is, or might be: then each is looked at by itself.
         """
         try:
-            return self.step.on_columns(columns)
+            return self.operator.on_columns(columns)
         except Guard:
             raise
         except Exception as error:
@@ -457,17 +457,17 @@ class DeadLetterOperator:
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that the operator has."""
-        return self.step.why_in_python(type_info)
+        return self.operator.why_in_python(type_info)
 
     def outputs(self, elements: Elements, moment: Moment, metrics: Metrics) -> Mapping[str | None, Elements]:
         """The results of the good elements, by side output, and a dead letter for each of the others."""
-        step = self.step
+        operator = self.operator
         values, columns = elements.values, elements.columns
         originals = own_each(values) if columns is None else values  # those of columns can be made once more
-        context, out = self.context, Collector(step.name, step.type_info)
+        context, out = self.context, Collector(operator.name, operator.type_info)
         context.follow(moment)
-        letters = DeadLetterOutput(step.name, self.tag, out, metrics)
-        call = step.caller(values)
+        letters = DeadLetterOutput(operator.name, self.tag, out, metrics)
+        call = operator.caller(values)
         rows = zip(values, elements.timestamps, elements.sequence, strict=True)
         for place, (value, context.time_ms, number) in enumerate(rows):
             before = out.mark()
@@ -476,28 +476,28 @@ class DeadLetterOperator:
                 out.check_from(before)
             except Exception as error:
                 original = originals[place] if columns is None else Elements(columns=columns.slice(place, 1)).values[0]
-                letters.put(before, step.during, error, context.time_ms, number, element=original)
+                letters.put(before, operator.during, error, context.time_ms, number, element=original)
         return out.take()
 
 
-def watched(step: ChainedOperator, metrics: Metrics) -> ChainedOperator:
+def watched(operator: ChainedOperator, metrics: Metrics) -> ChainedOperator:
     """An operator whose function a search sees, if there is one. Without dead letters, its elements may be left out."""
     if not metrics.is_watched:
-        return step
-    if isinstance(step, DeadLetterOperator):
-        return replace(step, step=_watched(step.step, metrics, may_leave_out=False))
-    found: ChainedOperator = _watched(step, metrics, may_leave_out=True)
+        return operator
+    if isinstance(operator, DeadLetterOperator):
+        return replace(operator, operator=_watched(operator.operator, metrics, may_leave_out=False))
+    found: ChainedOperator = _watched(operator, metrics, may_leave_out=True)
     return found
 
 
-def _watched(step: StatelessOperator, metrics: Metrics, *, may_leave_out: bool) -> Any:
-    if not isinstance(step, _CalledFunction):
-        return step
-    call = step.call
-    if isinstance(step, Map) and may_leave_out:  # one that is left out has no result, where a map has always one
-        step = FlatMap(step.name, call, step.user_function, step.type_info)
+def _watched(operator: StatelessOperator, metrics: Metrics, *, may_leave_out: bool) -> Any:
+    if not isinstance(operator, _CalledFunction):
+        return operator
+    call = operator.call
+    if isinstance(operator, Map) and may_leave_out:  # one that is left out has no result, where a map has always one
+        operator = FlatMap(operator.name, call, operator.user_function, operator.type_info)
         call = _listed(call)
-    return replace(step, call=metrics.watched(step.name, step.during, call, may_leave_out=may_leave_out))
+    return replace(operator, call=metrics.watched(operator.name, operator.during, call, may_leave_out=may_leave_out))
 
 
 def _listed(call: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:

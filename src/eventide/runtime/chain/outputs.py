@@ -22,7 +22,7 @@ from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 
-Mark: TypeAlias = tuple[int, dict[str, int]]
+OutputMark: TypeAlias = tuple[int, dict[str, int]]
 """How many elements the main output and each side output have emitted."""
 
 FIELDS = tuple(DEAD_LETTER.names or ())
@@ -79,19 +79,19 @@ class Collector:
         self._is_typed = self._is_typed or not kind.is_pickled
         self.put_beside(tag.tag_id, value, timestamp, number)
 
-    def mark(self) -> Mark:
+    def mark(self) -> OutputMark:
         """How much was emitted since the last :meth:`take`."""
         in_main, beside = len(self._values), self._beside
         return in_main, {tag: len(output) for tag, output in beside.items()} if beside else {}
 
-    def cut(self, mark: Mark) -> None:
+    def cut(self, mark: OutputMark) -> None:
         """Take back the results after a mark."""
         in_main, beside = mark
         self._main.shorten(in_main)
         for tag, output in self._beside.items():
             output.shorten(beside.get(tag, 0))
 
-    def check_from(self, mark: Mark) -> None:
+    def check_from(self, mark: OutputMark) -> None:
         """Convert the results after a mark to the declared types.
 
         Raises:
@@ -196,7 +196,7 @@ class DeadLetterOutput:
         self._metrics = metrics
         self._state = keyed if isinstance(keyed, TransactionalState) else None
 
-    def attempt(
+    def call(
         self,
         act: Callable[..., Iterable[Any] | None],
         args: tuple[Any, ...],
@@ -237,7 +237,7 @@ class DeadLetterOutput:
 
     def put(
         self,
-        before: Mark,
+        before: OutputMark,
         during: str,
         error: Exception,
         time_ms: int | None,

@@ -22,7 +22,7 @@ from eventide.runtime.invoke import shown, user_function_error
 
 
 @dataclass(frozen=True, slots=True)
-class Wait(OneOutput):
+class AsyncWaitOperator(OneOutput):
     """An ``AsyncFunction`` with its limits; ``type_info`` is the type that was declared for its results."""
 
     name: str

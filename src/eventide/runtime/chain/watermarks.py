@@ -30,7 +30,7 @@ from eventide.runtime.state.backend import Backend
 
 _STATE = "generators"
 
-Kept: TypeAlias = tuple[Snapshot, int, bool, int]
+KeptGenerator: TypeAlias = tuple[Snapshot, int, bool, int]
 """Stored form of a generator: its gained state, its last watermark, whether it is idle, and when it was first made."""
 
 
@@ -38,12 +38,12 @@ class ChannelWatermarks:
     """Makes the watermarks of one channel, a split or a subtask, after one assigner: as it stands, none.
 
     Attributes:
-        step: the assigner of timestamps, as it works for this channel.
+        operator: the assigner of timestamps, as it works for this channel.
         channel: the name of the channel.
     """
 
-    def __init__(self, step: AssignTimestamps, channel: str) -> None:
-        self.step = step
+    def __init__(self, operator: AssignTimestamps, channel: str) -> None:
+        self.operator = operator
         self.channel = channel
 
     def see(self, batch: Elements) -> None:
@@ -68,8 +68,8 @@ class MadeElsewhere(ChannelWatermarks):
 class HighestTimestamp(ChannelWatermarks):
     """Watermarks that follow from the highest timestamp; the receiver keeps the maximum over micro-batches."""
 
-    def __init__(self, step: AssignTimestamps, channel: str) -> None:
-        super().__init__(step, channel)
+    def __init__(self, operator: AssignTimestamps, channel: str) -> None:
+        super().__init__(operator, channel)
         self._highest: int | None = None
         self._report = WatermarkReport(channel)
 
@@ -86,7 +86,7 @@ class HighestTimestamp(ChannelWatermarks):
         return [self._report] if last.watermark == self._report.watermark else [self._report, last]
 
     def _candidate(self, point: int) -> WatermarkReport:
-        generator = self.step.strategy.generator
+        generator = self.operator.strategy.generator
         if self._highest is None or isinstance(generator, SuppliedGenerator):
             return WatermarkReport(self.channel)
         return WatermarkReport(self.channel, point, generator.watermark_for(self._highest), spoke=True)
@@ -129,7 +129,7 @@ class GeneratorRun(ChannelWatermarks):
 
     def __init__(
         self,
-        step: AssignTimestamps,
+        operator: AssignTimestamps,
         channel: str,
         assigner: TimestampAssigner | None,
         generator: WatermarkGenerator,
@@ -137,15 +137,15 @@ class GeneratorRun(ChannelWatermarks):
         made_ms: int,
         emitter: Emitter,
     ) -> None:
-        super().__init__(step if assigner is None else step.with_assigner(assigner), channel)
-        supplied = step.strategy.generator
+        super().__init__(operator if assigner is None else operator.with_assigner(assigner), channel)
+        supplied = operator.strategy.generator
         self._ignores_elements = isinstance(supplied, SuppliedGenerator) and supplied.ignores_elements
         self.generator = generator
         self.learnt = learnt
         self.made_ms = made_ms
         self.emitter = emitter
         # What was planned follows from what the supplier says of all that it makes.
-        self.emitter.is_periodic = step.strategy.is_periodic
+        self.emitter.is_periodic = operator.strategy.is_periodic
 
     def see(self, batch: Elements) -> None:
         self.emitter.hear()
@@ -163,7 +163,7 @@ class GeneratorRun(ChannelWatermarks):
         emitter = self.emitter
         emitter.points = columns.sequence.to_numpy()
         emitter.point = int(emitter.points[-1])
-        with calling(self.step.name, during="when the watermark generator looked at a batch"):
+        with calling(self.operator.name, during="when the watermark generator looked at a batch"):
             generator.on_batch(_seen(columns.fields(), generator.columns), columns.timestamps, emitter)
 
     def _see_timestamps(self, elements: Elements) -> None:
@@ -180,7 +180,7 @@ class GeneratorRun(ChannelWatermarks):
             # Elements may have gone another way; then there are columns, of the timestamps.
             what, values = ("timestamp", elements.timestamps) if elements.columns else ("element", elements.values)
             of = {what: last_of(values, timestamps)}
-            raise user_function_error(self.step.name, error, during=HANDLING, **of) from error
+            raise user_function_error(self.operator.name, error, during=HANDLING, **of) from error
 
     def _see_each(self, elements: Elements, shown: list[Any]) -> None:
         emitter, on_event, values = self.emitter, self.generator.on_event, iter(shown)
@@ -189,13 +189,15 @@ class GeneratorRun(ChannelWatermarks):
                 on_event(value, timestamp, emitter)  # type: ignore[arg-type]
         except Exception as error:
             element = last_of(elements.values, values)
-            raise user_function_error(self.step.name, error, during=HANDLING, element=element) from error
+            raise user_function_error(self.operator.name, error, during=HANDLING, element=element) from error
 
     def end_batch(self, *, is_asked: bool) -> None:
         """Ask for a periodic watermark."""
         self.emitter.point = END_OF_BATCH
         if is_asked:
-            with calling(self.step.name, during="when the watermark generator was asked at the end of a micro-batch"):
+            with calling(
+                self.operator.name, during="when the watermark generator was asked at the end of a micro-batch"
+            ):
                 self.generator.on_periodic_emit(self.emitter)
         self.emitter.end_batch()
 
@@ -235,16 +237,16 @@ class Generators:
         self._context.set_current_processing_time(clock_ms)
         self._running: dict[str, GeneratorRun] = {}
 
-    def run(self, name: str, step: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
+    def run(self, name: str, operator: AssignTimestamps, channel: str, *, is_split: bool) -> GeneratorRun:
         """The generator of a name at work, as it has become in the micro-batches so far."""
-        with calling(step.name, during="when its watermark generator was made"):
+        with calling(operator.name, during="when its watermark generator was made"):
             snapshot, watermark, idle, made_ms = self._kept.get(name, (None, MIN_MS, False, self._clock_ms))
-            assigner, generator, learnt = self._made(step, made_ms)
+            assigner, generator, learnt = self._made(operator, made_ms)
             if snapshot is not None:
                 learnt.restore(snapshot)
         emitter = Emitter(channel, is_split=is_split, watermark=watermark, idle=idle)
         emitter.is_muted = self._in_batch
-        run = self._running[name] = GeneratorRun(step, channel, assigner, generator, learnt, made_ms, emitter)
+        run = self._running[name] = GeneratorRun(operator, channel, assigner, generator, learnt, made_ms, emitter)
         return run
 
     def forget(self, name: str) -> None:
@@ -266,11 +268,11 @@ class Generators:
             self._backend.put(_STATE, content)
 
     def _made(
-        self, step: AssignTimestamps, made_ms: int
+        self, operator: AssignTimestamps, made_ms: int
     ) -> tuple[TimestampAssigner | None, WatermarkGenerator, Learnt]:
-        supplied, assigners = step.strategy.generator, step.strategy.timestamp_assigner
+        supplied, assigners = operator.strategy.generator, operator.strategy.timestamp_assigner
         if not isinstance(supplied, SuppliedGenerator):
-            raise ProgramError(f"the strategy of {step.name!r} has no generator of its own")
+            raise ProgramError(f"the strategy of {operator.name!r} has no generator of its own")
         self._context.set_current_processing_time(made_ms)
         assigner = assigners.create(self._context) if isinstance(assigners, SuppliedAssigner) else None
         generator = supplied.create(self._context)
@@ -283,7 +285,7 @@ class Generators:
 
 def gathered(
     stored: Iterable[bytes],
-    choose: Callable[[str, list[Kept]], Kept | None],
+    choose: Callable[[str, list[KeptGenerator]], KeptGenerator | None],
     name_of: Callable[[str], str] = str,
 ) -> bytes | None:
     """Merge the stored generators of several tasks into those of one task.
@@ -297,7 +299,7 @@ def gathered(
         The content to store; None if nothing is left.
     """
     context = WatermarkGeneratorContext()
-    by_name: dict[str, list[Kept]] = {}
+    by_name: dict[str, list[KeptGenerator]] = {}
     for content in stored:
         own, kept = _load(content)
         for name, one in copy.deepcopy(kept, {id(own): context}).items():  # all hold on to one context then
@@ -306,14 +308,14 @@ def gathered(
     return dumps((context, chosen)) if chosen else None
 
 
-def lowest(kept: Sequence[Kept]) -> Kept:
+def lowest(kept: Sequence[KeptGenerator]) -> KeptGenerator:
     """The active channel with the lowest watermark; if all are idle, the channel that is furthest ahead."""
     active = [one for one in kept if not one[2]]
     return min(active, key=lambda one: one[1]) if active else max(kept, key=lambda one: one[1])
 
 
-def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, dict[str, Kept]]:
+def _load(stored: bytes | None) -> tuple[WatermarkGeneratorContext, dict[str, KeptGenerator]]:
     if stored is None:
         return WatermarkGeneratorContext(), {}
-    content: tuple[WatermarkGeneratorContext, dict[str, Kept]] = loads(stored)
+    content: tuple[WatermarkGeneratorContext, dict[str, KeptGenerator]] = loads(stored)
     return content

@@ -434,9 +434,9 @@ class ColumnPartitioner:
         """Empty, because no function here is the user's."""
         return []
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+    def open(self, producer: str, slot: int, subtasks: int) -> _AggregateWriter:
         """An empty writer of the task with a slot."""
-        return _RecordWriter(self, producer, subtasks)
+        return _AggregateWriter(self, producer, subtasks)
 
     def columns_of(self, columns: Columns) -> dict[str, pa.Array]:
         """The columns of elements that leave, or that are aggregated first."""
@@ -470,7 +470,7 @@ def unpacked(rows: pa.Table, keys: tuple[str, ...], columns: Iterable[str]) -> p
     return pa.table({**beside, **{name: rows.column(name) for name in rows.column_names}})
 
 
-class _RecordWriter:
+class _AggregateWriter:
     def __init__(self, partitioner: ColumnPartitioner, producer: str, subtasks: int) -> None:
         self._partitioner = partitioner
         self._producer = producer

@@ -459,7 +459,7 @@ class OfPanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class AssignedPanes:
     """Where the pane of each timestamp starts, which are late, and which of the others are in no window."""
 
     starts: Array
@@ -467,7 +467,7 @@ class Arrived:
     without_window: Array
 
 
-def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, watermark_ms: int) -> Arrived:
+def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, watermark_ms: int) -> AssignedPanes:
     """Tell which of some timestamps are late, given the number of the last window that is.
 
     >>> come = arrived(RegularPanes(size=2, slide=10), np.array([1, 5, 11]), last_late=0, lateness_ms=0, watermark_ms=4)
@@ -479,7 +479,7 @@ def arrived(panes: Panes, timestamps: Array, last_late: int, lateness_ms: int, w
     in_gap = np.isin(starts, [start for start, at in windows.items() if not at])
     late = np.isin(starts, [start for start, at in windows.items() if at.stop - 1 <= last_late])
     late = np.where(in_gap, timestamps <= latest_late_time(lateness_ms, watermark_ms), late)
-    return Arrived(starts, late, in_gap & ~late)
+    return AssignedPanes(starts, late, in_gap & ~late)
 
 
 def later(times: Array, by_ms: int | Array) -> Array:

@@ -26,9 +26,9 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
 from eventide.runtime.state.chunks import ChunkStore
 from eventide.runtime.state.extents import HASH, RowStore, are_in
-from eventide.runtime.state.runs import Numbers
+from eventide.runtime.state.runs import NumberArray
 
-Merge: TypeAlias = Callable[[pa.Table], pa.Table]
+MergeTables: TypeAlias = Callable[[pa.Table], pa.Table]
 
 NUMBER = "__number"
 """The column of the number of a group of nodes among those that are put together."""
@@ -44,7 +44,7 @@ _LEVELS = (1 << _LEVEL_BITS) - 1
 class Tables:
     """Chunks are tables, and several become one by ``merge``."""
 
-    merge: Merge
+    merge: MergeTables
     patience: int = 8
 
     def size(self, chunk: pa.Table) -> int:
@@ -71,7 +71,7 @@ class PaneStore:
     each has one row for a key at most, or of plain rows.
     """
 
-    def __init__(self, backend: Backend, merge: Merge) -> None:
+    def __init__(self, backend: Backend, merge: MergeTables) -> None:
         self._merge = merge
         self._chunks: ChunkStore[pa.Table] = ChunkStore(backend, Tables(merge))
         self._added: dict[int, list[pa.Table]] = {}
@@ -339,7 +339,7 @@ class KeyedTable:
         self.table = rows
         self.flush(np.full(len(rows), due_ms))
 
-    def flush(self, due: Numbers) -> None:
+    def flush(self, due: NumberArray) -> None:
         """Write back what was read and has changed; a key is read for its time when the first of its rows is due."""
         hashes = self._hashes_of(self.table)
         order = np.argsort(hashes, kind="stable")

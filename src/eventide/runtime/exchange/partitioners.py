@@ -142,7 +142,7 @@ class ForwardPartitioner(_WithoutKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class AsColumns(_WithoutKeys):
+class ColumnsPartitioner(_WithoutKeys):
     """Elements leave as columns that are not encoded, for a host that makes rows of them in the same process."""
 
     value_type: TypeInformation
@@ -162,7 +162,7 @@ class AsColumns(_WithoutKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped(_WithoutKeys):
+class DroppingPartitioner(_WithoutKeys):
     """Elements become columns of their declared type, as for any sink, and leave no task: their sink drops them."""
 
     value_type: TypeInformation
@@ -182,7 +182,7 @@ class Dropped(_WithoutKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class TimesAndFields(_WithoutKeys):
+class FieldsPartitioner(_WithoutKeys):
     """The timestamp of each element and its fields with these ``names`` leave, for a watermark generator.
 
     ``value_type`` is the type of the elements; it need not be declared where there are no names.
@@ -337,7 +337,7 @@ class SelectingPartitioner(_WithoutKeys):
 
 
 @dataclass(frozen=True, slots=True)
-class ReportsAlone(_WithoutKeys):
+class ReportsOnlyPartitioner(_WithoutKeys):
     """No element leaves on this edge. Flink: the way of ``ReportedWatermarkEvent``."""
 
     @property
@@ -393,7 +393,7 @@ class _ForwardWriter:
 
 
 class _TimesAndFieldsWriter(_ForwardWriter):
-    def __init__(self, partitioner: TimesAndFields, subtask: int) -> None:
+    def __init__(self, partitioner: FieldsPartitioner, subtask: int) -> None:
         super().__init__(partitioner.codec, subtask)
         self._partitioner = partitioner
 

@@ -173,7 +173,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
     def _process_or_letter(self, left: object, right: object, context: JoinContext) -> None:
         """Emit what the function returns for a pair, or its dead letter."""
         function, pair = self._spec.function.process_element, (own(left), own(right))
-        self._letters.attempt(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
+        self._letters.call(function, (left, right, context), JOINING, context.time_ms, self._at.key, element=pair)
 
     def _goes_at(self, side: int, timestamp: int) -> int:
         """The watermark at which nothing can meet an element any more."""

@@ -232,7 +232,7 @@ class PairCaller:
             key = pairs.keys(begin)
             if self._letters is not None:
                 act = partial(results_of, first, second)
-                self._letters.attempt(act, (), FIRING, time_ms, key, window=window)
+                self._letters.call(act, (), FIRING, time_ms, key, window=window)
                 continue
             try:
                 results = results_of(first, second)
@@ -249,7 +249,7 @@ class PairCaller:
             context.left_ms, context.right_ms, context.time_ms = of_pair
             if self._letters is not None:
                 arguments, pair = (own(left), own(right), context), (own(left), own(right))
-                self._letters.attempt(process, arguments, JOINING, context.time_ms, pairs.keys(number), element=pair)
+                self._letters.call(process, arguments, JOINING, context.time_ms, pairs.keys(number), element=pair)
                 continue
             try:
                 results = process(own(left), own(right), context)

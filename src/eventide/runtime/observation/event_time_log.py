@@ -195,7 +195,7 @@ class EventTimeLog:
         return log
 
 
-class LateOne(NamedTuple):
+class LateElement(NamedTuple):
     """A late element, or several that were summed up before they came: all times are in milliseconds.
 
     ``timestamp`` is the event time, of several the latest that one of them can have; ``watermark`` is the one that had
@@ -220,7 +220,7 @@ class Lateness:
     def __init__(self) -> None:
         self.behind = DurationHistogram(EIGHTHS)
         """How far they were behind the watermark."""
-        self.last: deque[LateOne] = deque(maxlen=_KEPT)
+        self.last: deque[LateElement] = deque(maxlen=_KEPT)
         """The last late elements, oldest first."""
         self.from_panes = False
         """Whether some had been summed up before they came, so that the end of their pane stands for their times."""
@@ -236,7 +236,7 @@ class Lateness:
         self.behind.add(np.maximum(watermark - times, 0), counts)
         self.from_panes = self.from_panes or counts is not None
         for i in range(max(len(times) - _KEPT, 0), len(times)):
-            self.last.append(LateOne(int(times[i]), watermark, clock_ms, 1 if counts is None else int(counts[i])))
+            self.last.append(LateElement(int(times[i]), watermark, clock_ms, 1 if counts is None else int(counts[i])))
 
     def take(self, other: Lateness) -> None:
         """Take all of another."""
@@ -254,7 +254,7 @@ class Lateness:
         late = cls()
         behind, last, late.from_panes = snapshot
         late.behind = DurationHistogram.of(behind)
-        late.last.extend(LateOne(*one) for one in last)
+        late.last.extend(LateElement(*one) for one in last)
         return late
 
 

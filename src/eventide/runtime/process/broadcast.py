@@ -29,13 +29,13 @@ from eventide.runtime.tasks.operator import Operator, OperatorContext, OperatorI
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessBeside(ProcessEach):
+class BroadcastProcess(ProcessEach):
     """A ``BroadcastProcessFunction`` or ``KeyedBroadcastProcessFunction``; these are its calls for the first input."""
 
     kind: str = "process beside a broadcast stream"
 
 
-class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
+class _BroadcastElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
     """Context of the function with an element of the stream without keys; ``states`` is to be set."""
 
     states: BroadcastStates
@@ -50,7 +50,9 @@ class _ElementContext(ElementContext, BroadcastProcessFunction.ReadOnlyContext):
         return self.states.view_of(state_descriptor)
 
 
-class _KeyedElementContext(KeyedElementContext, _ElementContext, KeyedBroadcastProcessFunction.OnTimerContext):
+class _KeyedBroadcastElementContext(
+    KeyedElementContext, _BroadcastElementContext, KeyedBroadcastProcessFunction.OnTimerContext
+):
     """Context of the function with an element of the keyed stream, or a timer."""
 
 
@@ -107,7 +109,7 @@ class BroadcastOperator(ProcessOperator):
     def __init__(self, spec: BroadcastSpec, states: BroadcastStates, context: OperatorContext) -> None:
         super().__init__(spec, context)
         self._states = states
-        self._context = seen = self._at.lasting(_ElementContext, self._moment)
+        self._context = seen = self._at.lasting(_BroadcastElementContext, self._moment)
         seen.states = states
         beside = self._at.lasting(_BroadcastContext, self._moment, states, self._at)
         self.inputs = (*self.inputs, _receiver(self, spec, beside))
@@ -127,7 +129,7 @@ class KeyedBroadcastOperator(KeyedProcessOperator):
     ) -> None:
         super().__init__(spec, keyed, context)
         self._states = states
-        self._context = seen = self._at.lasting(_KeyedElementContext, self._moment, self._at)
+        self._context = seen = self._at.lasting(_KeyedBroadcastElementContext, self._moment, self._at)
         seen.states = states
         beside = self._at.lasting(_BroadcastContext, self._moment, states, self._at)
         beside.keyed = keyed
@@ -154,7 +156,7 @@ class BroadcastSpec(ProcessSpec):
 class BroadcastOperation:
     """Description of a function of a stream beside a broadcast one."""
 
-    processing: ProcessBeside
+    processing: BroadcastProcess
     descriptors: tuple[MapStateDescriptor, ...]
     result_type: TypeInformation
     endless: str | None = None
@@ -208,7 +210,7 @@ class BroadcastStates:
     def __init__(self, descriptors: Iterable[MapStateDescriptor]) -> None:
         self._stored: dict[str, KeyedState] = {}
         names = [descriptor.name for descriptor in descriptors]
-        self._maps = {name: _Map(self._stored, name) for name in names}
+        self._maps = {name: _BroadcastMap(self._stored, name) for name in names}
         self._views = {name: _View(self._stored, name) for name in names}
 
     def begin(self, backend: Backend) -> None:
@@ -280,7 +282,7 @@ class _View(ReadOnlyBroadcastState[Any, Any]):
         raise ProgramError("broadcast state is changed by elements of the broadcast stream only")
 
 
-class _Map(_View, BroadcastState[Any, Any]):
+class _BroadcastMap(_View, BroadcastState[Any, Any]):
     def put(self, key: object, value: object) -> None:
         self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
 

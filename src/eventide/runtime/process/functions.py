@@ -243,7 +243,7 @@ class InEventTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Called(Processing):
+class ElementFunction(Processing):
     """A function that is called with elements alone, and may use state where there are keys."""
 
     @property

@@ -162,7 +162,7 @@ def partitioner_of(source: OperatorInput, max_parallelism: int) -> StreamPartiti
 
 
 @dataclass(frozen=True, slots=True)
-class HandOn(Processing):
+class PassThrough(Processing):
     """No function at all."""
 
     @property
@@ -195,6 +195,6 @@ class Redistribution:
     def planned(self, name: str, inputs: Sequence[OperatorInput], max_parallelism: int) -> PlannedOperator:
         """Element by element; nothing is kept."""
         (source,) = inputs
-        spec = ProcessSpec(name, HandOn(None, self.kind), False, self.result_type)
+        spec = ProcessSpec(name, PassThrough(None, self.kind), False, self.result_type)
         partitioner = self.partitioner(ElementCodec(source.value_type))
         return PlannedOperator(spec, open_process, (partitioner,), "as they are", {}, (None,))

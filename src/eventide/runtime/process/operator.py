@@ -49,7 +49,7 @@ class KeyedOperator(Operator):
         return self._keyed.held()
 
 
-class _ProcessOperator(Operator):
+class _ProcessOperatorBase(Operator):
     """Base of process operators: elements go to the function one by one, in their one order.
 
     Results have the time of their element. ``advice`` is what an error says of bad data.
@@ -95,7 +95,7 @@ class _ProcessOperator(Operator):
             return on_element
 
         def handle(value: object, context: Any) -> None:
-            letters.attempt(on_element, (value, context), HANDLING, context.time_ms, at.key, element=own(value))
+            letters.call(on_element, (value, context), HANDLING, context.time_ms, at.key, element=own(value))
 
         return handle
 
@@ -119,7 +119,7 @@ class _ProcessOperator(Operator):
             ) from error
 
 
-class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
+class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperatorBase):
     """The operator without keys: it has neither state nor timers. Flink: ``ProcessOperator``, ``CoProcessOperator``."""
 
     def __init__(self, spec: ProcessSpec, context: OperatorContext) -> None:
@@ -133,7 +133,7 @@ class ProcessOperator(WithoutClock, HoldsNothing, _ProcessOperator):
         """Nothing: without keys there is no state to store."""
 
 
-class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
+class KeyedProcessOperator(KeyedOperator, _ProcessOperatorBase):
     """The operator with keys: the function has state and timers for each.
 
     Results of an event-time timer have its time as timestamp; results of a processing-time timer have none.
@@ -168,7 +168,7 @@ class KeyedProcessOperator(KeyedOperator, _ProcessOperator):
 
         def handle(timer_ms: int, context: Any) -> None:
             time_ms = timer_ms if context.domain is TimeDomain.EVENT_TIME else None
-            letters.attempt(on_timer, (timer_ms, context), ON_TIMER, time_ms, at.key)
+            letters.call(on_timer, (timer_ms, context), ON_TIMER, time_ms, at.key)
 
         return handle
 

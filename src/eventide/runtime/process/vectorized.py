@@ -25,7 +25,13 @@ from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.invoke import is_of_the_data, user_function_error
 from eventide.runtime.process.operation import identity_of
 from eventide.runtime.process.operator import ON_TIMER
-from eventide.runtime.process.vectorized_calls import NO_CALL, Call, Results, VectorizedProcessSpec, keys_of_fields
+from eventide.runtime.process.vectorized_calls import (
+    NO_CALL,
+    ResultColumns,
+    VectorizedCall,
+    VectorizedProcessSpec,
+    keys_of_fields,
+)
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed_columns import KeyedColumns
 from eventide.runtime.state.timer_arrays import TimerArrays
@@ -100,12 +106,12 @@ class VectorizedProcessOperator(Operator):
         columns = interleaved_columns(parts, self.spec.value_type)
         names = self.spec.key.columns
 
-        def call_of(begin: int, end: int) -> Call:
+        def call_of(begin: int, end: int) -> VectorizedCall:
             some = columns.slice(begin, end - begin)
             keys = keys_of_fields([some.field(name) for name in names], names)
-            return Call(self.spec, self.state, self.moment, keys, some.timestamps, elements=some.fields())
+            return VectorizedCall(self.spec, self.state, self.moment, keys, some.timestamps, elements=some.fields())
 
-        results: Results = {}
+        results: ResultColumns = {}
         for begin, call in self._calls(call_of, 0, len(columns)):
             for tag, of_tag in call.results.items():
                 results.setdefault(tag, []).extend((kind, values, rows + begin) for kind, values, rows in of_tag)
@@ -161,12 +167,16 @@ class VectorizedProcessOperator(Operator):
                 Columns(type_info, values, times, pa.array(np.arange(len(values))))
             )
 
-    def _call_of_timers(self, places: Numbers, times: Numbers, domain: TimeDomain, begin: int, end: int) -> Call:
+    def _call_of_timers(
+        self, places: Numbers, times: Numbers, domain: TimeDomain, begin: int, end: int
+    ) -> VectorizedCall:
         some = slice(begin, end)
         keys, of_rows = self._keys_at(places[some]), pa.array(times[some])
-        return Call(self.spec, self.state, self.moment, keys, of_rows, domain=domain, places=places[some])
+        return VectorizedCall(self.spec, self.state, self.moment, keys, of_rows, domain=domain, places=places[some])
 
-    def _calls(self, call_of: Callable[[int, int], Call], begin: int, end: int) -> Iterator[tuple[int, Call]]:
+    def _calls(
+        self, call_of: Callable[[int, int], VectorizedCall], begin: int, end: int
+    ) -> Iterator[tuple[int, VectorizedCall]]:
         """Call the function with some rows; where it raises, with either half of them, if dead letters are wanted.
 
         So a row for which it raises by itself is found, and the others go their way.
@@ -192,7 +202,7 @@ class VectorizedProcessOperator(Operator):
             call.commit()
         yield begin, call
 
-    def _act(self, call: Call) -> None:
+    def _act(self, call: VectorizedCall) -> None:
         """Call a method of the function, for which the state is that of the call."""
         function = self.spec.function
         handle: Callable[..., Any] = function.on_timers if call.elements is None else function.process_batch
@@ -207,7 +217,7 @@ class VectorizedProcessOperator(Operator):
                 "yield nothing"
             )
 
-    def _letter(self, tag: str, call: Call, error: Exception) -> Results:
+    def _letter(self, tag: str, call: VectorizedCall, error: Exception) -> ResultColumns:
         """The dead letter of a call with a single row, as its one result."""
         key = self.spec.key_of(call.keys)
         [timestamp] = [None] if call.domain is TimeDomain.PROCESSING_TIME else call.timestamps.to_pylist()

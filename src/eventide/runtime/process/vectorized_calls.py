@@ -120,7 +120,7 @@ def places_of_last(numbers: Numbers, count: int) -> pa.Array:
 _TimerChange: TypeAlias = Callable[[Numbers, Numbers], None]
 """Sets or deletes timers, given the places of their keys, and their times."""
 
-Results: TypeAlias = dict[str | None, list[tuple[TypeInformation, pa.Array, Numbers]]]
+ResultColumns: TypeAlias = dict[str | None, list[tuple[TypeInformation, pa.Array, Numbers]]]
 """The results of a call by side output (None: the main one): values of a type, and the row that each comes from."""
 
 
@@ -148,7 +148,7 @@ class StateOfKeys(KeyedStateStore):
     """
 
     def __init__(self) -> None:
-        self.call: Call = NO_CALL
+        self.call: VectorizedCall = NO_CALL
         self.declared: dict[str, tuple[TypeInformation, str]] = {}
 
     def begin(self, keyed: KeyedColumns) -> None:
@@ -163,7 +163,7 @@ class StateOfKeys(KeyedStateStore):
             ProgramError: if it has a time to live, or no declared type, or was declared with another one; or if it is
                 asked for in a call, and was not in ``open``.
         """
-        return _State(self, *self._declare(state_descriptor, ValueStateDescriptor, VALUE))
+        return _StateHandleOfKeys(self, *self._declare(state_descriptor, ValueStateDescriptor, VALUE))
 
     def get_vectorized_map_state(self, state_descriptor: MapStateDescriptor) -> VectorizedMapState:
         """The maps of many keys.
@@ -178,7 +178,7 @@ class StateOfKeys(KeyedStateStore):
                 f"the state {state_descriptor.name!r} has maps of type {kind}, which cannot be columns; declare plain "
                 "types, such as Types.STRING() and Types.LONG()"
             )
-        return _MapState(self, name, kind, state_descriptor)
+        return _MapStateOfKeys(self, name, kind, state_descriptor)
 
     def _declare(
         self, state_descriptor: StateDescriptor, expected: type[StateDescriptor], form: str
@@ -224,7 +224,7 @@ class StateOfKeys(KeyedStateStore):
         return StateOfKeys, ()
 
 
-class _State(VectorizedValueState):
+class _StateHandleOfKeys(VectorizedValueState):
     def __init__(self, at: StateOfKeys, name: str, type_info: TypeInformation) -> None:
         self._at = at
         self._name = name
@@ -246,7 +246,7 @@ class _State(VectorizedValueState):
         call.state.clear(self._name, call.places_of(keys, "clear"))
 
 
-class _MapState(VectorizedMapState):
+class _MapStateOfKeys(VectorizedMapState):
     """The map of each key is a value of a column; entries are numbered together to be found."""
 
     def __init__(self, at: StateOfKeys, name: str, type_info: TypeInformation, descriptor: MapStateDescriptor) -> None:
@@ -298,7 +298,7 @@ class _MapState(VectorizedMapState):
         self._at.call.state.put(self._name, places, entries.maps(len(places), self._type), self._type)
 
 
-class Call(VectorizedKeyedProcessFunction.OnTimersContext):
+class VectorizedCall(VectorizedKeyedProcessFunction.OnTimersContext):
     """One call of the function, with its keys and its results.
 
     It is for ``elements``; or for timers, and ``places`` are those of their keys, of which each is there once.
@@ -323,7 +323,7 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
         self.elements = elements
         self.keys = keys
         self.timestamps = pa.nulls(len(keys), pa.int64()) if timestamps is None else timestamps
-        self.results: Results = {}
+        self.results: ResultColumns = {}
         self.timers: list[tuple[_TimerChange, Numbers, Numbers]] = []
         if places is None:
             self.distinct_keys, numbers = _distinct(keys)
@@ -347,7 +347,7 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
             self.state.restore(self.places, self._before)
 
     def timer_service(self) -> VectorizedTimerService:
-        return _Timers(self, self._moment)
+        return _TimersOfKeys(self, self._moment)
 
     def time_domain(self) -> TimeDomain:
         if self.domain is None:
@@ -428,8 +428,8 @@ class Call(VectorizedKeyedProcessFunction.OnTimersContext):
         return found
 
 
-class _Timers(Clock, VectorizedTimerService):
-    def __init__(self, call: Call, moment: Moment) -> None:
+class _TimersOfKeys(Clock, VectorizedTimerService):
+    def __init__(self, call: VectorizedCall, moment: Moment) -> None:
         super().__init__(moment)
         self._call = call
 

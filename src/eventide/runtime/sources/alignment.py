@@ -137,7 +137,7 @@ def planned_together(
     unread = {part: position for part, position in unread.items() if part not in new}
     by_time = standing.alignment.by_time
     if by_time is not None:
-        level = Leveling(source, standing, by_time, split_of, limit_of, unread).plan(max_rows)
+        level = AlignmentPlanner(source, standing, by_time, split_of, limit_of, unread).plan(max_rows)
         if level is not None:
             return {**first, **level}
     free = {part: position for part, position in unread.items() if not standing.is_held(split_of[part])}
@@ -188,7 +188,7 @@ def rest_of(source: Source, offsets: Mapping[str, Mapping[str, Any]]) -> dict[st
     return held | {split: Rest.DONE for split, some in rests.items() if some == {Rest.DONE.value}}
 
 
-class Leveling:
+class AlignmentPlanner:
     """Plans the parts of a source up to one time, and each of their splits by one row further.
 
     The one row is what brings the watermark of every split over that time, so that all before it is complete, and no

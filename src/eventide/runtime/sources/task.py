@@ -29,7 +29,7 @@ READING = "while it read its source"
 
 @dataclass(frozen=True, slots=True)
 class ChainSpec:
-    """Chain of a source: its name, the type of its elements, and the steps that they run through; picklable.
+    """Chain of a source: its name, the type of its elements, and the operators that they run through; picklable.
 
     ``parallelism``, ``max_parallelism`` and ``job_parameters`` are what the functions may ask for: a source has as many
     tasks at most, a DataFrame as many as Spark says. ``function_metrics`` is what they count with, where they are open.
@@ -164,8 +164,8 @@ class SourceTask:
 
     def _output_of(self, split: str) -> SourceOutput:
         watermarks_of: dict[int, ChannelWatermarks] = {
-            step.number: (MadeElsewhere if step.strategy.is_supplied else HighestTimestamp)(step, split)
-            for step in self._output.root.assigners()
+            operator.number: (MadeElsewhere if operator.strategy.is_supplied else HighestTimestamp)(operator, split)
+            for operator in self._output.root.assigners()
         }
         # Elements that are not keyed stay together by split, so that all of them go to one subtask.
         return SourceOutput(self._output, split, stable_hash(split), watermarks_of)

@@ -39,10 +39,10 @@ _SIZES = np.dtype("<u2")
 _NO_BUFFER = 0xFFFF
 _LENGTHS = struct.Struct("<III")
 
-Timers: TypeAlias = Sequence[TimerColumns | None]
+StoredTimers: TypeAlias = Sequence[TimerColumns | None]
 """The timers of each kind, without namespaces."""
 
-NO_TIMERS: Timers = (None, None)
+NO_TIMERS: StoredTimers = (None, None)
 _HASHES = np.dtype("<u8")
 _LENGTH, _END_OF_CHANGES = struct.Struct("<I"), b"keys"
 """Changes end with their length and this, and no bucket ends so."""
@@ -221,7 +221,7 @@ class Page(NamedTuple):
 
     types: RowTypes
     rows: pa.RecordBatch
-    timers: Timers = NO_TIMERS
+    timers: StoredTimers = NO_TIMERS
 
 
 def is_page(content: bytes) -> bool:
@@ -290,7 +290,7 @@ def _array(kind: pa.DataType, count: int, buffers: Iterator[pa.Buffer | None]) -
     return pa.Array.from_buffers(kind, count, own, children=parts)
 
 
-def _timers(content: bytes, begin: int, end: int) -> Timers:
+def _timers(content: bytes, begin: int, end: int) -> StoredTimers:
     found: list[TimerColumns | None] = []
     while begin < end:
         (of_places,) = _LENGTH.unpack_from(content, begin)

@@ -15,7 +15,7 @@ _PIECE = 1 << 20
 T = TypeVar("T")
 
 
-_Entry: TypeAlias = int | list[int]
+_ChunkEntry: TypeAlias = int | list[int]
 """A chunk in the index: its number of entries, and, if that is not one, its number of pieces.
 
 It stays as it is in JSON: of many chunks, few are looked at.
@@ -57,7 +57,7 @@ class StoredChunks:
         self._index = name
         stored = backend.get(name)
         content = {} if stored is None else json.loads(stored)
-        self._entries: dict[int, list[_Entry]] = {int(row): entries for row, entries in content.items()}
+        self._entries: dict[int, list[_ChunkEntry]] = {int(row): entries for row, entries in content.items()}
         self._changed = False
 
     def rows(self) -> list[int]:
@@ -104,7 +104,7 @@ class StoredChunks:
         else:
             self._backend.delete(self._index)
 
-    def _delete(self, row: int, i: int, entry: _Entry) -> None:
+    def _delete(self, row: int, i: int, entry: _ChunkEntry) -> None:
         for piece in range(_pieces(entry)):
             self._backend.delete(self._name(row, i, piece))
         self._changed = True
@@ -153,9 +153,9 @@ class ChunkStore(StoredChunks, Generic[T]):
         self.put(row, at, self._form.encode(chunk), self._form.size(chunk))
 
 
-def _size(entry: _Entry) -> int:
+def _size(entry: _ChunkEntry) -> int:
     return entry if isinstance(entry, int) else entry[0]
 
 
-def _pieces(entry: _Entry) -> int:
+def _pieces(entry: _ChunkEntry) -> int:
     return 1 if isinstance(entry, int) else entry[1]

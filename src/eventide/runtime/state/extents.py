@@ -25,7 +25,7 @@ from eventide.runtime.elements.ordering import are_first, distinct, equal_runs, 
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.growing import HashIndex
 from eventide.runtime.state.runs import (
-    Numbers,
+    NumberArray,
     Records,
     SortedRuns,
     compressed,
@@ -71,7 +71,7 @@ _NO_HASHES: Hashes = np.zeros(0, np.uint64)
 class Found(NamedTuple):
     """Rows of one schema; ``places`` says of each which of the hashes asked for it has."""
 
-    places: Numbers
+    places: NumberArray
     rows: pa.Table
 
 
@@ -138,7 +138,7 @@ class RowStore:
         self._asked = HashIndex()
         self._known: list[Records] = [(_NO_HASHES, _NO_HASHES, *[np.zeros(0, np.int64)] * self._kinds)]
         self._due: list[Hashes] = [_NO_HASHES] * self._kinds
-        self._written: list[tuple[pa.Table, Sequence[Numbers]]] = []
+        self._written: list[tuple[pa.Table, Sequence[NumberArray]]] = []
         self._scheduled: list[Records] = []
         self._deleted: list[Hashes] = []
 
@@ -178,12 +178,12 @@ class RowStore:
         """A lower bound, in milliseconds, of the due times of a kind among the rows that were not read; else None."""
         return self._times[kind].first(lambda records: self._asked.has(records[1]))
 
-    def write(self, rows: pa.Table, due: Sequence[Numbers]) -> None:
+    def write(self, rows: pa.Table, due: Sequence[NumberArray]) -> None:
         """Replace all rows of some hashes, with the due times of each row."""
         if len(rows):
             self._written.append((rows, due))
 
-    def schedule(self, hashes: Hashes, due: Sequence[Numbers]) -> None:
+    def schedule(self, hashes: Hashes, due: Sequence[NumberArray]) -> None:
         """Set the due times of the rows of some hashes; the rows stay."""
         if len(hashes):
             self._scheduled.append((hashes, *due))
@@ -235,7 +235,7 @@ class RowStore:
             self._index.append(moved, _merged)
         self._put_new_times(changed, known)  # last, as merging them asks the index what is true
 
-    def _rescheduled(self, known: Sequence[Numbers]) -> Records:
+    def _rescheduled(self, known: Sequence[NumberArray]) -> Records:
         """Records of the index for rows that stay, and are due at other times than before."""
         if not self._scheduled:
             return tuple(column[:0] for column in known)
@@ -248,7 +248,7 @@ class RowStore:
             differs |= before[at] != times
         return tuple(column[differs] for column in (hashes, known[1][at], *due))
 
-    def _together(self) -> Iterator[tuple[pa.Table, list[Numbers]]]:
+    def _together(self) -> Iterator[tuple[pa.Table, list[NumberArray]]]:
         """The written rows, each schema once, in the order of hashes."""
         left = self._written
         while left:
@@ -263,14 +263,14 @@ class RowStore:
             due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]
             yield rows.take(pa.array(order)).combine_chunks(), due
 
-    def _appended(self, rows: pa.Table, due: Sequence[Numbers]) -> Iterator[Records]:
+    def _appended(self, rows: pa.Table, due: Sequence[NumberArray]) -> Iterator[Records]:
         """Append rows in the order of hashes as extents; and give what the index has of them."""
         hashes = _hashes_of(rows)
         bounds = [*firsts(hashes)[::_MOST_HASHES].tolist(), len(rows)]
         for begin, end in pairwise(bounds):
             yield self._extent(rows.slice(begin, end - begin), [column[begin:end] for column in due])
 
-    def _extent(self, rows: pa.Table, due: Sequence[Numbers]) -> Records:
+    def _extent(self, rows: pa.Table, due: Sequence[NumberArray]) -> Records:
         """Append rows in the order of hashes as one extent."""
         hashes = _hashes_of(rows)
         first = firsts(hashes)
@@ -302,7 +302,7 @@ class RowStore:
             self._schemas[number] = pa.ipc.read_schema(pa.py_buffer(content))
         return self._schemas[number]
 
-    def _count_out(self, at: Numbers) -> None:
+    def _count_out(self, at: NumberArray) -> None:
         """Take note that the rows at some places are garbage now."""
         numbers, counts = np.unique(at >> _ROW_BITS, return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
@@ -344,7 +344,7 @@ class RowStore:
                 self._delete(number)
         return records
 
-    def _living(self, number: int) -> tuple[pa.Table, list[Numbers]]:
+    def _living(self, number: int) -> tuple[pa.Table, list[NumberArray]]:
         """The rows of an extent that are not garbage, and when they are due."""
         rows = pa.Table.from_batches([self._page(number, page) for page in range(self._extents[number].pages)])
         hashes = _hashes_of(rows)
@@ -358,7 +358,7 @@ class RowStore:
         times[:, is_there] = due
         return rows.filter(pa.array(stays)), [column[of_row][stays] for column in times]
 
-    def _put_new_times(self, records: Records, known: Sequence[Numbers]) -> None:
+    def _put_new_times(self, records: Records, known: Sequence[NumberArray]) -> None:
         """Take note of when what was written is due, where it was not due then before."""
         hashes, _, *due = records
         places = np.searchsorted(known[0], hashes)
@@ -377,7 +377,7 @@ class RowStore:
             is_due = (at != _GONE) & (due[kind] != NEVER)
             self._put_times(kind, due[kind][is_due], found[is_due])
 
-    def _put_times(self, kind: int, times: Numbers, hashes: Hashes) -> None:
+    def _put_times(self, kind: int, times: NumberArray, hashes: Hashes) -> None:
         order = np.lexsort((hashes, times))
         self._times[kind].append((times[order], hashes[order]), partial(self._merged_times, kind))
 
@@ -394,12 +394,12 @@ class RowStore:
         stays = (current[of_pair] == times) & are_first(times, hashes)
         return times[stays], hashes[stays]
 
-    def _rows_at(self, at: Numbers, places: Numbers) -> list[Found]:
+    def _rows_at(self, at: NumberArray, places: NumberArray) -> list[Found]:
         """The rows at some places of extents, with the places of their hashes."""
         order = np.argsort(at)
         at, places = at[order], places[order]
         numbers, first = at >> _ROW_BITS, (at & _ROW_MASK).astype(np.int64)
-        found: dict[int, tuple[list[Numbers], list[Numbers], list[pa.RecordBatch]]] = {}
+        found: dict[int, tuple[list[NumberArray], list[NumberArray], list[pa.RecordBatch]]] = {}
         lengths: dict[int, int] = {}
         for begin, end in equal_runs(numbers):
             number = int(numbers[begin])
@@ -464,7 +464,7 @@ def _hashes_of(rows: pa.Table) -> Hashes:
     return hashes
 
 
-def _taken(pages: list[pa.RecordBatch], rows: Numbers) -> pa.Table:
+def _taken(pages: list[pa.RecordBatch], rows: NumberArray) -> pa.Table:
     """Some rows of pages that lie one after the other."""
     together = pa.Table.from_batches(pages)
     if len(rows) == len(together):
@@ -484,7 +484,7 @@ def are_in(hashes: Hashes, others: Hashes) -> _Flags:
     return found
 
 
-def _with_twins(rows: Numbers, hashes: Hashes) -> tuple[Numbers, Numbers]:
+def _with_twins(rows: NumberArray, hashes: Hashes) -> tuple[NumberArray, NumberArray]:
     """The rows of a page that have the hashes of some of its rows, and for each of them the number of that row."""
     following = np.minimum(rows + 1, len(hashes) - 1)
     if not ((following != rows) & (hashes[following] == hashes[rows])).any():

@@ -217,13 +217,13 @@ class StateHandles(KeyedStateStore):
         return make(ExpiringCell(*expiring)) if form == ONE else _EXPIRING[form](*expiring)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
-        return self._once(state_descriptor, _Value, declared.VALUE)
+        return self._once(state_descriptor, _ValueHandle, declared.VALUE)
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        return self._once(state_descriptor, _List, declared.LIST, LIST)
+        return self._once(state_descriptor, _ListHandle, declared.LIST, LIST)
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
-        return self._once(state_descriptor, _Map, declared.MAP, MAP)
+        return self._once(state_descriptor, _MapHandle, declared.MAP, MAP)
 
     def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[Any]]) -> ReducingState[Any]:
         function = _of_kind(ReducingStateDescriptor, state_descriptor).get_reduce_function()
@@ -316,7 +316,7 @@ class _NoValues(dict[str, dict[Any, Any]]):
 _NO_VALUES = _NoValues()
 
 
-class _Handle:
+class _StateHandle:
     def __init__(self, cell: Cell) -> None:
         self._cell = cell
 
@@ -324,7 +324,7 @@ class _Handle:
         self._cell.clear()
 
 
-class _Value(_Handle, ValueState[Any]):
+class _ValueHandle(_StateHandle, ValueState[Any]):
     def __init__(self, cell: Cell) -> None:
         super().__init__(cell)
         self.__dict__["value"] = cell.read  # stands before the method: one call less, for each element
@@ -341,7 +341,7 @@ class _Value(_Handle, ValueState[Any]):
             self._cell.write(own_unless(value, self._cell.read()))
 
 
-class _Merging(_Handle, ABC):
+class _Merging(_StateHandle, ABC):
     """A state whose values under several namespaces can become one."""
 
     @abstractmethod
@@ -356,7 +356,7 @@ class _Merging(_Handle, ABC):
                 self._cell.write(other if mine is None else self._combine(mine, other))
 
 
-class _List(_Merging, ListState[Any]):
+class _ListHandle(_Merging, ListState[Any]):
     def get(self) -> list[Any]:
         return list(self._cell.read() or ())
 
@@ -381,7 +381,7 @@ class _List(_Merging, ListState[Any]):
         return left + right
 
 
-class _Map(_Handle, MapState[Any, Any]):
+class _MapHandle(_StateHandle, MapState[Any, Any]):
     def _entries(self) -> dict[Any, Any]:
         return self._cell.read() or {}
 

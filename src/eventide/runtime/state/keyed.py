@@ -31,8 +31,8 @@ from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     KEYS,
     SPACES,
-    Form,
     KeysInRows,
+    RowForm,
     rows_of_objects,
 )
 from eventide.runtime.state.timers import NO_PLACE, BatchTimers, Numbers, Timers, joined
@@ -52,7 +52,7 @@ _AS_THEY_ARE = PLAIN | {Pickled, type(None)}
 _COMPARED = PLAIN - {float} | {Pickled}
 """The types of which two values are stored alike if they are equal; -0.0 equals 0.0."""
 
-_KINDS: tuple[tuple[Form, ...], tuple[Form, ...]] = (("plain", "pickled"), ("spaces",))
+_KINDS: tuple[tuple[RowForm, ...], tuple[RowForm, ...]] = (("plain", "pickled"), ("spaces",))
 
 
 class KeyedState(LoadedRows[GrowingObjects]):
@@ -345,7 +345,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
             objects = list(map(convert, objects))
         self._set(name, _KINDS[0], owners, [one if type(one) in PLAIN else Pickled(dumps(one)) for one in objects])
 
-    def _column(self, kind: Form) -> GrowingObjects:
+    def _column(self, kind: RowForm) -> GrowingObjects:
         return GrowingObjects()
 
     def _add_keys(self, columns: Sequence[Any]) -> None:
@@ -366,7 +366,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
                     has_changed[places[rows]] = True
                     self._set(name, kinds, places[rows], now)
 
-    def _stored_values(self, name: str, kinds: Sequence[Form], places: Numbers) -> list[Any]:
+    def _stored_values(self, name: str, kinds: Sequence[RowForm], places: Numbers) -> list[Any]:
         """The values of the keys at some places under a name, as they are stored; None for none."""
         found: list[Any] = [None] * len(places)
         for kind in kinds:
@@ -378,7 +378,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
                     found[row] = value
         return found
 
-    def _set(self, name: str, kinds: Sequence[Form], places: Numbers, values: list[Any]) -> None:
+    def _set(self, name: str, kinds: Sequence[RowForm], places: Numbers, values: list[Any]) -> None:
         """Give the keys at some places values under a name; None deletes a value."""
         for kind in kinds:
             if (name, kind) in self._values:
@@ -397,7 +397,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
         keys = list(map(self.keys.__getitem__, places.tolist()))
         return rows_of_objects(keys, self._hashes.array[places], self._held_at(places))
 
-    def _held_at(self, places: Numbers) -> Iterator[tuple[str, Form, Numbers, list[Any]]]:
+    def _held_at(self, places: Numbers) -> Iterator[tuple[str, RowForm, Numbers, list[Any]]]:
         """Give the values of the keys at some places, by name and form, with which of the keys have each."""
         for (name, form), values in self._values.items():
             owners = np.flatnonzero(values.where.array[places] != NO_PLACE)

@@ -37,7 +37,7 @@ from eventide.runtime.state.rows_of_keys import (
     timer_columns,
     with_values_of,
 )
-from eventide.runtime.state.timers import NO_PLACE, Numbers, Rows, TimerColumns
+from eventide.runtime.state.timers import NO_PLACE, Numbers, TimerColumns, TimerRows
 
 Flags: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 Name: TypeAlias = tuple[str, Any]
@@ -285,20 +285,22 @@ def _slices(hashes: Hashes) -> Iterator[tuple[int, int]]:
     return pairwise([*firsts(hashes)[::_ROWS_AT_ONCE].tolist(), len(hashes)])
 
 
-def _within(timers: Rows, namespaces: Sequence[Any] | None, begin: int, end: int) -> tuple[Rows, Sequence[Any] | None]:
+def _within(
+    timers: TimerRows, namespaces: Sequence[Any] | None, begin: int, end: int
+) -> tuple[TimerRows, Sequence[Any] | None]:
     """The timers of some of their rows, counted from the first of these."""
     owners, times, numbers = timers
     some = slice(*np.searchsorted(owners, (begin, end)).tolist())
     return (owners[some] - begin, times[some], numbers[some]), None if namespaces is None else namespaces[some]
 
 
-def _columns_of(timers: Rows, namespaces: Sequence[Any] | None, places: Numbers) -> TimerColumns | None:
+def _columns_of(timers: TimerRows, namespaces: Sequence[Any] | None, places: Numbers) -> TimerColumns | None:
     """Timers of rows, given the places of their keys."""
     owners, times, numbers = timers
     return timer_columns(places[owners], times, numbers, namespaces)
 
 
-def _settled(timers: Rows, namespaces: Sequence[Any] | None) -> tuple[Rows, Sequence[Any] | None]:
+def _settled(timers: TimerRows, namespaces: Sequence[Any] | None) -> tuple[TimerRows, Sequence[Any] | None]:
     """Timers by key and time; of one that was set again, the first number counts. One with a namespace is set once."""
     places, times, numbers = timers
     if namespaces is not None:
@@ -309,7 +311,7 @@ def _settled(timers: Rows, namespaces: Sequence[Any] | None) -> tuple[Rows, Sequ
     return (places[first], times[first], numbers[first]), None
 
 
-def _at(timers: Rows, namespaces: Sequence[Any] | None, rows: Numbers) -> tuple[Rows, Sequence[Any] | None]:
+def _at(timers: TimerRows, namespaces: Sequence[Any] | None, rows: Numbers) -> tuple[TimerRows, Sequence[Any] | None]:
     """The timers whose keys have a row, in the order of the rows."""
     owners, times, numbers = timers
     mine = np.flatnonzero(rows[owners] != NO_PLACE)

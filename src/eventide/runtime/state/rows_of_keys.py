@@ -36,7 +36,7 @@ from eventide.runtime.state.bucket_store import BucketStore, read_buckets
 from eventide.runtime.state.declared import DECLARED, RowTypes, text_of_types, types_of, types_of_text
 from eventide.runtime.state.expiring import SUFFIX, expiry_of
 from eventide.runtime.state.extents import HASH, NEVER, RowStore
-from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, Rows, TimerColumns, rows_of_columns
+from eventide.runtime.state.timers import NO_PLACE, NUMBERS, PLACES, Numbers, TimerColumns, TimerRows, rows_of_columns
 
 ANYTHING = Types.PICKLED_BYTE_ARRAY()
 """The type of values that lie in their rows as pickles."""
@@ -57,15 +57,15 @@ _PLAIN_TIMERS = [f"__timers{kind}" for kind in range(KINDS_OF_TIME)]
 _SPACED_TIMERS = [f"__spaced{kind}" for kind in range(KINDS_OF_TIME)]
 _HASHES_AT_ONCE = 65_536
 _NO_NUMBERS: Numbers = np.zeros(0, np.int64)
-_NO_TIMERS: Rows = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+_NO_TIMERS: TimerRows = (_NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
 
 LAST = NEVER - 1
 """The due time of the last timers there are, and of those one millisecond before: a row of `NEVER` is never due."""
 
-Form: TypeAlias = Literal["plain", "pickled", "spaces"]
+RowForm: TypeAlias = Literal["plain", "pickled", "spaces"]
 """Values that are plain objects, those that are pickles, and the pickles of dicts by namespace."""
 
-Parts: TypeAlias = Sequence[tuple[Rows, Sequence[Hashable] | None]]
+Parts: TypeAlias = Sequence[tuple[TimerRows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces. The latter may be missing."""
 
 
@@ -213,7 +213,7 @@ def move_buckets(backend: Backend, store: RowStore) -> None:
 
 
 def rows_of_objects(
-    keys: Sequence[Any], hashes: Hashes, values: Iterable[tuple[str, Form, Numbers, list[Any]]]
+    keys: Sequence[Any], hashes: Hashes, values: Iterable[tuple[str, RowForm, Numbers, list[Any]]]
 ) -> tuple[RowTypes, pa.RecordBatch]:
     """Keys and values that are objects, as the rows in which they are stored.
 
@@ -308,7 +308,7 @@ def timer_columns(
     return *packed, None if namespaces is None else list(namespaces)
 
 
-def rows_of_timers(columns: TimerColumns | None) -> Rows:
+def rows_of_timers(columns: TimerColumns | None) -> TimerRows:
     """The inverse of :func:`timer_columns`, without the namespaces."""
     return _NO_TIMERS if columns is None else rows_of_columns(columns)
 
@@ -343,7 +343,7 @@ def _spread(parts: Sequence[tuple[Numbers, pa.Array]], count: int) -> pa.Array:
     return pa.concat_arrays([array for _, array in parts]).take(pa.array(where, mask=where == NO_PLACE))
 
 
-def _held_in(bucket: Bucket) -> Iterator[tuple[str, Form, Numbers, list[Any]]]:
+def _held_in(bucket: Bucket) -> Iterator[tuple[str, RowForm, Numbers, list[Any]]]:
     """Give the values in a bucket, by name and form, with the places of the keys that have each."""
     for name, (owners, are_pickled, held) in bucket.values.items():
         yield name, "pickled" if are_pickled else "plain", _places_of(bucket, owners), held
@@ -362,7 +362,7 @@ def _places_of(bucket: Bucket, owners: Owners) -> Numbers:
     return np.arange(len(bucket.keys)) if owners is None else np.array(owners, np.int64)
 
 
-def _in_order(timers: TimerColumns | None) -> tuple[Rows, Sequence[Hashable] | None]:
+def _in_order(timers: TimerColumns | None) -> tuple[TimerRows, Sequence[Hashable] | None]:
     """Timers of a bucket in the order of their keys."""
     owners, times, numbers = rows_of_timers(timers)
     order = order_by(owners)
@@ -374,7 +374,7 @@ def _count_of(timers: Parts) -> int:
     return sum(len(owners) for (owners, _, _), _ in timers)
 
 
-def _lists(timers: Rows, namespaces: Sequence[Hashable] | None, count: int) -> pa.Array:
+def _lists(timers: TimerRows, namespaces: Sequence[Hashable] | None, count: int) -> pa.Array:
     """Timers of a kind as a column of `count` rows."""
     owners, times, numbers = timers
     parts: dict[str, pa.Array] = {"time": pa.array(times), "number": pa.array(numbers)}
@@ -394,7 +394,7 @@ def _has_whole_bounds(namespace: Hashable) -> bool:
     )
 
 
-def _timers_of(rows: pa.Table, name: str, load: Callable[[bytes], Any]) -> tuple[Rows, Sequence[Hashable] | None]:
+def _timers_of(rows: pa.Table, name: str, load: Callable[[bytes], Any]) -> tuple[TimerRows, Sequence[Hashable] | None]:
     """The timers of a column of lists; none if there is no such column."""
     is_spaced = name in _SPACED_TIMERS
     if name not in rows.column_names:

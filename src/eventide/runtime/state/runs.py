@@ -17,15 +17,15 @@ from eventide.errors import StateError
 from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.state.backend import Backend
 
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[Any]]
-Records: TypeAlias = tuple[Numbers, ...]
+NumberArray: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+Records: TypeAlias = tuple[NumberArray, ...]
 """Records in columns of eight bytes, of which the first is what they are sorted and looked up by."""
 
 StoredRuns: TypeAlias = list[list[int]]
 """Each run as its user keeps it, oldest first: its number, its records, and how many of them are taken out."""
 
 
-class Merge(Protocol):
+class MergeRuns(Protocol):
     """Makes one run of several, the oldest first; ``is_base`` says that the first of them is the oldest of all."""
 
     def __call__(self, runs: Sequence[Records], *, is_base: bool) -> Records:
@@ -74,14 +74,14 @@ class SortedRuns:
         self._kinds = [np.dtype(kind) for kind in kinds]
         self._runs = [_Run(*run) for run in stored]
         self._chunks: dict[tuple[int, int], Records] = {}
-        self._bounds: dict[int, Numbers] = {}
+        self._bounds: dict[int, NumberArray] = {}
 
     @property
     def stored(self) -> StoredRuns:
         """The runs as they are stored, to open them with."""
         return [[run.number, run.count, run.taken] for run in self._runs]
 
-    def find(self, keys: Numbers) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Records]:
+    def find(self, keys: NumberArray) -> tuple[np.ndarray[Any, np.dtype[np.bool_]], Records]:
         """Which of some keys, in their order, have a record, and for each of these the newest one."""
         is_there = np.zeros(len(keys), bool)
         found = [np.zeros(len(keys), kind) for kind in self._kinds]
@@ -101,7 +101,7 @@ class SortedRuns:
             left = left[~is_hit]
         return is_there, tuple(column[is_there] for column in found)
 
-    def append(self, records: Records, merge: Merge) -> None:
+    def append(self, records: Records, merge: MergeRuns) -> None:
         """Store records in the order of their first column, and make one run of those at the end that are alike."""
         begin, total = len(self._runs), len(records[0])
         if not total:
@@ -185,7 +185,7 @@ class SortedRuns:
             self._backend.delete(self._bounds_name(run))
             self._bounds.pop(run.number, None)
 
-    def _bounds_of(self, run: _Run) -> Numbers:
+    def _bounds_of(self, run: _Run) -> NumberArray:
         """The first number of each chunk but the first one."""
         found = self._bounds.get(run.number)
         if found is None:

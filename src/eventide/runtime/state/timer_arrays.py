@@ -12,8 +12,8 @@ from eventide.runtime.state.timers import (
     PLACES,
     LoadedKeys,
     Numbers,
-    Rows,
     TimerColumns,
+    TimerRows,
     WaitingTimers,
     are_among,
     together,
@@ -37,7 +37,7 @@ class TimerArrays:
         self._keys = keys
         self._kind = kind
         self._waiting = WaitingTimers([])
-        self._firing: Rows = (_NOTHING, _NOTHING, _NOTHING)
+        self._firing: TimerRows = (_NOTHING, _NOTHING, _NOTHING)
         self._firing_until: int | None = None
         self._has_changed = False
 
@@ -62,7 +62,7 @@ class TimerArrays:
             self._has_changed = self._has_changed or not stays.all()
             self._firing = _at(self._firing, stays)
 
-    def due(self, until_ms: int) -> Iterator[Rows]:
+    def due(self, until_ms: int) -> Iterator[TimerRows]:
         """Fire: take out the timers at or before a time, each time at most one of each key, the earliest.
 
         They come in the order of their time, then of key groups, then of their numbers.
@@ -101,7 +101,7 @@ class TimerArrays:
             if of_keys is not None:
                 self._waiting.add(of_keys)
 
-    def rows(self) -> list[tuple[Rows, Sequence[Hashable] | None]]:
+    def rows(self) -> list[tuple[TimerRows, Sequence[Hashable] | None]]:
         """The timers of the loaded keys; one that was set again is there twice."""
         return [(together(self._waiting.rows(())), None)]
 
@@ -128,6 +128,6 @@ class TimerArrays:
         return rounds[order]
 
 
-def _at(rows: Rows, where: Any) -> Rows:
+def _at(rows: TimerRows, where: Any) -> TimerRows:
     places, times, numbers = rows
     return places[where], times[where], numbers[where]

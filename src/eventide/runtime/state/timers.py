@@ -19,7 +19,7 @@ from eventide.runtime.elements.ordering import order_by
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
 
-ByTime: TypeAlias = dict[int, dict[Any, int]]
+TimersByTime: TypeAlias = dict[int, dict[Any, int]]
 """Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""
 
 TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
@@ -27,23 +27,23 @@ TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 
 PLACES, NUMBERS = np.dtype("<u4"), np.dtype("<i8")
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-Rows: TypeAlias = tuple[Numbers, Numbers, Numbers]
+TimerRows: TypeAlias = tuple[Numbers, Numbers, Numbers]
 """The places of the keys among the loaded ones, the times, and the numbers."""
 
 NO_PLACE = -1
 """The place of a key that is left out."""
 
-_NO_ROWS: Rows = (np.zeros(0, np.int64),) * 3
+_NO_ROWS: TimerRows = (np.zeros(0, np.int64),) * 3
 
-_Set: TypeAlias = tuple[int, Any, Hashable]
+_SetTimer: TypeAlias = tuple[int, Any, Hashable]
 """A timer that is set: time, key and namespace."""
 
-_Entry: TypeAlias = tuple[int, int, int, _Set]
+_TimerEntry: TypeAlias = tuple[int, int, int, _SetTimer]
 """Time, key group, number, and the timer: numbers differ, so that keys and namespaces are never compared."""
 
 _BEFORE_ALL, _AFTER_ALL = -math.inf, math.inf
 
-_Parts: TypeAlias = list[tuple[Rows, Sequence[Hashable] | None]]
+_PartsOfRows: TypeAlias = list[tuple[TimerRows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
 
 
@@ -103,17 +103,17 @@ class Timers:
         self._keys = keys
         self._index = keys.index
         self._kind = kind
-        self._at: ByTime = {}
-        self._spaced_at: ByTime = {}
+        self._at: TimersByTime = {}
+        self._spaced_at: TimersByTime = {}
         self._waiting = WaitingTimers(keys.keys)
         self._deleted: set[tuple[int, Any]] = set()
         self._heap: list[int] = []
         self._new: list[int] = []
         self._earliest_new = MAX_MS
         self._firing_until: float = _BEFORE_ALL
-        self._firing: dict[_Set, int] = {}
+        self._firing: dict[_SetTimer, int] = {}
         """The timers that are still to fire in this advance, and the number of each."""
-        self._meanwhile: list[_Entry] = []
+        self._meanwhile: list[_TimerEntry] = []
         self.number = number
         self.changed: list[Any] = []
 
@@ -149,7 +149,7 @@ class Timers:
         self._firing.pop((time_ms, key, namespace), None)
         self.changed.append(key)
 
-    def due(self, until_ms: int) -> Iterator[_Set]:
+    def due(self, until_ms: int) -> Iterator[_SetTimer]:
         """Fire: take out the timers at or before a time, in the order of their time over all keys.
 
         A timer that is set meanwhile, at or before that time, fires in the same advance; one that is deleted meanwhile
@@ -184,7 +184,7 @@ class Timers:
         waiting, other = self._waiting.next_ms(self._deleted), self._keys.next_of_others(self._kind)
         return min((ms for ms in (heap[0] if heap else None, waiting, other) if ms is not None), default=None)
 
-    def all(self) -> list[_Set]:
+    def all(self) -> list[_SetTimer]:
         """Every timer that is set, in order of time: for harnesses."""
         self._keys.open_everything()
         return [*dict.fromkeys(self._in_order(self.rows())[0])]
@@ -202,7 +202,7 @@ class Timers:
                     self._expect(time_ms)
                 self._spaced_at[time_ms][owner] = number
 
-    def rows(self) -> _Parts:
+    def rows(self) -> _PartsOfRows:
         """The timers of the loaded keys; one that was set again is there twice."""
         return self._parts(self._at, self._spaced_at, self._waiting.rows(self._deleted))
 
@@ -212,7 +212,7 @@ class Timers:
             of_timers.clear()
         self._earliest_new = MAX_MS
 
-    def _register_meanwhile(self, timer: _Set) -> None:
+    def _register_meanwhile(self, timer: _SetTimer) -> None:
         """Set a timer that is to fire in this advance."""
         if timer in self._firing:
             return
@@ -222,7 +222,7 @@ class Timers:
         heapq.heappush(self._meanwhile, (time_ms, group, self.number, timer))
         self.changed.append(key)
 
-    def _due_meanwhile(self, before: tuple[float, ...]) -> Iterator[_Set]:
+    def _due_meanwhile(self, before: tuple[float, ...]) -> Iterator[_SetTimer]:
         """Fire those that were set in this advance and come before a time, or a time, a key group and a number."""
         meanwhile, firing = self._meanwhile, self._firing
         while meanwhile and meanwhile[0][:3] < before:
@@ -236,12 +236,12 @@ class Timers:
         self._new.append(time_ms)
         self._earliest_new = min(self._earliest_new, time_ms)
 
-    def _take(self, until_ms: int) -> _Parts:
+    def _take(self, until_ms: int) -> _PartsOfRows:
         """Take out the timers at or before a time."""
         if self._earliest_new <= until_ms:
             self._settle()
-        plain: ByTime = {}
-        spaced: ByTime = {}
+        plain: TimersByTime = {}
+        spaced: TimersByTime = {}
         while self._heap and self._heap[0] <= until_ms:
             time_ms = heapq.heappop(self._heap)
             for by_time, taken in ((self._at, plain), (self._spaced_at, spaced)):
@@ -254,7 +254,7 @@ class Timers:
         self.changed += [key for of_time in spaced.values() for key, _ in of_time]
         return parts
 
-    def _parts(self, plain: ByTime, spaced: ByTime, waiting: Sequence[Rows]) -> _Parts:
+    def _parts(self, plain: TimersByTime, spaced: TimersByTime, waiting: Sequence[TimerRows]) -> _PartsOfRows:
         """Loaded timers by time, and some that wait."""
         keys, owners = (list(chain.from_iterable(by_time.values())) for by_time in (plain, spaced))
         without = together([*waiting, rows_of(plain, self._places_of(keys))])
@@ -264,7 +264,7 @@ class Timers:
     def _places_of(self, keys: list[Any]) -> Numbers:
         return np.fromiter(map(self._index.__getitem__, keys), np.int64, len(keys))
 
-    def _in_order(self, parts: _Parts) -> tuple[list[_Set], list[int], list[int]]:
+    def _in_order(self, parts: _PartsOfRows) -> tuple[list[_SetTimer], list[int], list[int]]:
         """Timers in the order in which they fire, the key group of each, and its number."""
         places, times, numbers = together([rows for rows, _ in parts])
         if not len(places):
@@ -315,7 +315,7 @@ class WaitingTimers:
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
         self._new: list[TimerColumns] = []
-        self._runs: list[tuple[int, int, _Run]] = []
+        self._runs: list[tuple[int, int, _TimerRun]] = []
         """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
         self._count = 0
 
@@ -327,7 +327,7 @@ class WaitingTimers:
         """Add timers whose keys are loaded, given the places of these keys."""
         self._new.append(columns)
 
-    def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> Rows:
+    def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> TimerRows:
         """Take out those at or before a time, in no order; those that were deleted are gone."""
         self._settle()
         rows = []
@@ -358,7 +358,7 @@ class WaitingTimers:
             self._push(run, next_ms)
         return None
 
-    def rows(self, deleted: Collection[Timer]) -> list[Rows]:
+    def rows(self, deleted: Collection[Timer]) -> list[TimerRows]:
         """The timers that still wait, but for those that were deleted."""
         self._settle()
         return [_without(deleted, run.rows(), self._keys) for _, _, run in self._runs]
@@ -370,17 +370,17 @@ class WaitingTimers:
 
     def _settle(self) -> None:
         if self._new:
-            run = _Run(self._keys, self._new)
+            run = _TimerRun(self._keys, self._new)
             self._push(run, run.next_ms(()))
             self._new = []
 
-    def _push(self, run: _Run, next_ms: int | None) -> None:
+    def _push(self, run: _TimerRun, next_ms: int | None) -> None:
         if next_ms is not None:
             self._count += 1
             heapq.heappush(self._runs, (next_ms, self._count, run))
 
 
-def together(rows: Sequence[Rows]) -> Rows:
+def together(rows: Sequence[TimerRows]) -> TimerRows:
     """Several timers in one."""
     if len(rows) < 2:
         return rows[0] if rows else _NO_ROWS
@@ -388,7 +388,7 @@ def together(rows: Sequence[Rows]) -> Rows:
     return places, times, numbers
 
 
-def rows_of(by_time: ByTime, places: Numbers) -> Rows:
+def rows_of(by_time: TimersByTime, places: Numbers) -> TimerRows:
     """Timers that are loaded by time, given the places of their keys, one after the other.
 
     One beyond the end of time, or before its beginning, is set for there.
@@ -404,7 +404,7 @@ def rows_of(by_time: ByTime, places: Numbers) -> Rows:
     return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
 
 
-def rows_of_columns(columns: TimerColumns) -> Rows:
+def rows_of_columns(columns: TimerColumns) -> TimerRows:
     """Timers whose keys have places among the loaded ones."""
     places, times, numbers, _ = columns
     return (
@@ -456,7 +456,7 @@ def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Num
     return np.isin(timers[: len(times)], timers[len(times) :])
 
 
-class _Run:
+class _TimerRun:
     """Timers that came to wait together."""
 
     def __init__(self, keys: list[Any], columns: Sequence[TimerColumns]) -> None:
@@ -466,7 +466,7 @@ class _Run:
         self._is_sorted = False
         self._at = 0
 
-    def take(self, until_ms: int) -> Rows:
+    def take(self, until_ms: int) -> TimerRows:
         """Take out those at or before a time.
 
         All are sorted when some are taken for the second time; before that it is cheaper to look at each.
@@ -502,7 +502,7 @@ class _Run:
             self._at += 1
         return None
 
-    def rows(self) -> Rows:
+    def rows(self) -> TimerRows:
         return self._owners[self._at :], self._times[self._at :], self._numbers[self._at :]
 
     def _sort(self) -> None:
@@ -515,7 +515,7 @@ class _Run:
         self._at = 0
 
 
-def _without(deleted: Collection[Timer], rows: Rows, keys: list[Any]) -> Rows:
+def _without(deleted: Collection[Timer], rows: TimerRows, keys: list[Any]) -> TimerRows:
     """The timers that were not deleted."""
     owners, times, numbers = rows
     if not deleted or not len(owners):

@@ -190,10 +190,10 @@ class OperatorTask(Task):
                 WatermarkReport(str(self._subtask), START_OF_BATCH, self._valve.watermark, self._valve.idle or None)
             )
 
-    def _watermarks(self, step: Any) -> ChannelWatermarks:
-        if self._generators is None or not step.strategy.is_supplied:
-            return HighestTimestamp(step, self._channel)
-        return self._generators.run(step.id, step, self._channel, is_split=False)
+    def _watermarks(self, operator: Any) -> ChannelWatermarks:
+        if self._generators is None or not operator.strategy.is_supplied:
+            return HighestTimestamp(operator, self._channel)
+        return self._generators.run(operator.id, operator, self._channel, is_split=False)
 
     def _progress(self, point: int, inbox: Inbox) -> Progress:
         """Let what is reported at a point through the valve."""

@@ -59,7 +59,7 @@ class SplitTaskSpec(TaskSpec):
 
 
 @dataclass(slots=True)
-class _Split:
+class _SplitBatch:
     """One split in one micro-batch: its elements by task and number, and what its source said."""
 
     edge: str
@@ -134,14 +134,14 @@ class SplitTask(Task):
             "functions": self._spec.function_metrics.take(self._subtask, self._clock_ms),
         }
 
-    def _splits(self, frames: Iterable[Frame]) -> list[_Split]:
+    def _splits(self, frames: Iterable[Frame]) -> list[_SplitBatch]:
         """Return the frames of each split, by edge and name: also of splits without any."""
-        splits = {at: _Split(*at) for at in self._open}
+        splits = {at: _SplitBatch(*at) for at in self._open}
         for frame in frames:
             edge = self._name_of[frame.edge]
             if frame.signal is Signal.ELEMENTS:
                 batch = self._spec.codec.decode(frame.content)
-                split = splits.setdefault((edge, frame.channel), _Split(edge, frame.channel))
+                split = splits.setdefault((edge, frame.channel), _SplitBatch(edge, frame.channel))
                 split.parts.append((frame.task, batch.first, batch))
             elif frame.signal is Signal.OBSERVED:
                 self._output.observer.hear(frame)
@@ -151,7 +151,7 @@ class SplitTask(Task):
             elif frame.signal is Signal.REPORTS:
                 for report in frame.content:
                     if self._is_mine(report.channel):
-                        split = splits.setdefault((edge, report.channel), _Split(edge, report.channel))
+                        split = splits.setdefault((edge, report.channel), _SplitBatch(edge, report.channel))
                         split.idle = split.idle or (bool(report.idle) and edge not in self._unheard)
                         split.ended = split.ended or report.ended
                         split.joined = split.joined or report.joined
@@ -161,10 +161,12 @@ class SplitTask(Task):
     def _is_mine(self, split: str) -> bool:
         return subtask_of_split(split, self._spec.parallelism) == self._subtask
 
-    def _run_split(self, split: _Split) -> Iterator[Frame]:
+    def _run_split(self, split: _SplitBatch) -> Iterator[Frame]:
         at, channel = (split.edge, split.name), self._spec.channel(split.edge, split.name)
-        steps = self._spec.root.assigners()
-        watermarks_of = {step.number: self._watermarks(at, number, channel) for number, step in enumerate(steps)}
+        operators = self._spec.root.assigners()
+        watermarks_of = {
+            operator.number: self._watermarks(at, number, channel) for number, operator in enumerate(operators)
+        }
         output = SourceOutput(self._output, channel, self._subtask, watermarks_of)
         for batch in split.batches():
             self._metrics.count(self._spec.name, RECORDS_IN, len(batch))
@@ -180,16 +182,16 @@ class SplitTask(Task):
             self._ended |= {at} & self._expected
 
     def _watermarks(self, at: tuple[str, str], number: int, channel: str) -> ChannelWatermarks:
-        step = self._spec.root.assigners()[number]
-        if not step.strategy.is_supplied:
-            return HighestTimestamp(step, channel)
-        return self._generators.run(_generator(at, step), step, channel, is_split=True)
+        operator = self._spec.root.assigners()[number]
+        if not operator.strategy.is_supplied:
+            return HighestTimestamp(operator, channel)
+        return self._generators.run(_generator(at, operator), operator, channel, is_split=True)
 
     def _forget(self, at: tuple[str, str]) -> None:
         """Forget a split, with its generators."""
         self._open.pop(at, None)
-        for step in self._spec.root.assigners():
-            self._generators.forget(_generator(at, step))
+        for operator in self._spec.root.assigners():
+            self._generators.forget(_generator(at, operator))
 
     def _store(self) -> None:
         self._generators.flush()
@@ -207,9 +209,9 @@ def subtask_of_split(split: str, parallelism: int) -> int:
     return stable_hash(split) % parallelism
 
 
-def _generator(at: tuple[str, str], step: AssignTimestamps) -> str:
+def _generator(at: tuple[str, str], operator: AssignTimestamps) -> str:
     """The key that the generator of a split is kept under."""
-    return json.dumps([*at, step.id])
+    return json.dumps([*at, operator.id])
 
 
 def _numbered_through(batches: list[Elements]) -> Elements:

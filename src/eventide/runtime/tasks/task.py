@@ -87,7 +87,7 @@ class TaskSpec(ABC):
     @property
     def has_generators(self) -> bool:
         """Whether user-defined watermark generators work in its tasks."""
-        return any(step.strategy.is_supplied for step in self.root.assigners())
+        return any(operator.strategy.is_supplied for operator in self.root.assigners())
 
     @property
     @abstractmethod
@@ -197,8 +197,8 @@ def _all_functions(sources: Iterable[_HasChain], tasks: Iterable[TaskSpec]) -> I
 
 def _chained(spec: _HasChain) -> Iterator[_Opened]:
     for node in spec.root.all_nodes():
-        if node.step is not None and node.step.user_function is not None:
-            yield node.step.user_function, _where(spec, node.step.name, spec.parallelism)
+        if node.operator is not None and node.operator.user_function is not None:
+            yield node.operator.user_function, _where(spec, node.operator.name, spec.parallelism)
         for edge in node.edges:
             for name, function in edge.partitioner.user_functions():
                 yield function, _where(spec, name, edge.subtasks)

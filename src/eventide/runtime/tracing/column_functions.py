@@ -147,7 +147,7 @@ def traced_process(function: Callable[..., Any], type_info: TypeInformation) -> 
     return traced(function, type_info, Types.LONG(), several=True, arrange=_with_context)
 
 
-class _Timestamp(ProcessFunction.Context):
+class _TracedTimestamp(ProcessFunction.Context):
     """The timestamp of an element, as a traced function sees it."""
 
     def __init__(self, timestamp: Any) -> None:
@@ -161,9 +161,9 @@ class _Timestamp(ProcessFunction.Context):
         raise NotTraceable("it asks for timers or the time of its operator")
 
 
-def _with_context(values: Sequence[Any]) -> tuple[Any, _Timestamp]:
+def _with_context(values: Sequence[Any]) -> tuple[Any, _TracedTimestamp]:
     element, timestamp = values
-    return element, _Timestamp(timestamp)
+    return element, _TracedTimestamp(timestamp)
 
 
 def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | None, TypeInformation]:

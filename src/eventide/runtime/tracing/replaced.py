@@ -15,12 +15,12 @@ from eventide.runtime.tracing.patterns import certain_groups
 from eventide.runtime.tracing.symbols import (
     NUMBERS,
     WHOLE,
-    Parts,
+    SplitParts,
     Symbol,
     Text,
     TracedObject,
+    TracePath,
     Unknown,
-    Way,
     operand_of,
     plain,
     shown,
@@ -30,7 +30,7 @@ from eventide.runtime.tracing.symbols import (
 
 
 def _length(value: Any) -> Any:
-    if isinstance(value, Parts):
+    if isinstance(value, SplitParts):
         return value._count
     if not isinstance(value, Symbol):
         return len(value)
@@ -171,7 +171,7 @@ class _Match(TracedObject):
 
     _what = "a match"
 
-    def __init__(self, compiled: re.Pattern[str], way: Way, operands: tuple[Expression, ...]) -> None:
+    def __init__(self, compiled: re.Pattern[str], way: TracePath, operands: tuple[Expression, ...]) -> None:
         self._compiled = compiled
         self._way = way
         self._operands = operands
@@ -242,7 +242,7 @@ class Table(TracedObject):
             raise NotTraceable(f"it looks up a {kind.__name__} in a dict that is empty, or has keys of other types")
         return way_of(key).operation(int, "place", operand_of(key), self._column((-1,), self._content))
 
-    def _parts(self, way: Way, place: Expression, path: tuple[int, ...], values: Sequence[Any]) -> Any:
+    def _parts(self, way: TracePath, place: Expression, path: tuple[int, ...], values: Sequence[Any]) -> Any:
         """The symbol of a value, or a tuple of those of its parts."""
         if all(type(value) is tuple and len(value) == len(values[0]) > 0 for value in values):
             several = enumerate(zip(*values, strict=True))
@@ -325,7 +325,7 @@ CONTAINERS: dict[type, Callable[[Any], Any]] = {
 """Replacements of constants, and of containers that are constant for a batch, in traced functions."""
 
 
-class _Operator:
+class _RightSide:
     """The right side of ``@`` in place of an instruction that a symbol cannot answer."""
 
     def __init__(self, compute: Callable[[Any], Any]) -> None:
@@ -339,12 +339,12 @@ _CONVERSIONS: list[Callable[[Any], Any]] = [lambda value: value, _text, repr, as
 """Conversions of values before an f-string formats them, by number: none, ``!s``, ``!r`` and ``!a``."""
 
 
-def _of_values(flags: int) -> _Operator:
+def _of_values(flags: int) -> _RightSide:
     """Formats a value, or a pair of it and how it is to be formatted, as FORMAT_VALUE does with some flags."""
     convert = _CONVERSIONS[flags & 3]
     if flags & 4:
-        return _Operator(lambda pair: formatted(convert(pair[0]), pair[1]))
-    return _Operator(lambda value: formatted(convert(value)))
+        return _RightSide(lambda pair: formatted(convert(pair[0]), pair[1]))
+    return _RightSide(lambda value: formatted(convert(value)))
 
 
 def _is_none(value: object) -> bool:
@@ -361,10 +361,10 @@ def _is_none(value: object) -> bool:
 
 OPERATORS: dict[str, Callable[[int], Any]] = {
     "FORMAT_VALUE": _of_values,
-    "CONVERT_VALUE": lambda how: _Operator(_CONVERSIONS[how]),
-    "FORMAT_SIMPLE": lambda _: _Operator(formatted),
-    "FORMAT_WITH_SPEC": lambda _: _Operator(lambda pair: formatted(*pair)),
-    "BUILD_STRING": lambda _: _Operator(lambda parts: Text("").join(parts)),
-    "IS_OP": lambda is_not: _Operator(lambda value: _is_none(value) != bool(is_not)),
+    "CONVERT_VALUE": lambda how: _RightSide(_CONVERSIONS[how]),
+    "FORMAT_SIMPLE": lambda _: _RightSide(formatted),
+    "FORMAT_WITH_SPEC": lambda _: _RightSide(lambda pair: formatted(*pair)),
+    "BUILD_STRING": lambda _: _RightSide(lambda parts: Text("").join(parts)),
+    "IS_OP": lambda is_not: _RightSide(lambda value: _is_none(value) != bool(is_not)),
 }
 """Makers of the right side of ``@`` in place of the instructions of f-strings and of ``is None``, by their names."""

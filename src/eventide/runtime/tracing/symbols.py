@@ -55,7 +55,7 @@ _MOST_QUESTIONS = 512
 _DEEPEST = 100
 
 
-class Way:
+class TracePath:
     """One way through a function: the answers to what it asked of symbols, and what it computed.
 
     Args:
@@ -116,7 +116,7 @@ class Symbol:
     __slots__ = ("_expression", "_way")
     __array_ufunc__: ClassVar[None] = None  # so numbers of numpy leave their operators to it, which refuses them
 
-    def __init__(self, expression: Expression, way: Way) -> None:
+    def __init__(self, expression: Expression, way: TracePath) -> None:
         self._expression = expression
         self._way = way
 
@@ -211,12 +211,12 @@ def unknown_is_none(value: Unknown) -> bool:
     return bool(value._with("is none"))
 
 
-def go_on(value: Unknown, way: Way) -> None:
+def go_on(value: Unknown, way: TracePath) -> None:
     """Let an attribute of an object, which all ways find, ask another way."""
     value._way = way
 
 
-def _seen(value: object, way: Way) -> Expression:
+def _seen(value: object, way: TracePath) -> Expression:
     """A value that something unknown is given: fields, constants, and tuples of these, but no element."""
     if type(value) is tuple:
         return way.operation(Unknown, "tuple", *(_seen(part, way) for part in value))
@@ -366,7 +366,7 @@ def operand_of(value: object) -> Expression:
     return constant(value)
 
 
-def way_of(*values: object) -> Way:
+def way_of(*values: object) -> TracePath:
     """The way that symbols belong to, of which there is one among some values."""
     return next(value._way for value in values if isinstance(value, Symbol))
 
@@ -452,7 +452,7 @@ def _called(symbol: Symbol, name: str, *arguments: object, **named: object) -> A
     text, way = symbol._expression, symbol._way
     operands = list(map(_argument, arguments))
     if name in ("split", "rsplit"):
-        return Parts(symbol, name, operands)
+        return SplitParts(symbol, name, operands)
     if name == "partition":
         return tuple(way.symbol(str, "part", text, constant(name), constant(at), *operands) for at in range(3))
     if _FAST.get(name) == len(arguments) and all(type(one) is str and one for one in map(plain, arguments)):
@@ -490,7 +490,7 @@ class TracedObject:
     __eq__ = __hash__ = __str__ = __repr__ = __format__ = _refuse
 
 
-class Parts(TracedObject):
+class SplitParts(TracedObject):
     """The list that ``split`` of a text gives, of which single parts may be taken."""
 
     __slots__ = ("_name", "_operands", "_symbol")
@@ -522,7 +522,7 @@ class Parts(TracedObject):
         return symbol._way.symbol(kind, name, symbol._expression, *more, *self._operands)
 
 
-def argument(path: tuple[int, ...], type_info: TypeInformation, way: Way) -> Any:
+def argument(path: tuple[int, ...], type_info: TypeInformation, way: TracePath) -> Any:
     """An argument of a type, or a part of one: tuples, rows and dicts of symbols, or one symbol."""
     match type_info:
         case TupleTypeInfo():

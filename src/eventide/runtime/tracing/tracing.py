@@ -45,8 +45,8 @@ from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
 from eventide.runtime.tracing.symbols import (
     Symbol,
     TracedObject,
+    TracePath,
     Unknown,
-    Way,
     argument,
     decimal_size,
     go_on,
@@ -129,7 +129,7 @@ def trace(
     unopened: list[Unknown] = []
 
     def unknown(name: str) -> Unknown:
-        unopened.append(Unknown(Computation(Unknown, f"attribute {name}", ()), Way([], {})))
+        unopened.append(Unknown(Computation(Unknown, f"attribute {name}", ()), TracePath([], {})))
         return unopened[-1]
 
     admission = admitted(function, REPLACED, CONTAINERS, OPERATORS, None if is_opened else unknown)
@@ -137,7 +137,7 @@ def trace(
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
     known: dict[Any, Computation] = {}
     while True:
-        way = Way(answers, known)
+        way = TracePath(answers, known)
         for attribute in unopened:
             go_on(attribute, way)
         ways.append(_one_way(admission.function, types, way, several=several, arrange=arrange))
@@ -154,7 +154,7 @@ def trace(
 def _one_way(
     function: Callable[..., Any],
     types: Sequence[TypeInformation],
-    way: Way,
+    way: TracePath,
     *,
     several: bool,
     arrange: Arrange | None,

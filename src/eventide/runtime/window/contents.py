@@ -14,7 +14,7 @@ from eventide.api.functions import AggregateFunction, ReduceFunction
 from eventide.api.windows import TimestampedValue
 from eventide.runtime.elements.ownership import is_bare, own, own_unless
 
-Times: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+TimeArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The timestamps of elements, in milliseconds."""
 
 
@@ -54,7 +54,7 @@ class Contents(ABC):
     def add(self, kept: object, value: object, timestamp: int | None) -> Any:
         """Return the contents after one more element; ``kept`` is None in a window that has nothing."""
 
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
         """Add many elements, in their order, to what is kept of their keys: the same as :meth:`add` with each.
 
         Raises:
@@ -93,7 +93,7 @@ class AllElements(Contents):
         kept.append(value)
         return kept
 
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
         append_each(kept, keys, values)
 
     def merge(self, left: object, right: Any) -> Any:
@@ -136,7 +136,7 @@ class Reduced(Contents):
         result = self.function.reduce(kept[0], value)
         return [own_unless(result, kept[0])]
 
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
         reduce, get = self.function.reduce, kept.get
         keeps = not is_bare(reduce)
         key = value = None
@@ -231,7 +231,7 @@ class Aggregated(Contents):
         result = self.function.add(value, before)
         return [own_unless(result, before)]
 
-    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+    def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
         if Accumulated in set(map(type, values)):
             Contents.add_each(self, kept, keys, values, np.zeros(len(values), np.int64))
             return

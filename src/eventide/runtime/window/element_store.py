@@ -41,7 +41,7 @@ FIRST, LAST = "__first", "__last"
 _PATIENCE = 8
 _OBJECTS_AT_ONCE = 8_192
 
-Panes: TypeAlias = Sequence[tuple[range, Indices | None]]
+RowsOfPanes: TypeAlias = Sequence[tuple[range, Indices | None]]
 """Elements by the windows that they are in: these, by their numbers, and the indices (None: of all elements)."""
 
 
@@ -251,7 +251,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         self._late: dict[int, tuple[ElementsByKey, dict[Any, list[Any]]]] = {}
         self._late_elements: list[tuple[int, Any, Any]] = []
 
-    def add(self, panes: Panes, rows: pa.Table) -> None:
+    def add(self, panes: RowsOfPanes, rows: pa.Table) -> None:
         """Add elements to their windows, in their order."""
         by_row: defaultdict[int, list[tuple[range, Indices | None]]] = defaultdict(list)
         for windows, indices in panes:
@@ -262,7 +262,7 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
         for row, groups in by_row.items():
             self._added.setdefault(row, []).append(self.tables.reduced(self._part(rows, groups)))
 
-    def _part(self, rows: pa.Table, groups: Panes) -> pa.Table:
+    def _part(self, rows: pa.Table, groups: RowsOfPanes) -> pa.Table:
         """The rows of some groups, in their order."""
         if self._in_row == 1:
             indices = together([indices for _, indices in groups])

@@ -29,8 +29,8 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.kernels import Guard
-from eventide.runtime.window.contents import AtElement, Times
-from eventide.runtime.window.element_store import ElementStore, Panes
+from eventide.runtime.window.contents import AtElement, TimeArray
+from eventide.runtime.window.element_store import ElementStore, RowsOfPanes
 from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
 from eventide.runtime.window.operator import CONTENTS, WindowOperator
 from eventide.runtime.window.reducing import Indices, Partials, by_pane, together
@@ -254,7 +254,7 @@ class FixedWindowOperator(WindowOperator):
             last, watermark_ms = self._panes.last_of(starts), self._moment.watermark
             self._metrics.count_late(self._spec.name, LATE_DROPPED, last, watermark_ms, counts)
 
-    def _take_many(self, elements: Elements, timestamps: Times) -> None:
+    def _take_many(self, elements: Elements, timestamps: TimeArray) -> None:
         if isinstance(self._store, ElementStore):
             ahead, rest = self._ahead(timestamps)
             self._store.add(ahead, self._store.tables.of(elements))
@@ -266,7 +266,7 @@ class FixedWindowOperator(WindowOperator):
             indices = together(rest)
             self._take_one_by_one(elements if indices is None else elements.at(indices))
 
-    def _fold(self, elements: Elements, timestamps: Times, store: WindowStore) -> list[Indices | None] | None:
+    def _fold(self, elements: Elements, timestamps: TimeArray, store: WindowStore) -> list[Indices | None] | None:
         """Add columns to their windows that the watermark has not reached, if the function is a fold that is known.
 
         Returns:
@@ -300,7 +300,7 @@ class FixedWindowOperator(WindowOperator):
             kept.update(added)
         return rest
 
-    def _ahead(self, timestamps: Times) -> tuple[list[tuple[range, Indices | None]], list[Indices | None]]:
+    def _ahead(self, timestamps: TimeArray) -> tuple[list[tuple[range, Indices | None]], list[Indices | None]]:
         """The windows of each pane that the watermark has not reached, with the indices of its elements.
 
         Beside them, the indices of the elements, pane by pane, that are in another window too, or in none.
@@ -317,7 +317,7 @@ class FixedWindowOperator(WindowOperator):
                 rest.append(indices)
         return ahead, rest
 
-    def _add_objects(self, keys: list[Any], values: list[Any], timestamps: Times) -> list[Indices | None]:
+    def _add_objects(self, keys: list[Any], values: list[Any], timestamps: TimeArray) -> list[Indices | None]:
         """Add objects to those of their windows that the watermark has not reached.
 
         Returns:
@@ -373,7 +373,7 @@ class FixedWindowOperator(WindowOperator):
             self._show(kept, stays=True)
 
 
-def _by_window(ahead: Panes) -> dict[int, list[Indices | None]]:
+def _by_window(ahead: RowsOfPanes) -> dict[int, list[Indices | None]]:
     """The indices of the elements of each window, pane by pane."""
     by_window: defaultdict[int, list[Indices | None]] = defaultdict(list)
     for windows, indices in ahead:

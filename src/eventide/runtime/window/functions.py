@@ -61,7 +61,7 @@ class WindowMoment(Moment):
         return self.key, None
 
 
-class _Times:
+class _WindowTimes:
     """The times of the operator, in milliseconds."""
 
     def __init__(self, moment: WindowMoment) -> None:
@@ -74,7 +74,7 @@ class _Times:
         return self._moment.watermark
 
 
-class TriggerView(_Times, Trigger.OnMergeContext):
+class TriggerView(_WindowTimes, Trigger.OnMergeContext):
     """The operator as a trigger sees it. In batch execution, timers are not set while others fire."""
 
     def __init__(self, moment: WindowMoment, keyed: KeyedState) -> None:
@@ -101,7 +101,7 @@ class TriggerView(_Times, Trigger.OnMergeContext):
         self._states.merge(state_descriptor, self._moment.merged)
 
 
-class AssignerView(_Times, WindowAssigner.WindowAssignerContext):
+class AssignerView(_WindowTimes, WindowAssigner.WindowAssignerContext):
     """The operator as a window assigner sees it."""
 
     def __init__(self, moment: WindowMoment, keyed: KeyedState, runtime: RuntimeContext) -> None:
@@ -112,7 +112,7 @@ class AssignerView(_Times, WindowAssigner.WindowAssignerContext):
         return self._runtime
 
 
-class EvictorView(_Times, Evictor.EvictorContext):
+class EvictorView(_WindowTimes, Evictor.EvictorContext):
     """The operator as an evictor sees it."""
 
 

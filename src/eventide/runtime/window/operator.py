@@ -288,11 +288,11 @@ class WindowOperator(KeyedOperator):
         moment, process_one, fire, ask, drop = self._moment, self._handle, self._fire, self._ask, self._drop
 
         def handle(key: Any, value: object, timestamp: int | None) -> None:
-            letters.attempt(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))
+            letters.call(process_one, (key, value, timestamp), HANDLING, timestamp, key, element=own(value))
 
         def attempt(act: Callable[..., None], *args: object) -> bool:
             window = moment.window
-            return letters.attempt(act, args, FIRING, window.max_timestamp(), moment.key, window=window)
+            return letters.call(act, args, FIRING, window.max_timestamp(), moment.key, window=window)
 
         def clean_up(window: Window) -> None:
             if not attempt(drop, window):

@@ -33,7 +33,7 @@ from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.folds import AggregateFold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
-from eventide.runtime.window.contents import Accumulated, Aggregated, AtElement, Reduced, Times
+from eventide.runtime.window.contents import Accumulated, Aggregated, AtElement, Reduced, TimeArray
 from eventide.runtime.window.reducing_columns import ReducedColumns, reduced_columns, with_values
 
 _VALUES_AT_ONCE = 1 << 17
@@ -76,12 +76,12 @@ class ReducingPartitioner:
         """The key selector, and the reduce function, which is opened and closed in the tasks that send too."""
         return [*selectors(self.select), (self.operator, self.reduced.user_function)]
 
-    def open(self, producer: str, slot: int, subtasks: int) -> _RecordWriter:
+    def open(self, producer: str, slot: int, subtasks: int) -> _ReducingWriter:
         """An empty writer of the task with a slot."""
-        return _RecordWriter(self, subtasks)
+        return _ReducingWriter(self, subtasks)
 
 
-class _RecordWriter:
+class _ReducingWriter:
     def __init__(self, partitioner: ReducingPartitioner, subtasks: int) -> None:
         self._partitioner = partitioner
         self._subtask_of = SubtasksOfKeys(partitioner.max_parallelism, subtasks)
@@ -174,9 +174,9 @@ class _RecordWriter:
             self._subtask_of.check(failed.key, element=failed.element)
             raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
 
-    def _timestamps(self, elements: Elements) -> Times:
+    def _timestamps(self, elements: Elements) -> TimeArray:
         try:
-            times: Times = times_of(elements)
+            times: TimeArray = times_of(elements)
         except (TypeError, pa.ArrowInvalid):
             element = elements.values[elements.timestamps.index(None)]
             raise self._failed(no_timestamp(), element=element) from None
@@ -445,7 +445,7 @@ Indices: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """Indices of elements in a batch, rising."""
 
 
-def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]:
+def by_pane(panes: Panes, timestamps: TimeArray) -> list[tuple[int, Indices | None]]:
     """The elements of each pane, in the order of time; None stands for all elements, where there is but one pane.
 
     >>> from eventide.runtime.columnar.panes import RegularPanes
@@ -460,7 +460,7 @@ def by_pane(panes: Panes, timestamps: Times) -> list[tuple[int, Indices | None]]
     return by_pane_start(panes.start_of(timestamps))
 
 
-def by_pane_start(starts: Times) -> list[tuple[int, Indices | None]]:
+def by_pane_start(starts: TimeArray) -> list[tuple[int, Indices | None]]:
     """The elements of each pane, in the order of time, from where the pane of each starts.
 
     >>> by_pane_start(np.array([0, 10, 0]))

@@ -28,7 +28,7 @@ from eventide.runtime.tracing.folds import (
     fold_of,
 )
 from eventide.runtime.tracing.kernels import Guard
-from eventide.runtime.window.contents import Aggregated, Contents, Reduced, Times
+from eventide.runtime.window.contents import Aggregated, Contents, Reduced, TimeArray
 
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 """Floating-point numbers, one for each of some elements."""
@@ -46,7 +46,7 @@ class ReducedColumns:
 
     keys: list[Any]
     values: list[Any]
-    panes: Times
+    panes: TimeArray
     counts: dict[int, int]
 
 
@@ -72,7 +72,7 @@ def reduced_columns(
     parts = [] if keys is None or kind is None else _parts(keys, kind)
     if any(map(has_nan, parts)):
         raise Guard("a key that is NaN")
-    groups = _Groups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
+    groups = _FoldedGroups(fold, columns.values if values is None else values, numbers_of_columns([*parts, starts]))
     made, value_type = groups.values()
     distinct, sizes = pc.value_counts(starts).flatten()
     return ReducedColumns(
@@ -131,7 +131,7 @@ def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[An
     numbers = {key: number for number, key in enumerate({**before, **distinct})}
     codes = [*range(len(before)), *map(numbers.__getitem__, keys)]
     elements = pa.concat_arrays([_as_they_are(fold.type_info, [*before.values()]).cast(values.type), values])
-    made, kind = _Groups(fold, elements, np.array(codes, np.int64)).values()
+    made, kind = _FoldedGroups(fold, elements, np.array(codes, np.int64)).values()
     return {key: [value] for key, value in zip(numbers, kind.from_arrow(made), strict=True)}
 
 
@@ -164,7 +164,7 @@ def _parts(keys: pa.Array, kind: TypeInformation) -> list[pa.Array]:
     return parts
 
 
-class _Groups:
+class _FoldedGroups:
     """Groups of elements, or of what was made of them, and what a fold makes of each.
 
     The ``numbers`` of the groups are in the order in which these came first, as `numbers_of_columns` gives them.

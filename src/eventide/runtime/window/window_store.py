@@ -15,12 +15,12 @@ from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.chunks import ChunkForm, ChunkStore
-from eventide.runtime.window.contents import AtElement, Contents, Times, append_each
+from eventide.runtime.window.contents import AtElement, Contents, TimeArray, append_each
 
-ByKey: TypeAlias = dict[Any, Any]
+ContentsByKey: TypeAlias = dict[Any, Any]
 """Contents of a window by key, or a list of the elements that it must still add; in the order of arrival."""
 
-Chunk: TypeAlias = dict[int, ByKey]
+Chunk: TypeAlias = dict[int, ContentsByKey]
 """The windows of a row by their number."""
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class _WindowChunks:
                     append(mine, by_key)
         return base
 
-    def add(self, kept: ByKey, more: ByKey) -> None:
+    def add(self, kept: ContentsByKey, more: ContentsByKey) -> None:
         """Append what another chunk has of a window to its contents.
 
         Raises:
@@ -173,9 +173,9 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         super().__init__(backend, form, windows_in_row)
         self._contents = contents
         self._form = form
-        self._opened: dict[int, ByKey] = {}
+        self._opened: dict[int, ContentsByKey] = {}
 
-    def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: Times) -> None:
+    def add(self, window: int, keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
         """Add elements to a window, in their order.
 
         Raises:
@@ -190,7 +190,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         else:
             append_each(added, keys, values)
 
-    def kept(self, window: int, coming: int) -> ByKey | None:
+    def kept(self, window: int, coming: int) -> ContentsByKey | None:
         """The content of a window by key, for the caller to add to; None if ``coming`` elements are better appended.
 
         Stored contents are taken out where the elements would be added to them as soon as they are stored.
@@ -226,7 +226,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             added.setdefault(key, []).append(value)
         return kept
 
-    def open(self, window: int) -> ByKey:
+    def open(self, window: int) -> ContentsByKey:
         """Return the contents of a window that will still be added to, by key in the order of first arrival.
 
         Raises:
@@ -239,7 +239,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             opened = self._opened[window] = self._put_together(window)
         return opened
 
-    def take(self, window: int) -> ByKey:
+    def take(self, window: int) -> ContentsByKey:
         """Return the contents of a window for the last time, by key in the order of first arrival.
 
         Raises:
@@ -269,7 +269,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
             self._chunks.append(row, added)
             self._read.pop(row, None)
 
-    def _put_together(self, window: int) -> ByKey:
+    def _put_together(self, window: int) -> ContentsByKey:
         row = window // self._in_row
         chunks = self._chunks_of(row)
         added = self._added.get(row, {})
@@ -280,7 +280,7 @@ class WindowStore(RowsOfWindows[Chunk, Chunk]):
         return kept
 
 
-def append(elements: ByKey, more: ByKey) -> None:
+def append(elements: ContentsByKey, more: ContentsByKey) -> None:
     """Append elements to the present ones of their keys."""
     for key, others in more.items():
         mine = elements.get(key)

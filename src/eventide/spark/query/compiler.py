@@ -18,7 +18,7 @@ from eventide.errors import ProgramError
 from eventide.pickling.pickles import bring
 from eventide.plan.job import DataFrameSourceSpec, JobPlan, JobSettings, SinkSpec
 from eventide.runtime.chain.chain import end_frames
-from eventide.runtime.exchange.partitioners import AsColumns
+from eventide.runtime.exchange.partitioners import ColumnsPartitioner
 from eventide.runtime.pickles import Modules, classes_of, dumps_program
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import restored
@@ -150,7 +150,7 @@ def _source_frames(
     names: SourceNames,
 ) -> DataFrame:
     if to is not None:  # all that leaves is for the only sink
-        source = replace(source, root=source.root.with_partitioner(AsColumns(plan.sinks[0].type_info)))
+        source = replace(source, root=source.root.with_partitioner(ColumnsPartitioner(plan.sinks[0].type_info)))
     batch = plan.in_batch
     payload = ship(*_shipped_of_source(source))
     if isinstance(source, DataFrameSourceSpec):

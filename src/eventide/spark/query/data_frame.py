@@ -321,7 +321,7 @@ def _as_text(column: Column, kind: spark.DataType, *, escaped: bool) -> Column:
     return F.when(text == _NULL, F.lit(f"\\{_NULL}")).otherwise(text)
 
 
-Handle: TypeAlias = Callable[[int, Iterator[pa.RecordBatch]], bytes]
+HandleBatches: TypeAlias = Callable[[int, Iterator[pa.RecordBatch]], bytes]
 """Function of a worker for a stretch: given its place among all stretches, and its rows."""
 
 _RESULT = "place INT, found BINARY"
@@ -351,7 +351,7 @@ class OrderedStretches:
         # Where stretches begin is found by a sample, which would be another one each time: so they are kept.
         self._rows = frame.select(*(frame[name] for name in columns)).sort(order_by).persist()
 
-    def map(self, handle: Handle) -> dict[int, bytes]:
+    def map(self, handle: HandleBatches) -> dict[int, bytes]:
         """Return the result of each stretch, by its place, in the order of places; empty stretches may be missing.
 
         Raises:

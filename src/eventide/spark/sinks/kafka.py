@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from eventide.common.checksum import json_with_checksum
 from eventide.connectors.kafka.library import library
 from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
-from eventide.connectors.kafka.sink_writer import Mark, Run, SinkProducer, Transactions, first_batch_to_write
+from eventide.connectors.kafka.sink_writer import JobRun, Mark, SinkProducer, Transactions, first_batch_to_write
 from eventide.errors import ProgramError
 from eventide.plan.job import SinkSpec
 from eventide.runtime.elements.codec import decode_table, encode_table
@@ -214,9 +214,9 @@ class SinkRun:
         begun = [] if location is None else texts_at(spark, self._path(location))
         self._begun = {record_of(text)["group"] for text in begun}
 
-    def run_of(self, group: str, batch_id: int) -> Run:
+    def run_of(self, group: str, batch_id: int) -> JobRun:
         """The run, as the sink with a group sees it in its first micro-batch."""
-        return Run(self.checkpoint, self._repeated, group in self._begun, self._savepoint, self.planned_ms(batch_id))
+        return JobRun(self.checkpoint, self._repeated, group in self._begun, self._savepoint, self.planned_ms(batch_id))
 
     def planned_ms(self, batch_id: int) -> int | None:
         """When a micro-batch was planned, in milliseconds since the epoch; None if only Spark reaches its plan."""

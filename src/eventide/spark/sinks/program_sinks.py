@@ -23,7 +23,7 @@ from eventide.spark.query.frame_rows import frame_of, in_channels
 class ProgramSinks:
     """The sinks of a job that hand their elements to its program; others among those that are given are left out."""
 
-    def __init__(self, sinks: Iterable[SinkSpec], hand_over: HandOver) -> None:
+    def __init__(self, sinks: Iterable[SinkSpec], hand_over: ResultHandover) -> None:
         self.specs = of_the_program(sinks)
         self._hand_over = hand_over
 
@@ -38,7 +38,7 @@ def of_the_program(sinks: Iterable[SinkSpec]) -> dict[int, SinkSpec]:
     return {sink.number: sink for sink in sinks if isinstance(sink.sink, PrintSink | CollectSink)}
 
 
-class HereAndNow:
+class DriverSinks:
     """Hands over the elements of a micro-batch to the program, in the process where it ends, before it is committed."""
 
     def __init__(self, sinks: ProgramSinks) -> None:
@@ -145,7 +145,7 @@ class Collected:
             return element
 
 
-class Taken:
+class TakenResults:
     """The elements of a queue as one program takes them; when it has forgotten them, the job does not wait for it.
 
     Args:
@@ -157,7 +157,7 @@ class Taken:
         self._collected = collected
         self._at_end = at_end
 
-    def __iter__(self) -> Taken:
+    def __iter__(self) -> TakenResults:
         return self
 
     def __next__(self) -> Any:
@@ -171,7 +171,7 @@ class Taken:
         self._collected.close()
 
 
-class HandOver:
+class ResultHandover:
     """Prints elements, or gives them to the program, and knows how far it has come in a micro-batch.
 
     It lives as long as the job, and a job that starts again repeats the micro-batch that failed. What a micro-batch
@@ -182,7 +182,7 @@ class HandOver:
 
     >>> from eventide.connectors.sink import CollectSink
     >>> taken = []
-    >>> hand_over = HandOver(taken.append)
+    >>> hand_over = ResultHandover(taken.append)
     >>> hand_over(0, [(CollectSink(), "a")])
     >>> hand_over(0, [(CollectSink(), "a"), (CollectSink(), "b")])  # the same one, which has more this time
     >>> hand_over(1, [(CollectSink(), "c")])

@@ -130,7 +130,7 @@ def test_one_that_gives_timestamps_too_does_so_with_what_it_remembers():
     for expected in (100, 101):
         generators = Generators(backend, 0)
         run = generators.run("s", step(Both), "s", is_split=True)
-        timed = run.step.sort_out(elements("a"))[0]
+        timed = run.operator.sort_out(elements("a"))[0]
         assert timed.timestamps == [expected]
         run.see(timed)
         generators.flush()
@@ -283,7 +283,7 @@ def test_so_it_does_in_an_older_assigner():
         strategy, _ = older_strategy(Trailing(bound))
         generators = Generators(backend, 0)
         run = generators.run("s", AssignTimestamps("times", 1, strategy), "s", is_split=True)
-        run.see(run.step.sort_out(elements(value))[0])
+        run.see(run.operator.sort_out(elements(value))[0])
         run.end_batch(is_asked=True)
         generators.flush()
         assert said(run.reports()) == expected

@@ -6,7 +6,7 @@ from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.timers import _Run
+from eventide.runtime.state.timers import _TimerRun
 from support.counting_backend import CountingBackend
 
 
@@ -237,8 +237,8 @@ def test_a_timer_that_is_set_again_fires_in_the_place_of_the_first_time(kind):
 
 def test_an_advance_looks_only_at_waiting_timers_of_which_some_are_due(kind, monkeypatch):
     looked_at = []
-    take = _Run.take
-    monkeypatch.setattr(_Run, "take", lambda run, until_ms: (looked_at.append(run), take(run, until_ms))[1])
+    take = _TimerRun.take
+    monkeypatch.setattr(_TimerRun, "take", lambda run, until_ms: (looked_at.append(run), take(run, until_ms))[1])
     timers = stored(kind, CountingBackend(), *((100 + number, f"k{number}", None) for number in range(20)))
     for number in range(20):
         timers.register(200, f"k{number}", None)

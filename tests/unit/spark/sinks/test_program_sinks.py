@@ -5,7 +5,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
-from eventide.spark.sinks.program_sinks import Collected, Stopped, Taken
+from eventide.spark.sinks.program_sinks import Collected, Stopped, TakenResults
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_query_may_be_stopped_again_and_what_it_gives_then_is_not_taken_either
 
 def test_a_program_that_forgets_the_elements_lets_go_who_waits(pool):
     collected = Collected(most_waiting=2)
-    taken = Taken(collected, lambda: None)
+    taken = TakenResults(collected, lambda: None)
     putting = filled(pool, collected, 5)
     assert next(taken) == 0
     del taken
@@ -92,7 +92,7 @@ def test_what_made_the_job_fail_comes_after_the_last_element():
     collected = Collected()
     collected.put("a")
     collected.close()
-    taken = Taken(collected, fail)
+    taken = TakenResults(collected, fail)
     assert next(taken) == "a"
     with pytest.raises(OSError, match="failed"):
         next(taken)

@@ -286,10 +286,10 @@ class FrequencySketch(_Sketch):
             counts = counted.column("count_all").to_pylist()
 
             def make(start: int, end: int) -> bytes:
-                sketch = _Kind(self.type).new(self.log2_size)
+                sketch = _SketchKind(self.type).new(self.log2_size)
                 for item, count in zip(items[start:end], counts[start:end], strict=True):
                     sketch.update(item, count)
-                return _Kind(self.type).dump(sketch)
+                return _SketchKind(self.type).dump(sketch)
 
             lengths = np.bincount(counted.column("group").to_numpy(), minlength=groups.size)
             return [made_sketches(offsets_of(lengths), make), pa.array(nulls.astype(np.int64))]
@@ -297,7 +297,7 @@ class FrequencySketch(_Sketch):
         return sketches
 
     def _merged(self, parts: Sequence[bytes]) -> bytes:
-        kind = _Kind(self.type)
+        kind = _SketchKind(self.type)
         merged = kind.new(self.log2_size)
         for part in parts:
             merged.merge(kind.load(part))
@@ -318,7 +318,7 @@ def most_frequent(sketches: pa.Array, nulls: pa.Array, value_type: pa.DataType, 
 
     Equal counts are in the order of the values, null last.
     """
-    kind = _Kind(value_type)
+    kind = _SketchKind(value_type)
     found: list[list[tuple[Item | None, int]]] = []
     for data, null_count in zip(sketches.to_pylist(), nulls.to_pylist(), strict=True):
         counts: list[tuple[Item | None, int]] = [] if data is None else kind.counts(data)
@@ -333,7 +333,7 @@ def most_frequent(sketches: pa.Array, nulls: pa.Array, value_type: pa.DataType, 
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _SketchKind:
     """The sketch for values of a type: the library has one of text, and one of objects, which are integers here."""
 
     type: pa.DataType
