@@ -18,9 +18,9 @@ from benchmarks.sizes import Sizes
 
 RESULTS = Path("build/benchmark.json")
 HEADINGS = {"what": 44, "eventide": 16, "compared with": 24, "ratio": 6, "aim": 12}
-"""Of the columns of a table of figures, with their least width on a terminal."""
+"""The columns of a table of figures, with their least width on a terminal."""
 RACE_HEADINGS = {"what": 32, "eventide": 16, "Spark": 16, "Flink": 16, "which system can't, and why": 12}
-"""Of the columns of a table of races."""
+"""The columns of a table of races."""
 NUMBERS = ("eventide", "ratio", "Spark", "Flink")
 DERIVED = ("ratio", "is_met")
 """Properties of a figure that stand in JSON beside its fields."""

@@ -72,7 +72,7 @@ class History(Source):
         return True
 
     def gives_watermarks(self) -> bool:
-        """No: they are the strategy's."""
+        """Empty, because they are the strategy's."""
         return False
 
     def get_produced_type(self) -> TypeInformation:

@@ -4,7 +4,7 @@ An event is (event, user, at, value): its name, its user, its time in millisecon
 active for 3 seconds of every 10, and events come up to a second late. An answer has the name of an event, and comes 1.2
 to 3 seconds after it; every second event has one.
 
-The users are dealt out to two streams, each in the order of arrival. `whole` has each stream as one file, for engines
+The users are distributed to two streams, each in the order of arrival. `whole` has each stream as one file, for engines
 that keep no order among files; `parts` has it in pieces, for engines that read some files in each micro-batch.
 """
 

@@ -16,7 +16,7 @@ COLUMNS = {
     "process": ["user", "start", "highest"],
     "join": ["event", "value", "other"],
 }
-"""Of the results of each program."""
+"""The columns of the results of each program."""
 
 _OPEN_MS = 2 * WINDOW_MS
 """Results that begin less than this before the end are not compared: some engines close windows only when later events

@@ -21,7 +21,7 @@ _AT_ONCE = 50_000
 
 
 class Events(Source):
-    """The events of one kind, dealt out to splits in turn: each has every n-th of them, in their order.
+    """The events of one kind, distributed to splits in turn: each has every n-th of them, in their order.
 
     A position in a split is a number of events, and what lies between two positions is made when it is read.
     """

@@ -122,7 +122,9 @@ RULES = [
     Rule(
         "first-word",
         r"(what|who|whose|the same|those|one that|one of (those|them)|such|that which"
-        r"|it|its|they|their|theirs|these|all of it|so (few|many|long)|fewer|there (is|are|was|were))\b",
+        r"|it|its|they|their|theirs|these|(all|none|the (first|last|other)) of (it|them)|so (few|many|long)|fewer"
+        r"|there (is|are|was|were)|that of|and|the (later|other) one|(no|yes|none)(?=:)"
+        r"|of (a|an|one|the|several|those))\b",
         "the noun or the verb: a docstring makes sense when it is the only line on the screen",
         at_start=True,
     ),
@@ -149,6 +151,9 @@ RULES = [
 
 # Words of our own that have given way to the field's; (the former word, the word instead).
 FORMER_WORDS = (
+    ("deals? out|dealt out|dealing out", "distribute"),
+    ("keys? at hand", "current key"),
+    ("puts? out|putting out", "emit"),
     ("set forth", "set forward"),
     ("sets forth", "sets forward"),
     ("can be had", "is available"),

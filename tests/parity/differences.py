@@ -8,7 +8,7 @@ _AS_SET = "returns the checkpoint's setting, which has no effect"
 _VALUE = "a description that is taken without effect"
 _NEW = "gives a new strategy that keeps all the rest"
 _CLEAN_UP = "whichever is set, state that expires leaves the checkpoint with the next micro-batch"
-_ONE_BY_ONE = "elements are dealt out in turn, so that a repeated micro-batch has the same results"
+_ONE_BY_ONE = "elements are distributed in turn, so that a repeated micro-batch has the same results"
 
 
 def _members(owner: str, names: str, why: str) -> dict[str, str]:

@@ -227,7 +227,7 @@ ROWS = st.tuples(
 
 
 class Changed(ProcessWindowFunction):
-    """Changes the elements that it is given, and the list of them, after it has put out copies."""
+    """Changes the elements that it is given, and the list of them, after it has emitted copies."""
 
     def process(self, key, context, elements):
         yield key, context.window(), deepcopy(elements)

@@ -68,7 +68,7 @@ class Scenario:
         return len(self.script["batches"])
 
     def watermarks_at_batch_ends(self) -> list[int]:
-        """Of the watermarks that moved in a micro-batch, the last."""
+        """The last watermark of each micro-batch in which it moved."""
         last = dict(zip(self.detail["watermark_batch"], self.expected["watermarks"], strict=True))
         return list(last.values())
 

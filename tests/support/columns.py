@@ -12,7 +12,7 @@ from eventide.testing import ScriptedSource
 
 
 def in_columns(kind: TypeInformation, *batches: Sequence[Any], splits: int = 1) -> ScriptedSource:
-    """A source of rows of a type, some for each micro-batch, dealt out to the splits in turn."""
+    """A source of rows of a type, some for each micro-batch, distributed to the splits in turn."""
     script: list[list[Any]] = []
     for rows in batches:
         parts = [rows[number::splits] for number in range(splits)]

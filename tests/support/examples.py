@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(number: int) -> settings:
-    """All of them where they are others in each run, as every night; half of them where they are the same each time."""
+    """The number of examples: all where each run has others, as every night; half where they are the same each time."""
     return settings(max_examples=number // 2 if settings.default.derandomize else number)

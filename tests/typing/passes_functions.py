@@ -73,7 +73,7 @@ class Latest(ReduceFunction[Order]):
 
 
 class Sorted(ProcessFunction[Order, int]):
-    """Puts out amounts, and on the side output names."""
+    """Emits amounts, and on the side output names."""
 
     def process_element(self, value: Order, ctx: ProcessFunction.Context) -> Iterator[int | tuple[OutputTag[str], str]]:
         if value.amount < 3:

@@ -176,7 +176,7 @@ def test_state_is_made_of_a_data_frame_in_parallel(spark: SparkSession, tmp_path
 def test_what_a_function_raises_on_rows_of_a_data_frame_is_its_error(
     spark: SparkSession, tmp_path: Path, key: Any
 ) -> None:
-    """Of the function that makes state, for rows without an amount, and of the one that finds their keys."""
+    """Dead letters of the function that makes state, and of the function that finds keys."""
     rows = spark.range(3).selectExpr("cast(id as string) as user", "cast(null as bigint) as amount")
     totals = OperatorTransformation.bootstrap_with(rows).key_by(key).transform(Totals())
     with pytest.raises(UserFunctionError, match=r"in operator 'totals', .*the user's function raised"):

@@ -361,7 +361,7 @@ def test_sessions_on_spark_with_objects_that_are_pickled(env: StreamExecutionEnv
 
 @in_steps
 def test_elements_share_no_objects_on_spark(env: StreamExecutionEnvironment) -> None:
-    """One object in the elements of two keys is changed in state, and one row is put out again and again."""
+    """One object in the elements of two keys is changed in state, and one row is emitted again and again."""
 
     class Counts(KeyedProcessFunction):
         def open(self, runtime_context: RuntimeContext) -> None:

@@ -175,7 +175,7 @@ def test_what_is_due_by_the_clock_happens_after_a_restart_without_data(tmp_path:
 
 
 class Stamp(ProcessFunction):
-    """Puts out the name of a source with the time by the clock."""
+    """Emits the name of a source with the time by the clock."""
 
     def __init__(self, source: str) -> None:
         self._source = source

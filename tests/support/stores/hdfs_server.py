@@ -41,7 +41,7 @@ def hdfs_server(folder: Path) -> Iterator[Store]:
 
 
 def _port(details: Path) -> int | None:
-    """That of the name node, once it is written down."""
+    """The port of the name node, once it is written down."""
     try:
         return int(json.loads(details.read_text())["namenode_port"])
     except (FileNotFoundError, ValueError):

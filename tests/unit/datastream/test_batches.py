@@ -18,7 +18,7 @@ BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
 
 
 class WithTime(ProcessFunction):
-    """Puts out each element with its time."""
+    """Emits each element with its time."""
 
     def process_element(self, value, ctx):
         yield value, ctx.timestamp()

@@ -1,4 +1,4 @@
-"""Of the elements of a source, only the fields are read that functions ask for, where their code shows which."""
+"""Only the fields of elements that functions ask for are read from a source, where their code shows which."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

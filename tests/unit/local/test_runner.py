@@ -235,7 +235,7 @@ def test_watermarks_that_trail_the_clock_close_windows_without_data(behind_an_op
 
 
 class Stamp(ProcessFunction):
-    """Puts out each element with the time by the clock."""
+    """Emits each element with the time by the clock."""
 
     def process_element(self, value, ctx):
         yield *value, ctx.timer_service().current_processing_time()

@@ -288,7 +288,7 @@ def test_splits_of_a_source_with_watermarks_of_its_own_fall_idle_with_a_strategy
 
 
 class Sorted(Source):
-    """Two splits, of which what is odd is put out at the side, with its own type."""
+    """Two splits, whose odd numbers go to a side output with its own type."""
 
     def splits(self):
         return ["p", "q"]

@@ -1,4 +1,4 @@
-"""Streams whose elements are dealt out otherwise."""
+"""Streams whose elements are distributed otherwise."""
 
 import pytest
 
@@ -20,7 +20,7 @@ class Plain(ProcessFunction):
 
 
 def by_subtask(stream, parallelism=3):
-    """The elements of each subtask of the operator that deals out; the elements of one stand together in the output."""
+    """The elements of each subtask of the operator that distributes; the elements of one stand together in the output."""
     plan = plan_of(stream, parallelism=parallelism)
     assert [operator.parallelism for operator in plan.operators] == [parallelism]
     ((rows,),) = run(plan)

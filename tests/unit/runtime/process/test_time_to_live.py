@@ -39,7 +39,7 @@ def expiring(descriptor, **options):
 
 
 class Does(KeyedProcessFunction):
-    """Does with its state what an element says, and puts out what it finds."""
+    """Does with its state what an element says, and emits what it finds."""
 
     def __init__(self, descriptor, actions):
         self.descriptor = descriptor
