@@ -68,11 +68,11 @@ class History(Source):
         return {split: bisect.bisect_right(self.highest[split], timestamp_ms) for split in positions}
 
     def gives_timestamps(self) -> bool:
-        """Yes."""
+        """True, because they are in the rows."""
         return True
 
     def gives_watermarks(self) -> bool:
-        """Empty, because they are the strategy's."""
+        """False, because they are the strategy's."""
         return False
 
     def get_produced_type(self) -> TypeInformation:

@@ -1,8 +1,9 @@
-"""Query 19: the ten highest bids of each auction, with their ranks. A process function on columns.
+"""Query 19: the ten highest bids of each auction, with their ranks. A filter and a process function on columns.
 
 With bids that are among the ten highest so far, every rank that changes comes out, and takes the place of what the same
 rank of the auction was before. Of equal prices, the earliest bid ranks first. The bids that a subtask has in a
-micro-batch are ranked together, so the results are the ranks after all of them.
+micro-batch are ranked together, so the results are the ranks after all of them. Before the bids are sent to the
+subtasks of their auctions, each batch loses those that ten bids of the same batch exceed: they never get a rank.
 """
 
 import numpy as np
@@ -19,6 +20,19 @@ from examples.nexmark.source import Streams
 RANKED = Types.ROW_NAMED([*BID.field_names, "rank_number"], [*BID.field_types, Types.LONG()])
 BY_RANK = [("key", "ascending"), ("price", "descending"), ("dateTime", "ascending"), ("extra", "ascending")]
 """The order of the bids of each auction; the last part only makes it complete."""
+
+
+def may_be_ranked(bids: pa.RecordBatch) -> pa.Array:
+    """Say of each bid whether fewer than ten bids of its auction in the batch are higher."""
+    auctions, prices = (bids.column(name).to_numpy() for name in ("auction", "price"))
+    order = np.lexsort((-prices, auctions))  # by auction, the highest price first
+    auctions, prices = auctions[order], prices[order]
+    is_first = np.diff(auctions, prepend=-1) != 0
+    first = np.flatnonzero(is_first)
+    tenth = np.minimum(first + 9, np.append(first[1:], len(order)) - 1)
+    passes = np.empty(len(order), bool)
+    passes[order] = prices >= prices[tenth][np.cumsum(is_first) - 1]
+    return pa.array(passes)
 
 
 class TopTen(VectorizedKeyedProcessFunction):
@@ -51,4 +65,4 @@ class TopTen(VectorizedKeyedProcessFunction):
 
 
 def top_ten_bids(streams: Streams) -> DataStream:
-    return streams.bids.key_by("auction").process(TopTen(), RANKED)
+    return streams.bids.filter_batches(may_be_ranked).key_by("auction").process(TopTen(), RANKED)

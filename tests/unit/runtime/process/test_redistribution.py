@@ -20,7 +20,7 @@ class Plain(ProcessFunction):
 
 
 def by_subtask(stream, parallelism=3):
-    """The elements of each subtask of the operator that distributes; the elements of one stand together in the output."""
+    """The elements of each subtask after the distribution, which are together in the output."""
     plan = plan_of(stream, parallelism=parallelism)
     assert [operator.parallelism for operator in plan.operators] == [parallelism]
     ((rows,),) = run(plan)
