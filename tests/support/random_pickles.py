@@ -171,6 +171,7 @@ def main(seed: int, count: int) -> None:
     def no_longer(number: int, frame: object) -> None:
         raise TimeoutError
 
+    sys.dont_write_bytecode = True  # where a module of a time zone is imported for the first time on this machine
     signal.signal(signal.SIGALRM, no_longer)
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, resource.RLIM_INFINITY))
     sys.addaudithook(hook)
