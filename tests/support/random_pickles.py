@@ -154,7 +154,8 @@ def main(seed: int, count: int) -> None:
 
     def is_of_python(event: str, arguments: tuple[object, ...]) -> bool:
         """Whether a codec or a file of a time zone is looked for."""
-        where = str(getattr(arguments[0], "co_filename", arguments[0])) if arguments else ""
+        what = arguments[event == "compile"] if arguments else ""  # the name of a file comes after its code
+        where = str(getattr(what, "co_filename", what))
         return event in {"import", "exec", "compile"} and any(
             name in where for name in ("encodings", "tzdata", "importlib", "zoneinfo")
         )
