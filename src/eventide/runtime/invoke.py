@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from operator import length_hint
 from typing import Any
@@ -62,21 +62,25 @@ def calling(operator: str, *, during: str, advice: str = "", **what: object) -> 
         raise user_function_error(operator, error, during=during, advice=advice, **what) from error
 
 
-def no_results(returned: object) -> tuple[()]:
-    """The results of a function that returned None or something empty: none.
+def results_of(returned: Any) -> Iterable[Any]:
+    """The results of a function that returns them together: none for None, whatever else is iterated.
 
     Raises:
-        ProgramError: if it returned another false value, such as 0.
+        ProgramError: if it returned something that cannot be iterated, such as 0.
 
-    >>> no_results(None), no_results([])
-    ((), ())
+    >>> [*results_of(None)], [*results_of([0])]
+    ([], [0])
     """
-    if returned is None or hasattr(returned, "__iter__"):
+    if returned is None:
         return ()
-    raise ProgramError(
-        f"the function returned {shown(returned)}; it has to return a list of its results, or to yield them, and None "
-        "stands for no results"
-    )
+    try:
+        results: Iterable[Any] = iter(returned)
+    except TypeError:
+        raise ProgramError(
+            f"the function returned {shown(returned)}; it has to return a list of its results, or to yield them, and "
+            "None stands for no results"
+        ) from None
+    return results
 
 
 def no_timestamp() -> DataError:

@@ -31,7 +31,7 @@ from eventide.runtime.elements.ownership import (
     own_each,
     own_in_turn,
 )
-from eventide.runtime.invoke import is_of_the_data, last_of, no_results, user_function_error
+from eventide.runtime.invoke import is_of_the_data, last_of, results_of, user_function_error
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import (
@@ -237,6 +237,8 @@ class Map(_CalledFunction):
         try:
             made = map(call, values)
             results = list(made) if is_bare(call) else own_in_turn(made, tags.copied)
+            if len(results) < len(elements.values):
+                raise RuntimeError("the function raised StopIteration")  # which ended `made`, as it would any iterator
         except Exception as error:
             raise element_error(self.name, error, elements, values) from error
         return tags.by_output(self.name, Elements(results, elements.timestamps, elements.sequence), self.type_info)
@@ -309,7 +311,7 @@ class FlatMap(_CalledFunction):
     def caller(self, values: list[Any]) -> Call:
         """The function, whose results are listed."""
         call = self.call
-        return lambda value, _: list((given := call(value)) or no_results(given))
+        return lambda value, _: list(results_of(call(value)))
 
     def _on_columns(self, columns: Columns) -> Elements:
         return Elements(columns=flat_mapped(self.call, columns, self.type_info))
@@ -325,7 +327,7 @@ class FlatMap(_CalledFunction):
                 given = call(value)
                 # A list of no other owner is one more that refers to each result.
                 unshared = UNSHARED + (type(given) is list and getrefcount(given) == UNSHARED)
-                for one in given or no_results(given):
+                for one in given if type(given) is list else results_of(given):
                     kind = type(one)
                     is_fixed = kind in fixed or (kind is tuple and are_fixed(map(type, one)))
                     put(one if is_fixed or (getrefcount(one) == unshared and is_flat(one)) else copied(one))

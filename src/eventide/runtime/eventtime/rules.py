@@ -36,6 +36,17 @@ def cleanup_time(last_ms: int, lateness_ms: int) -> int | None:
     return None if time_ms == MAX_MS else time_ms
 
 
+def is_cleanup_time(time_ms: int, last_ms: int, lateness_ms: int) -> bool:
+    """Say whether a timer's time is the one at which the state of a window is dropped, be it the highest time.
+
+    Flink: ``WindowOperator.isCleanupTime``.
+
+    >>> is_cleanup_time(14, last_ms=9, lateness_ms=5), is_cleanup_time(MAX_MS, last_ms=MAX_MS, lateness_ms=0)
+    (True, True)
+    """
+    return time_ms == add_ms(last_ms, lateness_ms)
+
+
 def is_window_late(last_ms: int, lateness_ms: int, watermark_ms: int) -> bool:
     """Say whether a window can no longer be updated.
 

@@ -23,7 +23,7 @@ from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
 from eventide.runtime.elements.ordering import equal_runs
 from eventide.runtime.elements.ownership import own
-from eventide.runtime.invoke import no_results, user_function_error
+from eventide.runtime.invoke import results_of, user_function_error
 from eventide.runtime.joins.interval import JOINING, JoinContext
 from eventide.runtime.joins.windowed import OfPairs, obstacle_of_keys
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, Metrics
@@ -224,19 +224,18 @@ class PairCaller:
         return list(map(elements.__getitem__, places.tolist()))
 
     def _in_window(self, pairs: Pairs, meeting: InWindow, sides: Sequence[list[Any]]) -> None:
-        results_of, window = self._function.function.results, meeting.window  # type: ignore[union-attr]
+        join, window = self._function.function.results, meeting.window  # type: ignore[union-attr]
         time_ms = window.max_timestamp()
         for begin, end in equal_runs(meeting.groups):
             width = next(equal_runs(pairs.at[0][begin:end]))[1]
             first, second = sides[0][begin:end:width], sides[1][begin : begin + width]
             key = pairs.keys(begin)
             if self._letters is not None:
-                act = partial(results_of, first, second)
+                act = partial(join, first, second)
                 self._letters.call(act, (), FIRING, time_ms, key, window=window)
                 continue
             try:
-                results = results_of(first, second)
-                self._out.put_results(results or no_results(results), time_ms)
+                self._out.put_results(results_of(join(first, second)), time_ms)
             except Exception as error:
                 raise user_function_error(
                     self._name, error, during=FIRING, advice=ADVICE, key=key, window=window

@@ -27,7 +27,7 @@ from eventide.common.types import Row
 from eventide.common.windows import TimeWindow
 from eventide.joins import JoinedColumn
 from eventide.runtime.elements.ownership import own
-from eventide.runtime.invoke import no_results
+from eventide.runtime.invoke import results_of
 from eventide.runtime.tasks.operator import Key
 
 Sided = tuple[int, Any]
@@ -101,8 +101,7 @@ class _OfBothSides(WindowFunction[Any, Any, Any, Any], ABC):
 
     def apply(self, key: object, window: object, inputs: Iterable[Sided]) -> Iterable[Any]:
         """Take the sides apart."""
-        results = self.results(*apart(inputs))
-        return results or no_results(results)
+        return results_of(self.results(*apart(inputs)))
 
     @abstractmethod
     def results(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
@@ -146,8 +145,7 @@ class FlatJoinsPairs(OfPairs):
         join = self._function.join
         for one in first:
             for other in second:
-                results = join(own(one), own(other))
-                yield from results or no_results(results)
+                yield from results_of(join(own(one), own(other)))
 
 
 class CallableJoin(JoinFunction):

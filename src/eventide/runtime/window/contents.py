@@ -12,7 +12,7 @@ import numpy as np
 
 from eventide.api.functions import AggregateFunction, ReduceFunction
 from eventide.api.windows import TimestampedValue
-from eventide.runtime.elements.ownership import is_bare, own, own_unless
+from eventide.runtime.elements.ownership import is_bare, only_looks, own, own_unless
 
 TimeArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 """The timestamps of elements, in milliseconds."""
@@ -258,12 +258,16 @@ class Aggregated(Contents):
         return _merged(self.function.merge, left, right)
 
     def view(self, kept: Any) -> Iterable[Any] | None:
-        """The one result, which is a copy: it may be the accumulator, which goes on changing. None if it is None."""
+        """The one result, which is a copy: it may be the accumulator, which goes on changing. None if it is None.
+
+        The function gets a copy of the accumulator too, so that it may change it and the window's next result is right.
+        """
         (accumulator,) = kept
-        result = None if accumulator is None else self.function.get_result(accumulator)
-        if result is None:
+        if accumulator is None:
             return None
-        return [own(result)]
+        get_result = self.function.get_result
+        result = get_result(accumulator if only_looks(get_result) else own(accumulator))
+        return None if result is None else [own(result)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,12 +298,18 @@ class Evictable(Contents):
         """The elements without their timestamps, or the one result over them, which may be None.
 
         Where an evictor has left no element, the result of an aggregate function is that of an empty accumulator, and
-        the result of a reduce function is None. Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
+        the result of a reduce function is None. An aggregate function sees elements and accumulators that are None.
+        Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
         """
         if self.incremental is None:
             return [element.value for element in kept]
         function = self.incremental.user_function
-        result = [own(function.create_accumulator())] if isinstance(function, AggregateFunction) else None
+        if isinstance(function, AggregateFunction):
+            accumulator = own(function.create_accumulator())
+            for element in kept:
+                accumulator = function.add(own(element.value), accumulator)
+            return [own(function.get_result(accumulator))]
+        result = None
         for element in kept:
             result = self.incremental.add(result, own(element.value), element.timestamp)
         shown = None if result is None else self.incremental.view(result)

@@ -295,6 +295,14 @@ class ElementStore(RowsOfWindows[pa.Table, list[pa.Table]]):
             rows = rows.filter(pa.array((first <= window) & (window <= last)))
         return ElementsByKey(self.tables, self.tables.shown(rows), self._max_parallelism)
 
+    def windows(self, first: int, last: int) -> list[int]:
+        self._add_late_elements()
+        return super().windows(first, last)
+
+    def drop_until(self, window: int) -> None:
+        self._add_late_elements()
+        super().drop_until(window)
+
     def take(self, window: int) -> ElementsByKey:
         """Return the elements of a window for the last time."""
         return self.open(window)

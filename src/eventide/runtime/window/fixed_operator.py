@@ -22,7 +22,7 @@ from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.keys import groups_of_hashes, hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.eventtime.rules import cleanup_time, has_passed
-from eventide.runtime.invoke import no_results
+from eventide.runtime.invoke import results_of
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
@@ -207,7 +207,7 @@ class FixedWindowOperator(WindowOperator):
             self._enter()
             if fires and (seen := view(table[moment.key])) is not None:
                 results = fire(moment.key, seen if drops else own_each([*seen]), firing)
-                put(results or no_results(results), last_ms)
+                put(results_of(results), last_ms)
             if drops and (clears or firing.uses_window_state):
                 self._clear()
         firing.keys = ()

@@ -19,8 +19,14 @@ from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.elements import Elements, interleave
 from eventide.runtime.elements.ownership import own, own_each
-from eventide.runtime.eventtime.rules import cleanup_time, is_element_late, is_window_late, latest_late_time
-from eventide.runtime.invoke import no_results, no_timestamp, user_function_error
+from eventide.runtime.eventtime.rules import (
+    cleanup_time,
+    is_cleanup_time,
+    is_element_late,
+    is_window_late,
+    latest_late_time,
+)
+from eventide.runtime.invoke import no_timestamp, results_of, user_function_error
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.process.operator import KeyedOperator
 from eventide.runtime.state.key_context import is_rich
@@ -374,13 +380,12 @@ class WindowOperator(KeyedOperator):
         moment.window, moment.merged = result, merged
         spec.trigger.on_merge(result, self._trigger_view)
         moment.merged = ()
-        for window in merged:
-            if window != result:
-                moment.window = window
-                spec.trigger.clear(window, self._trigger_view)
-                keyed.take_all(moment.key, window, TRIGGER_STATE)
-                if (cleanup := self._cleanup_time(window)) is not None:
-                    self._cleanup_timers.delete(cleanup, moment.key, window)
+        for window in merged:  # the result too, if it was there before
+            moment.window = window
+            spec.trigger.clear(window, self._trigger_view)
+            keyed.take_all(moment.key, window, TRIGGER_STATE)
+            if (cleanup := self._cleanup_time(window)) is not None:
+                self._cleanup_timers.delete(cleanup, moment.key, window)
         for other in others:
             moved = keyed.take(moment.key, other, CONTENTS)
             if moved is not None:
@@ -396,7 +401,8 @@ class WindowOperator(KeyedOperator):
                 window = moment.window
                 if self._windows.state_window(moment.key, window) is None:
                     continue
-                drops = timers is self._cleanup_timers and time_ms == self._cleanup_time(window)
+                is_over = is_cleanup_time(time_ms, window.max_timestamp(), self._lateness_ms)
+                drops = is_over and timers is self._cleanup_timers
                 self._fire_timer(on_time, time_ms, drops)
                 if drops:
                     self._clean_up(window)
@@ -463,7 +469,7 @@ class WindowOperator(KeyedOperator):
             seen = own_each([*seen]) if stays else seen
             self._enter()
             results = self._spec.function.fire(moment.key, seen, self._firing)
-            self._out.put_results(results or no_results(results), moment.window.max_timestamp())
+            self._out.put_results(results_of(results), moment.window.max_timestamp())
 
     def _drop(self, window: Window) -> None:
         """Drop a window, after its trigger and its function have cleared what they keep for it."""

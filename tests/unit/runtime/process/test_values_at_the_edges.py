@@ -2,13 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from eventide.common import Time
+from eventide.common import Time, Types
 from eventide.datastream import KeyedProcessFunction
 from eventide.datastream.functions import ProcessWindowFunction
 from eventide.datastream.window import DeltaEvictor, TimestampedValue, TumblingEventTimeWindows
-from eventide.errors import EventideError, ProgramError
+from eventide.errors import EventideError, ProgramError, UserFunctionError
 from eventide.testing import local_environment
 from support.twin import Values, plan_of, run, timed, values
 
@@ -83,6 +84,37 @@ def test_a_window_function_that_returns_no_list_is_told_so():
     windows = TumblingEventTimeWindows.of(Time.milliseconds(5))
     stream = timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0]).window(windows).process(Zero())
     with pytest.raises(EventideError, match="the function returned 0; it has to return a list"):
+        list(stream.execute_and_collect())
+
+
+class FalseList(list):
+    def __bool__(self):
+        return False
+
+
+class Returns(ProcessWindowFunction):
+    def __init__(self, returned):
+        self.returned = returned
+
+    def process(self, key, context, elements):
+        return self.returned
+
+
+@pytest.mark.parametrize("returned", [np.array([0]), np.array([0, 1]), FalseList([0])])
+def test_results_are_not_asked_for_their_truth(returned):
+    stream = local_environment().from_collection([1]).flat_map(lambda _: returned)
+    assert list(stream.execute_and_collect()) == list(returned)
+    windows = TumblingEventTimeWindows.of(Time.milliseconds(5))
+    stream = timed(local_environment(), [("a", 1)]).key_by(lambda e: e[0]).window(windows).process(Returns(returned))
+    assert list(stream.execute_and_collect()) == list(returned)
+
+
+@pytest.mark.parametrize("declared", [None, Types.STRING()])
+def test_a_map_that_finds_nothing_to_take_fails_the_job(declared):
+    names = [(1, "one"), (3, "three")]
+    stream = local_environment().from_collection([1, 2, 3])
+    stream = stream.map(lambda number: next(name for of, name in names if of == number), declared)
+    with pytest.raises(UserFunctionError, match=r"element 2.*StopIteration"):
         list(stream.execute_and_collect())
 
 
