@@ -455,7 +455,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             timeout_ms, alignment = strategy.idle_timeout_ms, strategy.alignment
             return self._of_source(SourceTransformation(source_name, source, produced_type, timeout_ms, alignment))
         node = SourceTransformation(source_name, source, produced_type)
-        return DataStream(self, node).assign_timestamps_and_watermarks(strategy)
+        return DataStream(self, node)._assigned(strategy, of_source=True)
 
     def add_source(
         self,
@@ -510,7 +510,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         node = DataFrameTransformation("data frame", reader, reader.type_info, has_timestamps=has_column)
         if watermark_strategy is None:
             return self._of_source(node)
-        return DataStream(self, node).assign_timestamps_and_watermarks(replace(strategy, timestamp_column=None))
+        return DataStream(self, node)._assigned(replace(strategy, timestamp_column=None), of_source=True)
 
     def read_text_file(self, file_path: str, charset_name: str = "UTF-8") -> DataStream:
         r"""Read the lines of the files of a folder, or of one file, once, as a stream of ``str``.

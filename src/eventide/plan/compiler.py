@@ -150,7 +150,7 @@ class _Compiler:
             if isinstance(node, OperationTransformation)
         }
         self._ids = operator_ids(self._nodes, self._operators)
-        self._strategies = {n.number: n.strategy for n in self._nodes if isinstance(n, AssignTransformation)}
+        self._assigners = {n.number: n for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self._target)
         self._split_tasks: dict[int, SplitTaskSpec] = {}
         self._operator_tasks: dict[int, OperatorTaskSpec] = {}
@@ -315,8 +315,9 @@ class _Compiler:
         )
 
     def _valve_edge(self, incoming_edge: IncomingEdge, input_number: int) -> ValveEdge:
-        head, assigner = incoming_edge.head, incoming_edge.edge.assigner
-        strategy = None if assigner is None else self._strategies[assigner]
+        head, number = incoming_edge.head, incoming_edge.edge.assigner
+        assigner = None if number is None else self._assigners[number]
+        strategy = None if assigner is None else assigner.strategy
         is_source = not isinstance(head, OperationTransformation)
         if isinstance(head, InputTransformation):
             channels = head.known_splits()
@@ -342,6 +343,7 @@ class _Compiler:
             by_elements,
             self._names[head.number],
             has_own_watermarks,
+            assigned_after=is_source and assigner is not None and not assigner.of_source,
         )
 
     def _subtasks_of(self, node: Transformation) -> int:

@@ -173,7 +173,7 @@ class FunctionTransformation(Transformation):
 
 
 class AssignTransformation(Transformation):
-    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, as ingestion time is.
+    """Assigns timestamps and watermarks; ``of_source`` says that it is part of the source, not an operator after it.
 
     ``declared`` is the strategy of the program, also where the values of ``strategy`` were changed while a job runs.
     """

@@ -112,7 +112,8 @@ def with_channels(valve: Mapping[str, Any], edges: tuple[ValveEdge, ...]) -> dic
         channels[number] = [watermark, idle, members, removed, expected]
         if edge.name in idleness:
             idleness[edge.name] = _heard_together(idleness[edge.name], edge.channels)
-    return {"splits": valve["splits"], "idleness": idleness, "channels": channels, "inputs": valve["inputs"]}
+    same = {name: valve[name] for name in ("splits", "inputs", "idle sources") if name in valve}
+    return {**same, "idleness": idleness, "channels": channels}
 
 
 def _lowest(members: list[list[Any]]) -> list[Any]:

@@ -55,7 +55,7 @@ def test_a_stage_begins_at_a_window_and_functions_after_it_are_chained_to_it():
     assert (stage.number, stage.name, stage.parallelism) == (1, "TumblingEventTimeWindows.process", 3)
     assert steps(stage.root) == [("map", [])]
     (edge,) = stage.edges
-    assert edge == ValveEdge(1, edge.name, ("collection",), is_source=True, producer="collection")
+    assert edge == ValveEdge(1, edge.name, ("collection",), is_source=True, producer="collection", assigned_after=True)
     assert sorted(values(run(plan))) == [("a", 0, 1), ("a", 10, 1), ("b", 0, 1)]
 
 

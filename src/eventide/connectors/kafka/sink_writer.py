@@ -446,7 +446,7 @@ def first_batch_to_write(group: str, found: Sequence[Mark], run: JobRun, batch: 
     Raises:
         StateError: if that cannot be known, or another job has the group.
 
-    >>> first_batch_to_write("sink", [Mark(8, "mine")], Run("mine", repeated=7, has_begun=True), 7)
+    >>> first_batch_to_write("sink", [Mark(8, "mine")], JobRun("mine", repeated=7, has_begun=True), 7)
     8
     """
     own = [mark for mark in found if mark.checkpoint == run.checkpoint]

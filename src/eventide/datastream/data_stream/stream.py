@@ -41,7 +41,7 @@ from eventide.common.typeinfo import (
     Types,
 )
 from eventide.common.types import Row
-from eventide.common.watermark_strategy import WatermarkStrategy, spec_of
+from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
 from eventide.datastream._batches import BatchForm, on_arrow
@@ -494,6 +494,10 @@ class DataStream(StreamHints, Generic[T_co]):
             raise ProgramError(
                 "a Spark Column can give timestamps at from_data_frame only; name the column, or use a function"
             )
+        return self._assigned(strategy)
+
+    def _assigned(self, strategy: WatermarkSpec, *, of_source: bool = False) -> DataStream[T_co]:
+        """Assign timestamps and watermarks by a strategy that is that of the source, or comes after it."""
         element_type = self.get_type()
         if strategy.timestamp_column is not None and isinstance(element_type, CompositeTypeInfo):
             field_type(element_type, strategy.timestamp_column, "with_timestamp_assigner")
@@ -509,7 +513,8 @@ class DataStream(StreamHints, Generic[T_co]):
             strategy = replace(
                 strategy, timestamp_assigner=FunctionAssigner(self._env.as_configured(assigner.function))
             )
-        return self._then(AssignTransformation("timestamps and watermarks", self._transformation, strategy))
+        name = "timestamps and watermarks"
+        return self._then(AssignTransformation(name, self._transformation, strategy, of_source=of_source))
 
     def window_all(self, window_assigner: WindowAssigner[T_co, W]) -> AllWindowedStream[T_co, W]:
         """Put all elements into windows together, in one subtask."""

@@ -38,6 +38,8 @@ class ValveEdge:
     One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
     Where watermarks are those of the source itself, ``has_own_watermarks``, a split that gives one is not silent; a
     generator may give some by the clock, and Flink does not ask that of a silent split.
+    Where they are those of a strategy after the source, ``assigned_after``, the source's last watermark goes through
+    that strategy, idle or not, unless the source itself is idle.
     """
 
     edge: int
@@ -49,6 +51,7 @@ class ValveEdge:
     active_by_elements: bool = False
     producer: str = ""
     has_own_watermarks: bool = False
+    assigned_after: bool = False
 
 
 class WatermarkValve:
@@ -77,6 +80,9 @@ class WatermarkValve:
         }
         self._inputs = WatermarkCombiner(Members.INPUTS, map(str, self._channels))
         self._run: str | None = None
+        self._idle_sources: dict[int, set[str]] = {e.edge: set() for e in edges if e.assigned_after}
+        """By edge with a strategy after its source: the splits of which the source itself says that they are idle."""
+        self._without_last: set[int] = set()
 
     @property
     def watermark(self) -> int:
@@ -173,7 +179,16 @@ class WatermarkValve:
         for edge, watched in self._idleness.items():
             members = self._splits[edge].watermarks() if edge in self._splits else self._edges[edge].channels
             watched.end_batch(members, clock_ms)
-        unasked = {edge for edge in ending if self._splits[edge].idle and not self._edges[edge].active_by_elements}
+        unasked = {
+            edge
+            for edge in ending
+            if self._splits[edge].idle
+            and not self._edges[edge].active_by_elements
+            and not self._edges[edge].assigned_after
+        }
+        for edge, idle in self._idle_sources.items():
+            if edge in ending and idle and idle >= self._splits[edge].watermarks().keys():
+                self._without_last.add(edge)
         self._receive([(edge, _unasked(report) if edge in unasked else report) for edge, report in reports])
         for edge, watched in self._idleness.items():
             # A split that ends is not judged any more: a source that is idle sends no final watermark.
@@ -183,7 +198,7 @@ class WatermarkValve:
                 combiner.mark_idle(name)
         for edge, splits in self._splits.items():
             progress = splits.advance()
-            if edge in ending and not splits.idle:
+            if edge in ending and self._has_last(edge):
                 self._pass_on(edge, replace(progress, watermark=None))
                 continue
             self._pass_on(edge, progress)
@@ -197,9 +212,13 @@ class WatermarkValve:
         """
         self._receive(reports)
         for edge in sources:
-            if not self._splits[edge].idle:
-                self._channels[self._edges[edge].input].update(self._edges[edge].name, MAX_MS)
+            if self._has_last(edge):
+                self._pass_on(edge, Progress(MAX_MS, idle=False))
         return self._combined()
+
+    def _has_last(self, edge: int) -> bool:
+        """Whether the end of a source is its last watermark here: not if it is idle as a whole."""
+        return edge not in self._without_last and (self._edges[edge].assigned_after or not self._splits[edge].idle)
 
     def _listen(self, reports: Reports) -> None:
         for edge, report in reports:
@@ -208,6 +227,10 @@ class WatermarkValve:
                 self._idleness[edge].hear(report.channel)
             if report.rest is not None and edge in self._idleness:
                 self._idleness[edge].hold(report.channel, report.rest == Rest.HELD)
+            if report.source_idle and edge in self._idle_sources:
+                self._idle_sources[edge].add(report.channel)
+            elif report.spoke and edge in self._idle_sources:
+                self._idle_sources[edge].discard(report.channel)
 
     def _receive(self, reports: Reports) -> None:
         for edge, report in reports:
@@ -265,6 +288,7 @@ class WatermarkValve:
             "idleness": {self._edges[edge].name: watched.snapshot() for edge, watched in self._idleness.items()},
             "channels": {str(number): channels.snapshot() for number, channels in self._channels.items()},
             "inputs": self._inputs.snapshot(),
+            "idle sources": {self._edges[edge].name: sorted(idle) for edge, idle in self._idle_sources.items() if idle},
         } | ({} if self._run is None else {"run": self._run})
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -277,6 +301,8 @@ class WatermarkValve:
         for number, channels in self._channels.items():
             if str(number) in snapshot["channels"]:  # an operator may get another input
                 channels.restore(snapshot["channels"][str(number)])
+        for edge, idle in self._idle_sources.items():
+            idle.update(snapshot.get("idle sources", {}).get(self._edges[edge].name, ()))
         for what, keepers in (("splits", self._splits), ("idleness", self._idleness)):
             for edge, keeper in keepers.items():
                 name = self._edges[edge].name

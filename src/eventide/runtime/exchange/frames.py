@@ -136,7 +136,8 @@ class WatermarkReport(NamedTuple):
     in milliseconds (None: no statement). ``idle`` says that the channel has nothing to say for now (True), or counts
     again (False). ``spoke`` tells whether it had elements in this micro-batch. ``ended`` says that nothing will ever
     follow. ``joined`` says that it is new, and holds the watermark from now on. ``rest`` is one of `Rest`, where that
-    has changed.
+    has changed. ``source_idle`` says that its source itself has nothing to say for now, whatever the strategies after
+    the source say.
     """
 
     channel: str
@@ -147,6 +148,7 @@ class WatermarkReport(NamedTuple):
     ended: bool = False
     joined: bool = False
     rest: str | None = None
+    source_idle: bool = False
 
     @property
     def says_something(self) -> bool:

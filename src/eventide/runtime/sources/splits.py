@@ -301,6 +301,7 @@ class SourceOutput(ChannelOutput):
         rest: str | None = None,
         is_asked: bool = True,
         is_operator: bool = False,
+        source_idle: bool = False,
     ) -> Iterator[Frame]:
         """Give the elements that still wait, and end the micro-batch; the split's reports are kept for each edge.
 
@@ -310,6 +311,7 @@ class SourceOutput(ChannelOutput):
             rest: how it is treated from now on by what plans its source; None if that has not changed.
             is_asked: whether generators are asked for a periodic watermark; that of an idle split is not.
             is_operator: whether the source speaks as an operator does, so that strategies do not hear that it is idle.
+            source_idle: whether the source itself is idle, also if this output is not.
         """
         yield from self.element_frames()
         for watermarks in self._watermarks_of.values():
@@ -320,7 +322,8 @@ class SourceOutput(ChannelOutput):
             said = self._said_by_source if edge.assigner is None else self._watermarks_of[edge.assigner]
             *before, last = said.reports()
             hears = edge.assigner is None or not is_operator
-            last = last._replace(idle=(self.idle and hears) or None, ended=ended, rest=rest)
+            by_source = self.idle or source_idle
+            last = last._replace(idle=(self.idle and hears) or None, ended=ended, rest=rest, source_idle=by_source)
             self._task_output.reports[edge.address] += [*first, *before, last]
 
 

@@ -69,6 +69,7 @@ class _SplitBatch:
     ended: bool = False
     joined: bool = False
     rest: str | None = None
+    source_idle: bool = False
 
     def batches(self) -> list[Elements]:
         """The elements of the split, in their order."""
@@ -156,6 +157,7 @@ class SplitTask(Task):
                         split.ended = split.ended or report.ended
                         split.joined = split.joined or report.joined
                         split.rest = report.rest or split.rest
+                        split.source_idle = split.source_idle or report.source_idle
         return [splits[at] for at in sorted(splits)]
 
     def _is_mine(self, split: str) -> bool:
@@ -175,7 +177,13 @@ class SplitTask(Task):
         # A split that ended before, and whose end is reported only now, is not asked again.
         is_asked = bool(split.parts) or not self._open.get(at, split.ended)
         output.idle = split.idle
-        yield from output.finish(ended=split.ended, joined=split.joined, rest=split.rest, is_asked=is_asked)
+        yield from output.finish(
+            ended=split.ended,
+            joined=split.joined,
+            rest=split.rest,
+            is_asked=is_asked,
+            source_idle=split.source_idle,
+        )
         self._open[at] = split.idle or not is_asked
         if split.ended:
             self._forget(at)
