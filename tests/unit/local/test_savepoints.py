@@ -16,7 +16,7 @@ from eventide.cli.app import app
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common.checksum import json_with_checksum, json_without_checksum
 from eventide.datastream import KeyedProcessFunction, RuntimeExecutionMode
-from eventide.datastream.functions import KeyedBroadcastProcessFunction
+from eventide.datastream.functions import KeyedBroadcastProcessFunction, ReduceFunction
 from eventide.datastream.state import ListStateDescriptor, MapStateDescriptor, StateTtlConfig, ValueStateDescriptor
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.errors import ProgramError, StateError
@@ -91,6 +91,28 @@ def test_a_rolling_aggregate_on_columns_goes_on_with_another_parallelism(paralle
     fit(saved, after)
     found = LocalRunner(after, clock=lambda: 0, checkpoint=begun_from(saved, after)).batches()
     assert results_of(found) == results_of(expected)
+
+
+def test_a_state_that_is_named_as_the_result_of_a_reduce_is_stored_beside_it_and_goes_on(tmp_path):
+    class Counting(ReduceFunction):
+        def open(self, runtime_context):
+            self.calls = runtime_context.get_state(ValueStateDescriptor("reduced", Types.LONG()))
+
+        def reduce(self, value1, value2):
+            self.calls.update((self.calls.value() or 0) + 1)
+            return value1[0], value1[1] + value2[1], self.calls.value()
+
+    source = ScriptedSource(["s"], [[("s", ("a", 1)), ("s", ("a", 2))], [("s", ("a", 4))]], bounded=False)
+    keyed = local_environment().from_source(source, BY_SECOND_FIELD, "source").key_by(lambda e: e[0], Types.STRING())
+    plan = plan_of(keyed.reduce(Counting()).uid("sums"))
+    runner = LocalRunner(plan, clock=lambda: 0)
+    next(batches := runner.batches())
+    batches.close()
+    saved = take_savepoint(plan, runner.checkpoint, str(tmp_path / "saved"))
+    [row] = SavepointReader.read(saved.location).read_keyed_state("sums").to_pylist()
+    assert row == {"key": "a", "reduced": "('a', 3, 1)", "reduce function: reduced": 1}
+    found = LocalRunner(plan, clock=lambda: 0, checkpoint=begun_from(saved, plan)).batches()
+    assert results_of(found) == [("a", 7, 2)]
 
 
 def results_of(batches):

@@ -12,13 +12,24 @@ import copy
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.functions import KeyedProcessFunction, ReduceFunction, RuntimeContext
-from eventide.api.state import ReducingStateDescriptor
+from eventide.api.functions import KeyedProcessFunction, KeyedStateStore, ReduceFunction, RuntimeContext
+from eventide.api.state import (
+    AggregatingState,
+    ListState,
+    ListStateDescriptor,
+    MapState,
+    MapStateDescriptor,
+    ReducingState,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueState,
+    ValueStateDescriptor,
+)
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
 from eventide.common.types import Row
@@ -56,6 +67,47 @@ _NAME = "reduced"
 REDUCED = FUNCTION_STATE + _NAME
 """The name under which what a key has lies in its state."""
 
+_Descriptor = TypeVar("_Descriptor", bound=StateDescriptor[Any])
+
+_OF_FUNCTION = "reduce function: "
+"""The beginning of the name under which a function's own state is stored, if its name is that of the result."""
+
+
+class _StateOfFunction(KeyedStateStore):
+    """The reduce function's own state.
+
+    A state that has the name of the result is stored under another one; all others are stored under their names.
+    """
+
+    def __init__(self, store: KeyedStateStore) -> None:
+        self._store = store
+
+    def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
+        return self._store.get_state(_beside_result(state_descriptor))
+
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
+        return self._store.get_list_state(_beside_result(state_descriptor))
+
+    def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
+        return self._store.get_map_state(_beside_result(state_descriptor))
+
+    def get_reducing_state(self, state_descriptor: StateDescriptor[ReducingState[Any]]) -> ReducingState[Any]:
+        return self._store.get_reducing_state(_beside_result(state_descriptor))
+
+    def get_aggregating_state(
+        self, state_descriptor: StateDescriptor[AggregatingState[Any, Any]]
+    ) -> AggregatingState[Any, Any]:
+        return self._store.get_aggregating_state(_beside_result(state_descriptor))
+
+
+def _beside_result(descriptor: _Descriptor) -> _Descriptor:
+    """A descriptor with another name, if its own is that of the result."""
+    if not isinstance(descriptor, StateDescriptor) or descriptor.name != _NAME:
+        return descriptor  # the store says what is wrong with it
+    renamed = copy.copy(descriptor)
+    renamed.name = _OF_FUNCTION + _NAME
+    return renamed
+
 
 class _Reduces(KeyedProcessFunction):
     """Keeps the result of each key; in batch execution it is emitted at the end, as in Flink."""
@@ -67,7 +119,9 @@ class _Reduces(KeyedProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Open the user's function, and find the state."""
-        self.function.open(runtime_context)
+        store = runtime_context.state
+        own = None if store is None else _StateOfFunction(store)
+        self.function.open(replace(runtime_context, state=own))
         descriptor = ReducingStateDescriptor(_NAME, self.function, self._element_type)
         self._state = runtime_context.get_reducing_state(descriptor)
 

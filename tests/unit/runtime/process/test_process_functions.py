@@ -12,6 +12,7 @@ from eventide.datastream import (
     OutputTag,
     ProcessFunction,
     ProcessWindowFunction,
+    ReduceFunction,
     RuntimeExecutionMode,
     TimeDomain,
 )
@@ -325,6 +326,30 @@ class TestRolling:
         env.set_runtime_mode(RuntimeExecutionMode.BATCH)
         stream = env.from_collection([("a", 1), ("b", 5), ("a", 2)]).key_by(by_first)
         assert sorted(collected(stream.sum(1))) == [("a", 3), ("b", 5)]
+
+    @pytest.mark.parametrize("mode", [RuntimeExecutionMode.STREAMING, RuntimeExecutionMode.BATCH])
+    @pytest.mark.parametrize("name", ["reduced", "mine"])
+    @pytest.mark.parametrize("is_reducing", [True, False])
+    def test_a_function_has_its_own_state_whatever_its_name(self, mode, name, is_reducing):
+        class Counting(ReduceFunction):
+            def open(self, runtime_context):
+                if is_reducing:
+                    descriptor = ReducingStateDescriptor(name, lambda one, other: one + other, Types.LONG())
+                    self.calls = runtime_context.get_reducing_state(descriptor)
+                    self.count, self.counted = lambda: self.calls.add(1), self.calls.get
+                else:
+                    self.calls = runtime_context.get_state(ValueStateDescriptor(name, Types.LONG()))
+                    self.count, self.counted = lambda: self.calls.update((self.counted() or 0) + 1), self.calls.value
+
+            def reduce(self, value1, value2):
+                self.count()
+                return value1[0], value1[1] + value2[1], self.counted()
+
+        env = local_environment()
+        env.set_runtime_mode(mode)
+        found = collected(env.from_collection([("a", 1), ("a", 2), ("a", 4)]).key_by(by_first).reduce(Counting()))
+        expected = [("a", 1), ("a", 3, 1), ("a", 7, 2)]
+        assert found == (expected[-1:] if mode is RuntimeExecutionMode.BATCH else expected)
 
     def test_a_field_that_is_not_there_is_named(self):
         stream = local_environment().from_collection([("a", 1), ("a", 2)]).key_by(by_first)

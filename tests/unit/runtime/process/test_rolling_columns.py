@@ -13,7 +13,7 @@ import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from eventide.api.functions import ReduceFunction, in_python
+from eventide.api.functions import ReduceFunction, RuntimeContext, in_python
 from eventide.common import Row, Types
 from eventide.common.ms import MIN_MS
 from eventide.datastream import OutputTag
@@ -122,7 +122,7 @@ def run(planned, backend, parts, key):
     """One micro-batch: its results, or the type of the error that the program ends with."""
     metrics = Metrics(0)
     rolling = planned.open(planned.spec, backend, OperatorContext(128, metrics, MIN_MS, 0))
-    planned.spec.user_functions()[0].open(_Context(planned.spec))
+    planned.spec.user_functions()[0].open(RuntimeContext("roll", 1, 0, state=planned.spec.state_of_functions))
     out = []
     if parts:
         if not isinstance(planned.spec, RollingSpec):
@@ -134,14 +134,6 @@ def run(planned, backend, parts, key):
         out = list(zip(map(shown, found.values), found.timestamps, found.sequence, strict=True))
     rolling.flush()
     return out, rolling.held(), metrics
-
-
-class _Context:
-    def __init__(self, spec):
-        self.state = spec.state_of_functions
-
-    def get_reducing_state(self, descriptor):
-        return self.state.get_reducing_state(descriptor)
 
 
 def planned(operation, function, kind, key):
