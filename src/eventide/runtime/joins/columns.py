@@ -172,7 +172,7 @@ class ColumnJoinOperator(WithoutClock, ABC):
             self._caller.call(Pairs(tables, at, times, keys), meeting)
             return
         windows = None
-        if isinstance(meeting, InWindow):
+        if isinstance(meeting, InWindow) and self._gives.has_window:
             starts, ends = (np.full(len(times), at) for at in (meeting.window.start, meeting.window.end))
             windows = TimeWindowTypeInfo().of_bounds(starts, ends)
         values = self._gives.array(tables, [pa.array(rows, mask=rows < 0) for rows in at], windows)

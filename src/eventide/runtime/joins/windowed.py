@@ -190,6 +190,11 @@ class Selection:
         """The names of the fields of the results."""
         return tuple(column.output_name for column in self.columns)
 
+    @property
+    def has_window(self) -> bool:
+        """Whether the window is one of the fields of the results."""
+        return any(column.side is None for column in self.columns)
+
     def of_side(self, side: int) -> tuple[str, ...]:
         """The fields that are used of one side, each once."""
         return tuple(dict.fromkeys(column.column for column in self.columns if column.side == side))

@@ -333,6 +333,15 @@ def test_a_join_at_any_time_has_no_bounds_and_no_late_elements():
             change()
 
 
+@pytest.mark.parametrize("key", ["k", lambda element: element.k + 0])
+def test_windows_beyond_the_range_of_a_window_column_join_if_none_is_selected(key):
+    kind = Types.ROW_NAMED(["k", "at"], [Types.LONG(), Types.LONG()])
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner("at")
+    stream = local_environment().from_collection([Row(k=1, at=2**60)], kind).assign_timestamps_and_watermarks(by_time)
+    joined = stream.join(stream).where(key).equal_to(key).window(WINDOWS).select(left("at"), right("k"))
+    assert _values(joined) == [(2**60, 1)]
+
+
 class _Counting(MemoryBackend):
     def __init__(self):
         super().__init__()
