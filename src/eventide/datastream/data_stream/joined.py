@@ -332,18 +332,19 @@ class IntervalJoined(Generic[T1_co, T2_co]):
     def __init__(self, left: DataStream[T1_co], right: DataStream[T2_co], bounds: Bounds) -> None:
         self._inputs: tuple[DataStream[Any], DataStream[Any]] = left, right
         self._bounds = bounds
+        self._excludes_lower = self._excludes_upper = False
         self._late_tags: list[OutputTag | None] = [None, None]
 
     def lower_bound_exclusive(self) -> Self:
         """Make the lower bound exclusive."""
         self._check_bounds("lower_bound_exclusive")
-        self._bounds = replace(self._bounds, lower_ms=self._bounds.lower_ms + 1)
+        self._excludes_lower = True
         return self
 
     def upper_bound_exclusive(self) -> Self:
         """Make the upper bound exclusive."""
         self._check_bounds("upper_bound_exclusive")
-        self._bounds = replace(self._bounds, upper_ms=self._bounds.upper_ms - 1)
+        self._excludes_upper = True
         return self
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> Self:
@@ -400,12 +401,14 @@ class IntervalJoined(Generic[T1_co, T2_co]):
         return self._operator(selection, selection.type_info)
 
     def _operator(self, gives: ProcessJoinFunction | Selection, output_type: TypeInformation | None) -> DataStream[Any]:
-        if self._bounds.lower_ms > self._bounds.upper_ms:
+        lower_ms, upper_ms = self._bounds.lower_ms, self._bounds.upper_ms
+        bounds = replace(
+            self._bounds, lower_ms=lower_ms + self._excludes_lower, upper_ms=upper_ms - self._excludes_upper
+        )
+        if bounds.lower_ms > bounds.upper_ms:
             raise ProgramError("with exclusive bounds there is no time left between them, so nothing could ever join")
         tags = [None if tag is None else tag.tag_id for tag in self._late_tags]
-        operation = IntervalJoinOperation(
-            self._bounds, gives, (tags[0], tags[1]), output_type or Types.PICKLED_BYTE_ARRAY()
-        )
+        operation = IntervalJoinOperation(bounds, gives, (tags[0], tags[1]), output_type or Types.PICKLED_BYTE_ARRAY())
         if tags[0] is not None and tags[0] == tags[1] and self._inputs[0].get_type() != self._inputs[1].get_type():
             raise ProgramError(
                 f"late elements of both sides go to {tags[0]!r}, and they have different types; take two OutputTags"

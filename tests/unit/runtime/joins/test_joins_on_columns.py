@@ -342,6 +342,21 @@ def test_windows_beyond_the_range_of_a_window_column_join_if_none_is_selected(ke
     assert _values(joined) == [(2**60, 1)]
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_bound_is_made_exclusive_once_however_often_it_is_called(times):
+    env = local_environment()
+    by_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda element, _: element[1])
+    first, second = (
+        env.from_collection([("k", at) for at in ats]).assign_timestamps_and_watermarks(by_time).key_by(lambda e: e[0])
+        for ats in ([0], range(4))
+    )
+    join = first.interval_join(second).between(0, 3)
+    for _ in range(times):
+        join = join.lower_bound_exclusive().upper_bound_exclusive()
+    joined = join.process(lambda one, other, ctx: [other])
+    assert _values(joined) == [("k", 1), ("k", 2)]
+
+
 class _Counting(MemoryBackend):
     def __init__(self):
         super().__init__()
