@@ -121,6 +121,17 @@ def test_timers_of_a_key_fire_one_after_the_other_and_see_what_those_before_left
     assert [(row.value, row.name) for row in found] == [(at, name) for at, names in of_time for name in in_order(names)]
 
 
+def test_timers_call_a_handler_that_the_object_has():
+    def keep(self, batch, ctx):
+        ctx.timer_service().register_event_time_timers(ctx.distinct_keys.slice(0, 1), 5)
+
+    given = function(keep)
+    given.on_timers = lambda times, ctx: ctx.collect(
+        pa.record_batch({"name": ctx.keys, "value": times.cast(pa.int64())})
+    )
+    assert results(given) == [Row(name="a", value=5)]
+
+
 def in_order(names):
     return sorted(names, key=lambda name: key_group(name, 32_768))
 

@@ -200,11 +200,9 @@ class ProcessEach(Processing):
     @property
     def on_timer(self) -> Handle | None:
         """The function's ``on_timer``, where it has one, as a ``CoProcessFunction`` may."""
-        written = getattr(type(self.user_function), "on_timer", None)
-        if written is None or any(written is kind.on_timer for kind in _WITH_TIMERS):
-            return None
-        on_timer: Handle = self.user_function.on_timer
-        return on_timer
+        on_timer: Handle | None = getattr(self.user_function, "on_timer", None)
+        inherited = getattr(on_timer, "__func__", None)
+        return None if any(inherited is kind.on_timer for kind in _WITH_TIMERS) else on_timer
 
 
 @dataclass(frozen=True, slots=True)

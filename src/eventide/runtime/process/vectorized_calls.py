@@ -500,7 +500,8 @@ class VectorizedProcessSpec:
     @property
     def has_timers(self) -> bool:
         """Whether the function does something when timers fire."""
-        return type(self.function).on_timers is not VectorizedKeyedProcessFunction.on_timers
+        inherited = getattr(self.function.on_timers, "__func__", None)
+        return inherited is not VectorizedKeyedProcessFunction.on_timers
 
     @property
     def needs_clock(self) -> bool:

@@ -7,6 +7,7 @@ from eventide.datastream import (
     AggregateFunction,
     FilterFunction,
     FlatMapFunction,
+    KeyedCoProcessFunction,
     KeyedProcessFunction,
     MapFunction,
     OutputTag,
@@ -307,6 +308,36 @@ class TestRichFunctions:
         stream = timed(local_environment(), [("a", 1), ("b", 3), ("a", 12)]).key_by(by_first)
         windows = stream.window(TumblingEventTimeWindows.of(10)).allowed_lateness(late)
         assert sorted(collected(windows.process(Firings()))) == [("a", 0, 1), ("a", 10, 2), ("b", 0, 1)]
+
+
+class TestHandlersOfObjects:
+    """PyFlink calls the attributes of a function's object, so a handler may be set on the object."""
+
+    def test_timers_call_a_handler_that_the_object_has(self):
+        class Sets(KeyedProcessFunction):
+            def __init__(self, handler):
+                self.on_timer = handler
+
+            def process_element(self, value, ctx):
+                ctx.timer_service().register_event_time_timer(5)
+                yield value
+
+        stream = local_environment().from_collection([1]).key_by(abs)
+        assert collected(stream.process(Sets(lambda timestamp, ctx: [("timer", timestamp)]))) == [1, ("timer", 5)]
+
+    def test_timers_call_a_handler_of_inputs_that_the_object_has(self):
+        class Sets(KeyedCoProcessFunction):
+            def __init__(self, handler):
+                self.on_timer = handler
+
+            def process_element1(self, value, ctx):
+                ctx.timer_service().register_event_time_timer(5)
+
+            process_element2 = process_element1
+
+        stream = local_environment().from_collection([1]).key_by(abs)
+        both = stream.connect(stream).process(Sets(lambda timestamp, ctx: [("timer", timestamp)]))
+        assert collected(both) == [("timer", 5)]
 
 
 class TestRolling:
