@@ -199,6 +199,22 @@ REFUSED = {
         "'abs' has no side outputs; call get_side_output on the result of a map, a flat_map, a process function or a "
         "window itself",
     ),
+    **{
+        f"a side output after {name}": (
+            lambda name=name: getattr(local_environment().from_collection([1]), name)().get_side_output(LATE),
+            f"'{name.strip('_')}' has no side outputs; call get_side_output on the result of a map",
+        )
+        for name in ("rebalance", "broadcast", "shuffle", "rescale", "global_")
+    },
+    "a side output after partition_custom": (
+        lambda: (
+            local_environment()
+            .from_collection([1])
+            .partition_custom(lambda key, number: key % number, abs)
+            .get_side_output(LATE)
+        ),
+        "'partition_custom' has no side outputs; call get_side_output on the result of a map",
+    ),
     "a map of no function": (lambda: without_times().map(5), "map needs a function or a function object, not 5"),
     "a filter of no function": (lambda: without_times().filter("x"), "filter needs a function"),
     "a flat_map of no function": (lambda: without_times().flat_map(None), "flat_map needs a function"),

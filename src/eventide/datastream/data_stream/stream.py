@@ -713,7 +713,8 @@ class DataStream(StreamHints, Generic[T_co]):
         if isinstance(origin, SourceTransformation) and tag in (aside := origin.source.side_outputs()):
             return SideOutputTransformation(origin, tag, aside[tag])
         is_chained = isinstance(source, FunctionTransformation) and source.has_side_outputs
-        if not (isinstance(source, OperationTransformation) or is_chained):
+        is_operator = isinstance(source, OperationTransformation) and not isinstance(source.operation, Redistribution)
+        if not (is_operator or is_chained):
             raise ProgramError(
                 f"{source.name!r} has no side outputs; call get_side_output on the result of a map, a flat_map, a "
                 "process function or a window itself, or side_output_dead_letters with this tag before"
