@@ -229,6 +229,10 @@ class VectorizedMapState(ABC):
         """Delete the maps of some keys."""
 
 
+_ENDS_OF_STORED_NAMES = ("\x1d", "\x1e", "\x1f")
+"""The ends of the names under which state is stored in a form of its own."""
+
+
 class StateDescriptor(ABC, Generic[S_co]):
     """The name of a state within its operator, and the type of its values. It must not be changed.
 
@@ -237,12 +241,17 @@ class StateDescriptor(ABC, Generic[S_co]):
         type_info: The type of the stored values.
 
     Raises:
-        ProgramError: The name is empty, or the type is not a `TypeInformation`.
+        ProgramError: The name is empty or ends with U+001D, U+001E or U+001F, or the type is not a `TypeInformation`.
     """
 
     def __init__(self, name: str, type_info: TypeInformation) -> None:
         if not isinstance(name, str) or not name:
             raise ProgramError(f"state descriptor: expected a name, got {name!r}")
+        if name.endswith(_ENDS_OF_STORED_NAMES):
+            raise ProgramError(
+                f"the name of the state {name!r} ends with a control character that eventide uses itself where state "
+                "is stored; leave it out"
+            )
         self.name = name
         self.type_info = _checked_type(name, type_info)
         self.ttl_config: StateTtlConfig | None = None

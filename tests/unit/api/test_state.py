@@ -15,6 +15,17 @@ from eventide.datastream.state import (
     ValueStateDescriptor,
 )
 from eventide.errors import ProgramError
+from eventide.runtime.state.expiring import SUFFIX
+from eventide.runtime.state.rows_of_keys import AS_THEY_ARE, SPACES
+
+
+@pytest.mark.parametrize("end", [SUFFIX, SPACES, AS_THEY_ARE])
+def test_a_name_does_not_end_as_names_of_stored_columns_do(end):
+    for name in (end, f"a{end}"):
+        for make in (ValueStateDescriptor, ListStateDescriptor):
+            with pytest.raises(ProgramError, match="ends with a control character that eventide uses itself"):
+                make(name, Types.LONG())
+    assert ValueStateDescriptor(f"a{end}b", Types.LONG()).name == f"a{end}b"
 
 
 class Longer(ReduceFunction):
