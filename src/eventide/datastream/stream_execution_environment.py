@@ -594,10 +594,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         Raises:
             ProgramError: if the program has neither.
         """
-        plan, settings = self._plan(self.next_job.taken()), self._settings(job_name)
-        client = self._host.run(plan, settings)
-        self._show(settings.job_name, client, plan)
-        return client
+        return self._started(job_name)
 
     def get_plan(self, *streams: DataStream) -> JobPlan:
         """The plan of the program: its sources, the stages of its operators, its sinks. Not in PyFlink.
@@ -622,6 +619,10 @@ class StreamExecutionEnvironment(EnvironmentHints):
     def explain(self, *streams: DataStream) -> None:
         """Print the plan, of streams as in `get_plan`: where functions run, how elements travel, and where state is."""
         print(explain(self.get_plan(*streams)))  # noqa: T201 - its purpose
+
+    def start_collecting(self, job_name: str | None, limit: int | None) -> JobClient:
+        """Start the job as :meth:`execute_async`; the program takes up to ``limit`` collected elements, or all."""
+        return self._started(job_name, limit)
 
     def as_configured(self, function: T) -> T:
         """Return a function as configured: one that Python calls with each element, if that was set."""
@@ -650,6 +651,14 @@ class StreamExecutionEnvironment(EnvironmentHints):
         plan = plan.with_registered_types(self._config.registered_types)
         plan = plan.with_dead_letter_limits(DeadLetterLimits(*self._config.get_dead_letter_limits()))
         return plan.with_job_parameters(self._config.get_global_job_parameters())
+
+    def _started(self, job_name: str | None, collect_limit: int | None = None) -> JobClient:
+        """Start the next job, and show it on the dashboard."""
+        plan = self._plan(self.next_job.taken())
+        settings = replace(self._settings(job_name), collect_limit=collect_limit)
+        client = self._host.run(plan, settings)
+        self._show(settings.job_name, client, plan)
+        return client
 
     def _declared_parallelism(self) -> int | None:
         declared = self._config.get_parallelism()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import math
 import os
 import shutil
 import sys
@@ -19,10 +20,10 @@ import warnings
 import weakref
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from eventide import __version__
@@ -107,6 +108,8 @@ class LocalHost(Host):
     def run(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         """Run a job to its end: an unbounded source ends with what it has, a function when it returns.
 
+        A job with a ``collect_limit`` is cancelled after the micro-batch that reaches it, if it has not ended before.
+
         Raises:
             ProgramError: if a job runs now that works in the folder of another host's archives, and this host has some.
         """
@@ -114,6 +117,9 @@ class LocalHost(Host):
             refuse_savepoint(settings, "a batch job reads everything from the beginning")
         refuse_used_directories(plan)
         started = time.monotonic()
+        collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
+        collected: list[Any] = []
+        limit = math.inf if settings.collect_limit is None else settings.collect_limit
         batches: list[BatchResult] = []  # each of several overlapping jobs has a list of its own
         self.last_run = batches
         with tempfile.TemporaryDirectory(prefix="eventide-") as storage:
@@ -124,16 +130,14 @@ class LocalHost(Host):
                 checkpoint=_begun(plan, settings),
                 available_now=settings.available_now,
             )
-            with self._archives.working_directory():
-                batches.extend(runner.batches())
-        collecting = {sink.number for sink in plan.sinks if isinstance(sink.sink, CollectSink)}
-        collected = [
-            value
-            for batch in batches
-            for number, rows in batch.elements.items()
-            if number in collecting
-            for value, _ in rows
-        ]
+            with self._archives.working_directory(), closing(runner.batches()) as results:
+                for batch in results:
+                    batches.append(batch)
+                    for number, rows in batch.elements.items():
+                        if number in collecting:
+                            collected += [value for value, _ in rows]
+                    if len(collected) >= limit:
+                        break
         left = warning_of_timers(settings.job_name, runner.metrics())
         if left is not None:
             warnings.warn(left, TimersLeftWarning, stacklevel=level_of_the_program())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,7 +122,7 @@ class LocalRunner:
         self._targets: dict[str, dict[str, int]] = {}
         self._metrics = JobMetrics()
 
-    def batches(self) -> Iterator[BatchResult]:
+    def batches(self) -> Generator[BatchResult, None, None]:
         """Run until the sources have nothing more to give; meanwhile, those that wait for more let the clock go on."""
         try:
             self._resume()

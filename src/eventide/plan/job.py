@@ -293,7 +293,8 @@ class JobSettings:
     when it has handled what was there at its start; a job with bounded sources alone ends so in any case.
     ``dashboard_url`` is where its progress can be seen. ``restart_strategy`` says what follows when it has failed.
     ``beginning`` is where a job begins that has no checkpoint yet; None if it begins with nothing. Its
-    savepoints that name no directory are written below ``default_savepoint_directory``.
+    savepoints that name no directory are written below ``default_savepoint_directory``. ``collect_limit`` is how many
+    elements the program takes from its collecting sink before it cancels the job; None if it takes all.
     """
 
     job_name: str
@@ -306,6 +307,7 @@ class JobSettings:
     restart_strategy: RestartStrategyConfiguration = field(default_factory=RestartStrategies.no_restart)
     beginning: SavepointRestoreSettings | None = None
     default_savepoint_directory: str | None = None
+    collect_limit: int | None = None
 
 
 def refuse_savepoint(settings: JobSettings, why: str) -> None:

@@ -1,5 +1,7 @@
 """Functions as sources in whole programs, without Spark."""
 
+from typing import ClassVar
+
 import pytest
 
 from eventide.common import Types, Watermark, WatermarkGenerator, WatermarkStrategy
@@ -198,6 +200,23 @@ def test_a_run_that_takes_what_is_there_ends_though_the_function_does_not():
     numbers = list(env.add_source(Numbers()).execute_and_collect())
     assert numbers == list(range(len(numbers)))
     assert numbers
+
+
+class NotesItsEnd(Numbers):
+    """Emits numbers for ever, and notes that it was closed."""
+
+    closed: ClassVar[list[bool]] = []
+
+    def close(self):
+        self.closed.append(True)
+
+
+@pytest.mark.parametrize("output_type", [None, Types.LONG()], ids=["elements", "columns"])
+def test_a_limit_of_collected_elements_ends_a_job_whose_function_does_not_end(output_type):
+    NotesItsEnd.closed.clear()
+    numbers = local_environment().add_source(NotesItsEnd(), type_info=output_type)
+    assert numbers.execute_and_collect(limit=3) == [0, 1, 2]
+    assert NotesItsEnd.closed == [True]
 
 
 def test_a_function_that_fails_fails_the_job_with_its_name_and_traceback():

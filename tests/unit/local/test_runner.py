@@ -105,6 +105,27 @@ def test_results_are_collected_and_the_job_is_finished():
     assert env.execute_async().get_job_status().result() is JobStatus.FINISHED
 
 
+@pytest.mark.parametrize(("limit", "printed"), [(1, "12"), (2, "12"), (3, "123"), (9, "1234")])
+def test_a_limit_of_collected_elements_ends_the_job_with_the_micro_batch_that_reaches_it(limit, printed, capsys):
+    function = FailsOnce(None)
+    env = local_environment()
+    batches = [[("s", 1), ("s", 2)], [("s", 3)], [("s", 4)]]
+    source = ScriptedSource(["s"], batches, bounded=False)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "script").map(function)
+    stream.print()
+    assert stream.execute_and_collect(limit=limit) == [1, 2, 3, 4][:limit]
+    assert capsys.readouterr().out.split() == list(printed)
+    assert function.life == ["open", "close"]
+
+
+def test_a_limit_of_collected_elements_is_of_its_own_job_alone():
+    env = local_environment()
+    source = ScriptedSource(["s"], [[("s", 1)], [("s", 2)]])
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "script")
+    assert stream.execute_and_collect(limit=1) == [1]
+    assert list(stream.execute_and_collect()) == [1, 2]
+
+
 def test_print_prints(capsys):
     env = local_environment()
     env.from_collection([1, "x"]).print("out")

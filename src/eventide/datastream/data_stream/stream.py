@@ -634,7 +634,7 @@ class DataStream(StreamHints, Generic[T_co]):
                 "execute_async(), whose client gives all of them with collected(), or remove that sink"
             )
         self._into("collect", CollectSink())
-        client = self._env.execute_async(job_execution_name)
+        client = self._env.start_collecting(job_execution_name, limit)
         elements: CloseableIterator[T_co] = CloseableIterator(client)
         if limit is None:
             return elements
