@@ -76,11 +76,12 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file: ``path`` for users, and ``inner`` for its file system."""
+    """One file: ``path`` for users, and ``inner`` for its file system; ``root`` is the path of the source."""
 
     path: str
     file_system: FileSystem
     inner: str
+    root: str
 
     def info(self) -> FileInfo | None:
         """The present size and time of the file; None if it does not exist."""
@@ -229,7 +230,7 @@ class FileTree:
         if ".." in path[len(root) :].split("/"):
             raise StateError(f"the checkpoint names the file {path}, which is outside {root}; start with a new one")
         file_system, inner = opened(self._roots[root])
-        return File(path, file_system, inner + path[len(root) :])
+        return File(path, file_system, inner + path[len(root) :], root)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import codecs
 import io
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from eventide.api.source import Unreadable
+from eventide.common.accepted import level_of_the_program
 from eventide.common.ms import clamp_ms
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types, type_info_from_arrow
@@ -69,20 +71,59 @@ def names_of(type_info: TypeInformation) -> list[str] | None:
     return list(type_info.names) if isinstance(type_info, RowTypeInfo) and type_info.names is not None else None
 
 
-def names_to_read(where: str, file: File, there: list[str], type_info: TypeInformation) -> list[str]:
-    """The names of the present columns to read, in the order of the type.
+def names_to_read(
+    where: str, file: File, there: list[str], type_info: TypeInformation, declared: TypeInformation
+) -> list[str]:
+    """The names of the columns to read of a file, at least one.
+
+    Columns by name are those that the file has, and a warning names the others. If it has none of those to read,
+    another declared column is read for the number of rows.
+
+    Args:
+        where: the name of the format, for errors and warnings.
+        file: the file.
+        there: the names of all its columns.
+        type_info: the type to read: the declared type, or some of its columns.
+        declared: the declared type.
 
     Raises:
-        DataError: if one is not there.
+        DataError: if the file has none of the declared columns, or too few for columns by position.
     """
-    names = names_of(type_info)
-    wanted = check_columns(where, type_info)
-    if names is None and len(there) >= len(wanted.field_types):
-        return list(there[: len(wanted.field_types)])
-    missing = [name for name in names or wanted.field_names[len(there) :] if name not in there]
-    if missing:
-        raise DataError(f"the file {file.path} has no column {missing[0]!r}; it has {', '.join(there) or 'none'}")
-    return names or []
+    names, declared_names = names_of(type_info), names_of(declared)
+    if names is None or declared_names is None:
+        wanted = check_columns(where, type_info).field_names
+        if len(there) < len(wanted):
+            raise _no_column(file, wanted[len(there) :], there)
+        return there[: len(wanted)]
+    present = [name for name in declared_names if name in there]
+    if not present:
+        raise _no_column(file, declared_names, there)
+    for name in names:
+        if name not in there:
+            warnings.warn(
+                f"some {where} files at {file.root} have no column {name!r}, so it is None in their rows; if it has "
+                "another name there, declare that one",
+                stacklevel=level_of_the_program(),
+            )
+    return [name for name in names if name in there] or present[:1]
+
+
+def columns_read(batch: pa.RecordBatch, names: list[str], type_info: TypeInformation) -> list[pa.Array]:
+    """The columns of a type in a batch that has those of :func:`names_to_read`; what the file does not have is null."""
+    import pyarrow as pa
+
+    if names_of(type_info) is None:
+        return [batch.column(name) for name in names]
+    return [
+        batch.column(field.name) if field.name in names else pa.nulls(len(batch), field.type)
+        for field in type_info.arrow_type()
+    ]
+
+
+def _no_column(file: File, missing: Sequence[str], there: Sequence[str]) -> DataError:
+    return DataError(
+        f"the file {file.path} has no column {' or '.join(map(repr, missing))}; it has {', '.join(there) or 'none'}"
+    )
 
 
 def narrowed(type_info: TypeInformation, columns: set[str]) -> TypeInformation:

@@ -16,6 +16,7 @@ from eventide.connectors.file_system.format import (
     BulkFormat,
     as_declared,
     check_columns,
+    columns_read,
     names_to_read,
     type_of_columns,
 )
@@ -69,9 +70,9 @@ class OrcColumnarRowInputFormat(BulkFormat[T_co]):
         with _opened(file) as orc:
             if to_its_end or end > orc.nrows:
                 check_rows(file, end, orc.nrows)
-            names = names_to_read("ORC", file, orc.schema.names, type_info)
+            names = names_to_read("ORC", file, orc.schema.names, type_info, self.row_type or type_info)
             for batch in _stripes(orc, names, start, end):
-                yield as_declared(file, [batch.column(name) for name in names], type_info)
+                yield as_declared(file, columns_read(batch, names, type_info), type_info)
 
 
 def _stripes(orc: ORCFile, names: list[str], start: int, end: int) -> Iterator[RecordBatch]:

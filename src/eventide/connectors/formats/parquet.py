@@ -16,6 +16,7 @@ from eventide.connectors.file_system.format import (
     ColumnTimes,
     as_declared,
     check_columns,
+    columns_read,
     names_to_read,
     row_groups,
     tells_time,
@@ -102,9 +103,9 @@ class ParquetColumnarRowInputFormat(BulkFormat[T_co]):
             rows = parquet.metadata.num_rows
             if to_its_end or end > rows:
                 check_rows(file, end, rows)
-            names = names_to_read("Parquet", file, parquet.schema_arrow.names, type_info)
+            names = names_to_read("Parquet", file, parquet.schema_arrow.names, type_info, self.row_type or type_info)
             for batch in self._batches(parquet, names, start, end):
-                yield as_declared(file, [batch.column(name) for name in names], type_info)
+                yield as_declared(file, columns_read(batch, names, type_info), type_info)
 
     def _batches(self, parquet: ParquetFile, names: list[str], start: int, end: int) -> Iterator[RecordBatch]:
         """The rows from one number to another, both counted over the whole file."""
