@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.windows import TimeWindow
-from eventide.errors import ProgramError
+from eventide.errors import DataError, EventideError, ProgramError, StateError, StorageError, UserFunctionError
 from eventide.runtime.chain.timestamps import times_of
 from eventide.runtime.columnar.aggregation import ROWS
 from eventide.runtime.columnar.layout import PANE, TablePayload, slices_by
@@ -41,6 +41,11 @@ _WINDOW_STATE = "window state"
 """The name that is there when functions have asked for state by window: most never do."""
 
 _NO_LIMIT = 2 * MAX_MS
+
+_ERRORS: dict[str, type[EventideError]] = {
+    kind.__name__: kind for kind in (DataError, ProgramError, StateError, StorageError, UserFunctionError)
+}
+"""The errors that the task which called a function can have told."""
 
 _WORTH_COLUMNS = 256
 """With fewer elements in a window, calling the function is quicker than columns."""
@@ -228,11 +233,18 @@ class FixedWindowOperator(WindowOperator):
         return self._failed_at(failed.error, failed.key, failed.element)
 
     def _take_partials(self, parts: list[Partials]) -> None:
-        late_until = self._last_late()
         for part in parts:
-            self._count_late([each for each in part.counts if self._windows_at(each[0]).stop - 1 <= late_until])
+            for pane, kind, said in part.failures:
+                if not self._is_late_pane(pane):
+                    raise _ERRORS.get(kind, UserFunctionError)(said)
+        for part in parts:
+            self._count_late([each for each in part.counts if self._is_late_pane(each[0])])
             if part.keys:
                 self._add_objects(part.keys, part.values, np.array(part.panes, np.int64))
+
+    def _is_late_pane(self, pane: int) -> bool:
+        """Whether no window of a pane can be updated any more."""
+        return self._windows_at(pane).stop - 1 <= self._last_late()
 
     def _take_aggregated(self, partials: pa.Table) -> None:
         """Take what was aggregated before the shuffle, by key and pane; no window of theirs has lateness."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from types import NoneType
@@ -47,6 +47,9 @@ class ReducingPartitioner:
     The reduce function is associative, so that it may work on parts: of each key and pane, the elements of a task are
     reduced in their order of arrival, and then what the tasks have made. For windows that take late elements, or give
     them to a side output, or that leave gaps, elements have to travel themselves.
+
+    The function sees late elements, too, which only the operator tells apart. So an error that it raises travels in
+    place of its pane, and is raised by the operator unless the pane is late.
 
     ``operator`` is the window operator that the reduce function belongs to, ``select`` finds the key (None: there are
     no keys). An aggregate function has an ``aggregate``: its accumulators travel, each as an :class:`Accumulated`.
@@ -90,6 +93,7 @@ class _ReducingWriter:
         self._values = InRuns(reduced) if isinstance(reduced, Reduced) and not self._by_pane else ByPane(reduced)
         self._only_looks = only_looks(partitioner.adds)
         self._counts: Counter[int] = Counter()
+        self._failures: list[tuple[int, str, str]] = []
         self._packed: list[tuple[int, bytes]] = []
         self._sent = 0
         self.size = 0
@@ -168,11 +172,10 @@ class _ReducingWriter:
         self._reduce(groups, keys, values)
 
     def _reduce(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
-        try:
-            self._values.add(groups, keys, values)
-        except AtElement as failed:
+        for pane, failed in self._values.add(groups, keys, values):
             self._subtask_of.check(failed.key, element=failed.element)
-            raise self._failed(failed.error, key=failed.key, element=failed.element) from failed.error
+            error = self._failed(failed.error, key=failed.key, element=failed.element)
+            self._failures.append((pane, type(error).__name__, str(error)))
 
     def _timestamps(self, elements: Elements) -> TimeArray:
         try:
@@ -198,12 +201,16 @@ class _ReducingWriter:
         keys, values, panes = self._values.taken()
         values = self._parts(values)
         counts, self._counts = list(self._counts.items()), Counter()
+        failures, self._failures = self._failures, []
+        if failures and not keys:
+            yield 0, self._encoded(Partials([], [], [], counts, 0, failures), 0, 0)
         for subtask, indices in self._dealt_out(keys):
             all_of_it = range(len(keys)) if indices is None else indices.tolist()
             for start in range(0, len(all_of_it), _VALUES_OF_A_FRAME):
                 some = all_of_it[start : start + _VALUES_OF_A_FRAME]
-                part = Partials([keys[i] for i in some], [values[i] for i in some], [panes[i] for i in some], counts, 0)
-                counts = []  # the first frame tells them
+                some_values = [values[i] for i in some]
+                part = Partials([keys[i] for i in some], some_values, [panes[i] for i in some], counts, 0, failures)
+                counts, failures = [], []  # the first frame tells them
                 for content in bounded(partial(self._encoded, part), 0, len(some)):
                     yield subtask, content
 
@@ -211,9 +218,9 @@ class _ReducingWriter:
         """Some values of a part as the content of a frame, with a number of its own."""
         self._sent += 1
         there = slice(begin, end)
-        counts = [] if begin else part.counts
+        counts, failures = ([], []) if begin else (part.counts, part.failures)
         return self._partitioner.codec.encode(
-            Partials(part.keys[there], part.values[there], part.panes[there], counts, self._sent)
+            Partials(part.keys[there], part.values[there], part.panes[there], counts, self._sent, failures)
         )
 
     def _dealt_out(self, keys: list[Any]) -> Iterator[tuple[int, Indices | None]]:
@@ -238,6 +245,7 @@ class ByPane:
     def __init__(self, reduced: Reduced | Aggregated) -> None:
         self._reduced = reduced
         self._kept: defaultdict[int, dict[Any, Any]] = defaultdict(dict)
+        self._failed: set[int] = set()
         self._begun_anew: set[tuple[int, Any]] = set()
 
     @property
@@ -245,21 +253,34 @@ class ByPane:
         """How many values there are."""
         return sum(map(len, self._kept.values()))
 
-    def add(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
+    def add(
+        self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]
+    ) -> list[tuple[int, AtElement]]:
         """Take elements, whose indices are grouped by pane.
 
-        Raises:
-            AtElement: if the reduce function raised.
+        Returns:
+            The panes in which the reduce function raised, with the error: nothing of such a pane is kept, nor taken
+            until :meth:`taken`.
         """
+        failed: list[tuple[int, AtElement]] = []
         for pane, indices in groups:
+            if pane in self._failed:
+                continue
             some_keys, some_values = keys, values
             if indices is not None:
                 at = indices.tolist()
                 some_keys, some_values = [keys[i] for i in at], [values[i] for i in at]
-            self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
+            try:
+                self._reduced.add_each(self._kept[pane], some_keys, some_values, _NO_TIMES)
+            except AtElement as error:
+                failed.append((pane, error))
+                self._failed.add(pane)
+                del self._kept[pane]
+                continue
             if isinstance(self._reduced, Aggregated) and NoneType in map(type, some_values):
                 nones = (key for key, value in zip(some_keys, some_values, strict=True) if value is None)
                 self._begun_anew.update((pane, key) for key in nones)
+        return failed
 
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
         """Keys, values and panes, which are forgotten here.
@@ -277,6 +298,7 @@ class ByPane:
             ]
             panes += [pane] * len(kept)
         self._kept.clear()
+        self._failed.clear()
         self._begun_anew.clear()
         return keys, values, panes
 
@@ -292,23 +314,29 @@ class InRuns:
         self._reduced = reduced
         self._open: dict[Any, list[Any]] = {}
         self._ended: list[tuple[Any, Any, int]] = []
+        self._failed: set[int] = set()
 
     @property
     def size(self) -> int:
         """How many values there are."""
         return len(self._ended) + len(self._open)
 
-    def add(self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]) -> None:
+    def add(
+        self, groups: list[tuple[int, Indices | None]], keys: list[Any], values: list[Any]
+    ) -> list[tuple[int, AtElement]]:
         """Take elements, whose indices are grouped by pane.
 
-        Raises:
-            AtElement: if the reduce function raised.
+        Returns:
+            The panes in which the reduce function raised, with the error: nothing of such a pane is given by
+            :meth:`taken`, nor taken until then.
         """
-        reduce, running = self._reduced.function.reduce, self._open
+        reduce, running, failed_panes = self._reduced.function.reduce, self._open, self._failed
         keeps = not is_bare(reduce)
-        key = value = None
-        try:
-            for key, value, pane in zip(keys, values, _pane_of_each(groups, len(keys)), strict=True):
+        failed: list[tuple[int, AtElement]] = []
+        for key, value, pane in zip(keys, values, _pane_of_each(groups, len(keys)), strict=True):
+            if pane in failed_panes:
+                continue
+            try:
                 run = running.get(key)
                 if run is None:
                     running[key] = [value, pane]
@@ -319,13 +347,17 @@ class InRuns:
                 else:
                     self._ended.append((key, *run))
                     running[key] = [value, pane]
-        except Exception as error:
-            raise AtElement(error, key, value) from error
+            except Exception as error:
+                failed.append((pane, AtElement(error, key, value)))
+                failed_panes.add(pane)
+        return failed
 
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
         """Keys, values and panes, which are forgotten here; those of one key in their order."""
         runs = [*self._ended, *((key, value, pane) for key, (value, pane) in self._open.items())]
-        self._ended, self._open = [], {}
+        if self._failed:
+            runs = [run for run in runs if run[2] not in self._failed]
+        self._ended, self._open, self._failed = [], {}, set()
         keys, values, panes = (list(map(itemgetter(i), runs)) for i in range(3))
         return keys, values, panes
 
@@ -352,6 +384,9 @@ class Partials:
 
     Those of one key are in the order of arrival. ``counts`` says how many elements were reduced, as (pane, number), for
     all subtasks: one of them is told. The watermark is the same in each, so a pane is late for all of them or for none.
+
+    So it is with ``failures``: the panes in which the function raised, as (pane, class of the error, text). Whether a
+    pane is late, which the function should not have seen then, is known to the operator alone.
     """
 
     keys: list[Any]
@@ -359,6 +394,7 @@ class Partials:
     panes: list[int]
     counts: list[tuple[int, int]]
     first: int
+    failures: list[tuple[int, str, str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         """How many elements are counted here."""
@@ -395,14 +431,15 @@ class PartialsCodec:
             DataError: if a value cannot be pickled.
         """
         keys, values = partials.keys, partials.values
-        value_column = self._column_of(values)
+        value_column = None if partials.failures else self._column_of(values)
         key_column = None if self.key_type.is_pickled else self.key_type.to_arrow(keys)
         if self._keys_are_pickled:
             key_column = None
         try:
             if value_column is None:
                 keys = keys if key_column is None else self.key_type.from_arrow(key_column)
-                return dumps((keys, values, partials.panes, partials.counts, partials.first)) + _PICKLED
+                content = (keys, values, partials.panes, partials.counts, partials.first, partials.failures)
+                return dumps(content) + _PICKLED
             beside = {_COUNTS: json.dumps([partials.counts, partials.first]).encode()}
             if key_column is None:
                 beside[_KEYS] = dumps(keys)

@@ -13,7 +13,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
-from eventide.errors import UserFunctionError
+from eventide.errors import DataError, UserFunctionError
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.metrics import LATE_DROPPED, WITHOUT_WINDOW, Metrics
@@ -280,3 +280,15 @@ def test_an_error_of_a_function_names_the_element_when_elements_meet_later():
         driven.next_batch()
     with pytest.raises(UserFunctionError, match="while it handled an element"):
         driven.advance(9)
+
+
+@pytest.mark.parametrize("assigner", [TENS, SlidingEventTimeWindows.of(10, 5)])
+def test_an_error_from_before_the_shuffle_is_raised_unless_its_pane_is_late(assigner):
+    driven = Driven(assigner, Reduced(associative(lambda a, b: a + b)), watermark=25)
+    failed = Partials(["k"], ["x"], [30], [(0, 2), (30, 1)], 0, [(0, "UserFunctionError", "of a late element")])
+    driven.process(failed)
+    assert driven.counted() == {LATE_DROPPED: 2}
+    assert driven.advance(39)[-1] == ("x", 39)
+    for kind in (UserFunctionError, DataError):
+        with pytest.raises(kind, match="of an element"):
+            driven.process(Partials([], [], [], [(40, 2)], 0, [(40, kind.__name__, "of an element")]))

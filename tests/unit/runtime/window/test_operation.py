@@ -9,7 +9,7 @@ import pytest
 from eventide.aggregates import count
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
-from eventide.datastream.functions import ReduceFunction, associative, in_python, not_associative
+from eventide.datastream.functions import AggregateFunction, ReduceFunction, associative, in_python, not_associative
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
@@ -27,10 +27,10 @@ from eventide.datastream.window import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, UserFunctionError
 from eventide.runtime.exchange.partitioners import KeyGroupPartitioner
 from eventide.runtime.window.reducing import ReducingPartitioner
-from eventide.testing import local_environment
+from eventide.testing import ScriptedSource, local_environment
 from support.twin import Contents, plan_of, run, timed, values
 
 TENS = TumblingEventTimeWindows.of(10)
@@ -224,6 +224,59 @@ def test_windows_that_fire_by_counts_run_on_columns(assigner, wraps):
 )
 def test_the_plan_says_which_triggers_run_on_columns(assigner, trigger, lateness, speed):
     assert re.match(speed, counted(assigner, trigger, lateness).speed)
+
+
+class Total(AggregateFunction):
+    def create_accumulator(self):
+        return 0
+
+    def add(self, value, accumulator):
+        return accumulator + value[1]
+
+    def get_result(self, accumulator):
+        return accumulator
+
+    def merge(self, acc_a, acc_b):
+        return acc_a + acc_b
+
+
+def _with_partials(function, assigner, *batches):
+    """The results with elements that come in micro-batches: reduced before the shuffle, if the function allows it."""
+    kind = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
+    source = ScriptedSource(["s"], [[("s", element) for element in batch] for batch in batches], kind)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[2])
+    stream = local_environment().from_source(source, strategy, "events").key_by(lambda e: e[0], Types.STRING())
+    windowed = stream.window(assigner)
+    stream = windowed.aggregate(function) if isinstance(function, AggregateFunction) else windowed.reduce(function)
+    assert isinstance(edge_of(plan_of(stream)).partitioner, ReducingPartitioner)
+    return list(stream.execute_and_collect())
+
+
+@pytest.mark.parametrize(
+    ("function", "assigner", "bad", "results"),
+    [
+        (lambda a, b: (a[0], a[1] + b[1], max(a[2], b[2])), TENS, None, [("a", 1, 5), ("a", 3, 51)]),
+        (Total(), TENS, None, [1, 3]),
+        (
+            lambda a, b: (a[0], a[1] + b[1], max(a[2], b[2])),
+            SlidingEventTimeWindows.of(10, 5),
+            None,
+            [("a", 1, 5), ("a", 1, 5), ("a", 3, 51), ("a", 3, 51)],
+        ),
+        (associative(lambda a, b: (a[0], a[1] // b[1], a[2])), TENS, 0, [("a", 1, 5), ("a", 0, 50)]),
+    ],
+)
+def test_a_function_cannot_fail_at_a_late_element(function, assigner, bad, results):
+    """The task that calls it before the shuffle does not know what is late; the operator tells the other errors.
+
+    Flink drops late elements without calling the function.
+    """
+    good = [("a", 1, 5), ("a", 1, 50)]
+    late = [("a", bad, 6), ("a", bad, 7)]
+    assert _with_partials(function, assigner, good, late, [("a", 2, 51)]) == results
+    said = r"while it handled an element \(key 'a', element \('a', (None|0), 5[23]\)\): .*(Type|ZeroDivision)Error"
+    with pytest.raises(UserFunctionError, match=said):
+        _with_partials(function, assigner, good, [("a", bad, 52), ("a", bad, 53)])
 
 
 def test_a_reduce_function_that_works_on_both_sides_of_a_shuffle_is_opened_and_closed_on_each():

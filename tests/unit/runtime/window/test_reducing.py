@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.common import Row, Types
 from eventide.datastream.functions import ReduceFunction
-from eventide.errors import DataError, UserFunctionError
+from eventide.errors import DataError
 from eventide.runtime.chain.chain import ChainNode, ChannelOutput
 from eventide.runtime.columnar.panes import RegularPanes
 from eventide.runtime.elements.elements import Columns, Elements
@@ -123,13 +123,34 @@ def test_columns_are_reduced_with_the_times_that_they_have():
     assert task.sent() == ([(0, "a", ("a", "12"))], 2)
 
 
-def test_a_function_that_raises_is_named_with_the_element():
-    task = Task(partitioner(function=lambda a, b: 1 / b))
-    with pytest.raises(
-        UserFunctionError,
-        match=r"in operator 'sums', while it handled an element \(key 'a', element \('a', 2\)\): .*TypeError",
-    ):
-        task.send(elements((("a", 1), 1), (("b", 1), 1), (("a", 2), 2)))
+@pytest.mark.parametrize(
+    ("panes", "left"), [(TENS, [(10, "a", ("a", 3.0))]), (BY_FIVE, [(10, "a", ("a", 9)), (10, "a", ("a", 3))])]
+)
+def test_where_a_function_raises_the_error_leaves_in_place_of_its_pane(panes, left):
+    """The operator alone knows whether the pane is late: then the function should not have been called."""
+
+    def divided(a, b):
+        return a[0], a[1] / b[1]
+
+    task = Task(partitioner(panes, divided), subtasks=2)
+    task.send(elements((("a", 8), 1), (("a", 9), 11), (("b", 1), 2), (("a", 0), 3), (("a", 0), 4)))
+    task.send(elements((("b", 5), 2), (("a", 3), 12)))
+    parts = [part for _, part in task.parts()]
+    rows = [row for part in parts for row in zip(part.panes, part.keys, part.values, strict=True)]
+    assert (rows, sum(map(len, parts))) == (left, 7)
+    ((pane, kind, said),) = [failure for part in parts for failure in part.failures]
+    assert (pane, kind) == (0, "UserFunctionError")
+    assert "in operator 'sums', while it handled an element (key 'a', element ('a', 0)): " in said
+    assert "ZeroDivisionError" in said
+
+
+def test_an_error_leaves_where_no_value_does_and_only_once():
+    task = Task(partitioner(function=lambda a, b: 1 / b), subtasks=2)
+    task.send(elements((("a", 1), 1), (("a", 2), 2), (("b", 1), 3)))
+    ((_, part),) = task.parts()
+    assert (part.keys, part.counts, [pane for pane, *_ in part.failures]) == ([], [(0, 3)], [0])
+    task.send(elements((("a", 1), 1)))
+    assert task.sent() == ([(0, "a", ("a", 1))], 1)
 
 
 def test_an_element_without_a_timestamp_is_named():
@@ -195,10 +216,13 @@ REDUCED = st.lists(st.tuples(st.text(), st.tuples(st.text(), st.integers(-(2**33
 COUNTS = st.lists(st.tuples(MS, st.integers(0, 2**40)), max_size=3)
 
 
-@given(st.sampled_from([PAIR, PICKLED]), st.sampled_from([Types.STRING(), PICKLED]), REDUCED, COUNTS, MS)
-def test_whatever_is_declared_all_of_it_comes_back(kind, key_kind, reduced, counts, first):
+FAILURES = st.lists(st.tuples(MS, st.just("DataError"), st.text()), max_size=2)
+
+
+@given(st.sampled_from([PAIR, PICKLED]), st.sampled_from([Types.STRING(), PICKLED]), REDUCED, COUNTS, MS, FAILURES)
+def test_whatever_is_declared_all_of_it_comes_back(kind, key_kind, reduced, counts, first, failures):
     keys, values, panes = (list(column) for column in zip(*reduced, strict=True)) if reduced else ([], [], [])
-    sent = Partials(keys, values, panes, counts, first)
+    sent = Partials(keys, values, panes, counts, first, failures)
     codec = PartialsCodec(kind, key_kind)
     assert codec.decode(codec.encode(sent)) == sent
 
