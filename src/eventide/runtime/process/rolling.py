@@ -123,7 +123,7 @@ class _Reduces(KeyedProcessFunction):
         own = None if store is None else _StateOfFunction(store)
         self.function.open(replace(runtime_context, state=own))
         descriptor = ReducingStateDescriptor(_NAME, self.function, self._element_type)
-        self._state = runtime_context.get_reducing_state(descriptor)
+        self._state: Any = runtime_context.get_reducing_state(descriptor)
 
     def close(self) -> None:
         """Close the user's function."""
@@ -131,7 +131,7 @@ class _Reduces(KeyedProcessFunction):
 
     def process_element(self, value: object, ctx: Any) -> Results:
         """Add an element, and give what the key has with it."""
-        self._state.add(value)
+        self._state.include(value)
         if ctx.in_batch:
             ctx.timer_service().register_event_time_timer(MAX_MS)
             return None

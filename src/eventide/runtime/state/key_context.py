@@ -431,6 +431,13 @@ class _Reducing(_Merging, ReducingState[Any]):
         return self._cell.read()
 
     def add(self, value: object) -> None:
+        if value is None:  # as in Flink
+            self._cell.clear()
+        else:
+            self.include(value)
+
+    def include(self, value: object) -> None:
+        """Call the function with one more value, even if that is None, as a rolling ``reduce`` does."""
         before = self._cell.read()
         self._cell.write(own(value) if before is None else own_unless(self._reduce(before, value), before))
 

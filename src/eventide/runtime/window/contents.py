@@ -71,6 +71,10 @@ class Contents(ABC):
     def merge(self, left: object, right: object) -> Any:
         """Return the contents after two windows became one."""
 
+    def continued(self, earlier: object, later: Any) -> Any:
+        """Return the contents of one window from those of its earlier and of its later elements."""
+        return self.merge(earlier, later)
+
     @abstractmethod
     def view(self, kept: object) -> Iterable[Any] | None:
         """The contents as the window function sees them; None if there are none, so that the window does not fire.
@@ -110,7 +114,11 @@ class AllElements(Contents):
 class Reduced(Contents):
     """Keeps one element, in a list of one: the result of the reduce function for all.
 
-    If the function returned None, the next element starts over.
+    If the function returned None, the next element starts over. So it does after an element that is None, which drops
+    what was there. The list then has a second entry, True: the content takes the place of that of earlier elements,
+    which may be elsewhere. Flink: ``HeapReducingState.add``.
+
+    Of elements that were reduced before the shuffle, it gets an :class:`Accumulated` where there was None among them.
 
     The function may change its first argument: what is kept belongs to one key and window. What else it returns is
     copied, because it may keep that and change it later.
@@ -131,12 +139,23 @@ class Reduced(Contents):
         return "Reduced, associative" if self.is_associative else "Reduced"
 
     def add(self, kept: Any, value: object, timestamp: int | None) -> Any:
-        if kept is None or kept[0] is None:
+        """Reduce what is kept and the element, or what stands for several."""
+        if type(value) is Accumulated:
+            return [value.accumulator, True]
+        return [None, True] if value is None else self.reduced(kept, value)
+
+    def reduced(self, kept: Any, value: object) -> Any:
+        """The contents after the function was called with one more element, which may be None."""
+        if kept is None:
             return [value]
-        result = self.function.reduce(kept[0], value)
-        return [own_unless(result, kept[0])]
+        before, *rest = kept
+        result = value if before is None else self.function.reduce(before, value)
+        return [own_unless(result, before), *rest]
 
     def add_each(self, kept: dict[Any, Any], keys: Sequence[Any], values: Sequence[Any], timestamps: TimeArray) -> None:
+        if not _BEGIN_ANEW.isdisjoint(map(type, values)):
+            Contents.add_each(self, kept, keys, values, np.zeros(len(values), np.int64))
+            return
         reduce, get = self.function.reduce, kept.get
         keeps = not is_bare(reduce)
         key = value = None
@@ -155,13 +174,18 @@ class Reduced(Contents):
     def merge(self, left: Any, right: Any) -> Any:
         return _merged(self.function.reduce, left, right)
 
+    def continued(self, earlier: Any, later: Any) -> Any:
+        if len(later) > 1:
+            return later
+        return [*self.merge(earlier, later)[:1], *earlier[1:]]
+
     def view(self, kept: Any) -> Iterable[Any] | None:
-        """The one element; None if the function returned None."""
+        """The one element; None if the function returned None, or the last element was None."""
         return None if kept[0] is None else [kept[0]]
 
 
 class Accumulated(NamedTuple):
-    """The accumulator of some elements, by itself, which travels in their place.
+    """The accumulator of some elements, or what they were reduced to, by itself, which travels in their place.
 
     ``how`` says of each of its fields how it is put together with that of other elements: "sum", "max", "min", or
     "first" where they are the same. So it can be stored, and be put together by a program that no longer makes such.
@@ -187,6 +211,9 @@ class Accumulated(NamedTuple):
             return tuple(_PUT_TOGETHER[how](*both) for how, *both in parts)
         return _PUT_TOGETHER[self.how[0]](before, self.accumulator)
 
+
+_BEGIN_ANEW = {type(None), Accumulated}
+"""The types of what drops the value of a reduce function."""
 
 _PUT_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {
     "sum": operator.add,
@@ -298,8 +325,9 @@ class Evictable(Contents):
         """The elements without their timestamps, or the one result over them, which may be None.
 
         Where an evictor has left no element, the result of an aggregate function is that of an empty accumulator, and
-        the result of a reduce function is None. An aggregate function sees elements and accumulators that are None.
-        Flink: ``AggregateApplyWindowFunction``, ``ReduceApplyWindowFunction``.
+        the result of a reduce function is None. Both functions are called with elements that are None, too, and an
+        aggregate function goes on from an accumulator that is None. Flink: ``AggregateApplyWindowFunction``,
+        ``ReduceApplyWindowFunction``.
         """
         if self.incremental is None:
             return [element.value for element in kept]
@@ -311,7 +339,11 @@ class Evictable(Contents):
             return [own(function.get_result(accumulator))]
         result = None
         for element in kept:
-            result = self.incremental.add(result, own(element.value), element.timestamp)
+            value = own(element.value)
+            if isinstance(self.incremental, Reduced):
+                result = self.incremental.reduced(result, value)
+            else:
+                result = self.incremental.add(result, value, element.timestamp)
         shown = None if result is None else self.incremental.view(result)
         return [None] if shown is None else shown
 

@@ -277,7 +277,7 @@ class ByPane:
                 self._failed.add(pane)
                 del self._kept[pane]
                 continue
-            if isinstance(self._reduced, Aggregated) and NoneType in map(type, some_values):
+            if NoneType in map(type, some_values):
                 nones = (key for key, value in zip(some_keys, some_values, strict=True) if value is None)
                 self._begun_anew.update((pane, key) for key in nones)
         return failed
@@ -285,8 +285,8 @@ class ByPane:
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
         """Keys, values and panes, which are forgotten here.
 
-        Where an aggregate function was given None, which drops its accumulator, the value says that it is to take the
-        place of the one before.
+        Where there was None among the elements, which drops what was there before, the value is an
+        :class:`Accumulated` that says so.
         """
         keys: list[Any] = []
         values: list[Any] = []
@@ -294,7 +294,8 @@ class ByPane:
         for pane, kept in self._kept.items():
             keys += kept
             values += [
-                Accumulated(value, ()) if (pane, key) in self._begun_anew else value for key, (value,) in kept.items()
+                Accumulated(value, ()) if (pane, key) in self._begun_anew else value
+                for key, (value, *_) in kept.items()
             ]
             panes += [pane] * len(kept)
         self._kept.clear()
@@ -307,13 +308,14 @@ class InRuns:
     """Reduces what a key has of one pane in a row.
 
     A window that has several panes wants the elements of a key in the order of their arrival: so a run ends where the
-    next element of its key is of another pane.
+    next element of its key is of another pane. Where there was None among the elements, which drops what was there
+    before, a run is given as an :class:`Accumulated` that says so.
     """
 
     def __init__(self, reduced: Reduced) -> None:
         self._reduced = reduced
         self._open: dict[Any, list[Any]] = {}
-        self._ended: list[tuple[Any, Any, int]] = []
+        self._ended: list[tuple[Any, Any, int, bool]] = []
         self._failed: set[int] = set()
 
     @property
@@ -339,14 +341,16 @@ class InRuns:
             try:
                 run = running.get(key)
                 if run is None:
-                    running[key] = [value, pane]
+                    running[key] = [value, pane, value is None]
+                elif run[1] == pane and value is None:
+                    run[0], run[2] = None, True
                 elif run[1] == pane:
                     before = run[0]
                     result = value if before is None else reduce(before, value)
                     run[0] = own_unless(result, before) if keeps else result
                 else:
                     self._ended.append((key, *run))
-                    running[key] = [value, pane]
+                    running[key] = [value, pane, value is None]
             except Exception as error:
                 failed.append((pane, AtElement(error, key, value)))
                 failed_panes.add(pane)
@@ -354,11 +358,12 @@ class InRuns:
 
     def taken(self) -> tuple[list[Any], list[Any], list[int]]:
         """Keys, values and panes, which are forgotten here; those of one key in their order."""
-        runs = [*self._ended, *((key, value, pane) for key, (value, pane) in self._open.items())]
+        runs = [*self._ended, *((key, *run) for key, run in self._open.items())]
         if self._failed:
             runs = [run for run in runs if run[2] not in self._failed]
         self._ended, self._open, self._failed = [], {}, set()
-        keys, values, panes = (list(map(itemgetter(i), runs)) for i in range(3))
+        keys, panes = (list(map(itemgetter(i), runs)) for i in (0, 2))
+        values = [Accumulated(value, ()) if is_anew else value for _, value, _, is_anew in runs]
         return keys, values, panes
 
 

@@ -132,7 +132,8 @@ def added_by_key(fold: Fold, keys: list[Any], values: pa.Array, kept: Mapping[An
     codes = [*range(len(before)), *map(numbers.__getitem__, keys)]
     elements = pa.concat_arrays([_as_they_are(fold.type_info, [*before.values()]).cast(values.type), values])
     made, kind = _FoldedGroups(fold, elements, np.array(codes, np.int64)).values()
-    return {key: [value] for key, value in zip(numbers, kind.from_arrow(made), strict=True)}
+    values_made = zip(numbers, kind.from_arrow(made), strict=True)
+    return {key: [value, *kept[key][1:]] if key in kept else [value] for key, value in values_made}
 
 
 def _as_they_are(kind: TypeInformation, values: list[Any]) -> pa.Array:

@@ -77,7 +77,7 @@ class _WindowChunks:
         for key, right in more.items():
             left = get(key)
             try:
-                kept[key] = right if left is None else contents.merge(left, right)
+                kept[key] = right if left is None else contents.continued(left, right)
             except Exception as error:
                 raise AtElement(error, key, right) from error
 

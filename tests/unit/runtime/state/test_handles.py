@@ -137,6 +137,18 @@ def test_reducing_and_aggregating():
     assert (total.get(), mean.get(), store.stored()) == (None, None, {})
 
 
+def test_none_clears_what_is_reduced_or_aggregated():
+    store = Store()
+    for state in (store.handles.get_reducing_state(SUM), store.handles.get_aggregating_state(MEAN)):
+        seen = []
+        for value in (1, None, 3):
+            state.add(value)
+            seen.append(state.get())
+        assert seen == [1, None, 3]
+        state.add(None)
+    assert store.stored() == {}
+
+
 def test_one_handle_serves_every_key_and_window():
     store = Store()
     state = store.handles.get_state(VALUE)

@@ -97,6 +97,22 @@ def test_what_merges_with_none_stays_as_it_is(contents):
     assert contents.view(contents.merge([None], [None])) is None
 
 
+PARTS = st.lists(st.lists(st.none() | st.integers(1, 9), max_size=5), max_size=5)
+
+
+@given(parts=PARTS)
+def test_parts_of_a_window_give_the_same_where_elements_are_none(parts):
+    """None drops what was there before, in an earlier part, too."""
+    contents, kept, at_once = reduced(lambda a, b: f"{a}{b}"), None, None
+    for part in filter(None, parts):
+        later = {}
+        contents.add_each(later, "k" * len(part), part, np.zeros(len(part), np.int64))
+        kept = later["k"] if kept is None else contents.continued(kept, later["k"])
+        for value in part:
+            at_once = contents.add(at_once, value, 0)
+    assert kept == at_once
+
+
 class Shares(Listed):
     def add(self, value, accumulator):
         return [*accumulator, 1 / value]

@@ -25,7 +25,7 @@ from eventide.runtime.window import fixed_operator
 from eventide.runtime.window.contents import Aggregated, Reduced
 from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
-from eventide.runtime.window.reducing_columns import reduced_columns
+from eventide.runtime.window.reducing_columns import added_by_key, reduced_columns
 from eventide.testing import local_environment
 
 TRADE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.FLOAT()])
@@ -287,3 +287,9 @@ def test_many_keys_in_several_panes_have_values_of_their_own():
         found = reduced_columns(fold_of(function, kind), RegularPanes(10, 10), lambda e: e[0], columns)
         groups = zip(found.keys, found.panes.tolist(), strict=True)
         assert list(zip(groups, found.values, strict=True)) == list(expected.items())
+
+
+def test_what_began_anew_still_says_so_after_columns_were_added():
+    fold, kept = fold_of(lambda a, b: a + b, Types.LONG()), {"a": [None, True], "b": [5, True], "c": [1]}
+    added = added_by_key(fold, ["a", "b", "a", "c"], pa.array([1, 2, 3, 4]), kept)
+    assert added == {"a": [4, True], "b": [7, True], "c": [5]}

@@ -13,6 +13,7 @@ from eventide.datastream.functions import AggregateFunction, ReduceFunction, ass
 from eventide.datastream.window import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
+    CountEvictor,
     CountTrigger,
     EventTimeSessionWindows,
     EventTimeTrigger,
@@ -277,6 +278,51 @@ def test_a_function_cannot_fail_at_a_late_element(function, assigner, bad, resul
     said = r"while it handled an element \(key 'a', element \('a', (None|0), 5[23]\)\): .*(Type|ZeroDivision)Error"
     with pytest.raises(UserFunctionError, match=said):
         _with_partials(function, assigner, good, [("a", bad, 52), ("a", bad, 53)])
+
+
+def _or_zero(a, b):
+    return (a or 0) + (b or 0)
+
+
+@pytest.mark.parametrize("function", [associative(_or_zero), not_associative(_or_zero)])
+@pytest.mark.parametrize(
+    ("assigner", "windows"),
+    [(TENS, 1), (SlidingEventTimeWindows.of(10, 5), 2), (EventTimeSessionWindows.with_gap(9), 1)],
+)
+@pytest.mark.parametrize(
+    "batches",
+    [[[1, 2, None, 3]], [[1, 2], [None, 3]], [[1, 2], [None], [3]], [[None, 3]], [[7], [1, None, 2, None], [1, 2]]],
+)
+@pytest.mark.parametrize("kind", [Types.LONG(), None])
+def test_an_element_that_is_none_clears_what_a_reduce_function_made_before_it(
+    function, assigner, windows, batches, kind
+):
+    """None is an element that clears the state in Flink, too: ``HeapReducingState.add``."""
+    assert _of_none(function, assigner, batches, kind) == [3] * windows
+    assert _of_none(function, assigner, [*batches, [None]], kind) == []
+
+
+def _of_none(function, assigner, batches, kind):
+    script = [[("s", element) for element in batch] for batch in batches]
+    source = ScriptedSource(["s"], script, kind) if kind else ScriptedSource(["s"], script)
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: 6)
+    stream = local_environment().from_source(source, strategy, "numbers").key_by(lambda e: "k", Types.STRING())
+    return list(stream.window(assigner).reduce(function).execute_and_collect())
+
+
+def test_with_an_evictor_a_reduce_function_is_called_with_none():
+    """None is an element like any other there. Flink: ``ReduceApplyWindowFunction``."""
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: 6)
+    source = ScriptedSource(["s"], [[("s", element) for element in (1, 2, None, 3)]])
+    stream = local_environment().from_source(source, strategy, "numbers").key_by(lambda e: "k", Types.STRING())
+    results = stream.window(TENS).evictor(CountEvictor.of(9)).reduce(_or_zero).execute_and_collect()
+    assert list(results) == [6]
+
+
+def test_a_rolling_reduce_function_is_called_with_none():
+    stream = timed(local_environment(), [("a", 1), ("a", 2)]).map(lambda e: None if e[1] == 2 else 1)
+    results = stream.key_by(lambda e: "k", Types.STRING()).reduce(lambda a, b: (a, b)).execute_and_collect()
+    assert list(results) == [1, (1, None)]
 
 
 def test_a_reduce_function_that_works_on_both_sides_of_a_shuffle_is_opened_and_closed_on_each():

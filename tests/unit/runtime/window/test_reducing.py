@@ -16,7 +16,7 @@ from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import key_group, subtask_of
 from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.window import reducing
-from eventide.runtime.window.contents import Reduced
+from eventide.runtime.window.contents import Accumulated, Reduced
 from eventide.runtime.window.reducing import Partials, PartialsCodec, ReducingPartitioner
 
 PICKLED = Types.PICKLED_BYTE_ARRAY()
@@ -142,6 +142,15 @@ def test_where_a_function_raises_the_error_leaves_in_place_of_its_pane(panes, le
     assert (pane, kind) == (0, "UserFunctionError")
     assert "in operator 'sums', while it handled an element (key 'a', element ('a', 0)): " in said
     assert "ZeroDivisionError" in said
+
+
+@pytest.mark.parametrize("kind", [PICKLED, Types.LONG()])
+@pytest.mark.parametrize("panes", [TENS, BY_FIVE])
+def test_what_was_reduced_since_an_element_that_was_none_says_so(panes, kind):
+    task = Task(partitioner(panes, lambda a, b: a + b, select=lambda e: "a", kind=kind))
+    task.send(elements((1, 1), (None, 1), (2, 2)))
+    task.send(elements((4, 3), (8, 11), (16, 12)))
+    assert task.sent() == ([(0, "a", Accumulated(6, ())), (10, "a", 24)], 6)
 
 
 def test_an_error_leaves_where_no_value_does_and_only_once():
