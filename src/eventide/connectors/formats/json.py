@@ -167,10 +167,25 @@ def _with_rows_from(first: int, text: str) -> str:
     return re.sub(r"\brow (\d+)", lambda found: f"row {int(found[1]) + first}", text)
 
 
+_NULL_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*null")
+_NULL_LINE = re.compile(rb"\n[ \t\r]*null")
+
+
 def _parsed(block: bytes, schema: pa.Schema | None) -> pa.Table:
+    """A table of some lines, read by Arrow.
+
+    Arrow reads ``null`` in place of an object as a row, and crashes if it comes first, so it is refused here.
+
+    Raises:
+        pa.ArrowInvalid: One is not JSON, not an object, or a field does not fit its type.
+    """
     import pyarrow as pa
     from pyarrow import json as pj
 
+    found = _NULL_FIRST.match(block) or _NULL_LINE.search(block)
+    if found is not None:
+        row = sum(1 for line in block[: found.end()].split(b"\n") if line.strip()) - 1
+        raise pa.ArrowInvalid(f"JSON parse error: Column() changed from object to null in row {row}")
     behaviour = "infer" if schema is None else "ignore"
     return pj.read_json(
         pa.BufferReader(block),

@@ -61,6 +61,35 @@ def test_lines_of_json(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("content", "good", "bad"),
+    [
+        (b'null\n{"user": null, "ms": 1}\n', [1], [(0, "null")]),
+        (b'\n{"ms": 1}\n \t null \r\n{"ms": 2}\nnull {}\n5', [1, 2], [(2, " \t null "), (4, "null {}"), (5, "5")]),
+        (b'{"ms": 1, "user": "\\nnull"}\n{"ms":null}\n', [1, None], []),
+    ],
+)
+def test_a_line_of_json_that_is_null_is_no_row(
+    tmp_path: Path, content: bytes, good: list[int | None], bad: list[tuple[int, str]]
+) -> None:
+    (tmp_path / "f.json").write_bytes(content)
+    rows, unreadable = read(FileSource.json_lines(str(tmp_path), type_info=ROW))
+    assert [row[1] for row in rows] == good
+    assert unreadable == bad
+
+
+def test_a_null_among_objects_of_json_is_named_like_another_value_that_is_no_object(tmp_path: Path) -> None:
+    for value, kind in (("5", "number"), ("null", "null")):
+        (tmp_path / "f.json").write_text(f'{{"ms": 1}}\n\n{value}\n')
+        source = FileSource.json_lines(str(tmp_path), type_info=ROW).build()
+        [part] = source.parts({})
+        with pytest.raises(DataError, match=rf"f\.json cannot be read: .* changed from object to {kind} in row 1;"):
+            list(source.read(part, 0, source.latest_position(part)))
+    (tmp_path / "f.json").write_text("null\n")
+    with pytest.raises(DataError, match=r"f\.json cannot be read: .* changed from object to null in row 0"):
+        FileSource.json_lines(str(tmp_path)).build()
+
+
 CSV = b"""user,more,ms,at
 a,,1,2026-05-01T00:00:00Z
 b,,x,
