@@ -26,6 +26,7 @@ from eventide.common.types import Row
 from eventide.common.watermark_generators import BoundedOutOfOrderness, NoWatermarks
 from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, ingestion_time, spec_of
 from eventide.connectors.file_system import BulkFormat, FilePathFilter, FileProcessingMode, FileSource, StreamFormat
+from eventide.connectors.file_system.format import TextInputFormat
 from eventide.connectors.function_source import FunctionSource, SourceFace
 from eventide.connectors.sink import CollectSink
 from eventide.connectors.sources import CollectionSource
@@ -516,7 +517,8 @@ class StreamExecutionEnvironment(EnvironmentHints):
         r"""Read the lines of the files of a folder, or of one file, once, as a stream of ``str``.
 
         Files in subfolders, and files that are still being copied (``_COPYING_`` in their name), are ignored, as in
-        Flink. Flink: ``readTextFile``.
+        Flink. Lines end with ``\n``, and one ``\r`` before it is dropped; a ``\r`` elsewhere is a part of its line.
+        Flink: ``readTextFile``.
 
         Args:
             file_path: A local path, or a URI that Arrow knows.
@@ -533,7 +535,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
         ['to be', 'or not']
         """
         whole = FilePathFilter.create_default_filter()
-        return self.read_file(StreamFormat.text_line_format(charset_name), file_path, path_filter=whole)
+        return self.read_file(TextInputFormat(charset_name), file_path, path_filter=whole)
 
     def read_file(
         self,

@@ -41,6 +41,22 @@ def test_a_charset_is_that_of_the_file(tmp_path):
     assert list(local_environment().read_text_file(str(tmp_path), "latin-1").execute_and_collect()) == ["süß"]
 
 
+@pytest.mark.parametrize("block", [1, 2, 1000])
+@pytest.mark.parametrize("charset", ["UTF-8", "UTF-16"])
+def test_only_a_line_feed_ends_a_line_of_a_text_file_and_drops_one_carriage_return(
+    tmp_path, monkeypatch, block, charset
+):
+    monkeypatch.setattr("eventide.connectors.file_system.format.BLOCK", block)
+    file = tmp_path / "a.txt"
+    for text, lines in (
+        ("a\rb\r\nc\n\nd\r\r\n", ["a\rb", "c", "", "d\r"]),
+        ("\r\n\ra\nb\r", ["", "\ra", "b"]),
+        ("\n", [""]),
+    ):
+        file.write_bytes(text.encode(charset))
+        assert list(local_environment().read_text_file(str(file), charset).execute_and_collect()) == lines
+
+
 @pytest.mark.parametrize(
     ("path_filter", "expected"),
     [(FilePathFilter.create_default_filter(), ["a.txt", "b.report"]), (NoReports(), ["a.txt", "d._COPYING_"])],

@@ -480,7 +480,7 @@ class TextLineFormat(StreamFormat[str]):
         self._charset = charset_name
 
     def __repr__(self) -> str:
-        return f"TextLineFormat({self._charset!r})"
+        return f"{type(self).__name__}({self._charset!r})"
 
     @property
     def type_info(self) -> TypeInformation[str]:
@@ -489,12 +489,12 @@ class TextLineFormat(StreamFormat[str]):
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
         r"""Lines end with ``\n``, ``\r\n`` or ``\r``; text after the last end is a line if it is not empty."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
-        decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(self._charset)(), translate=True)
+        start = stream.read(len(codecs.BOM_UTF16))
+        decoder = self._decoder(start)
         rest, ended = "", False
         while not ended:
-            block = stream.read(BLOCK)
+            block, start = start + stream.read(BLOCK), b""
             ended = not block
             try:
                 text = rest + decoder.decode(block, final=ended)
@@ -502,5 +502,39 @@ class TextLineFormat(StreamFormat[str]):
                 raise DataError(f"the file {file.path} is not {self._charset}: {error}") from error
             lines, _, rest = text.rpartition("\n") if not ended else (text.removesuffix("\n"), "", "")
             if lines or text.startswith("\n"):
-                values = pc.split_pattern(pa.array([lines], pa.string()), "\n").flatten()
-                yield pa.record_batch([values], ["value"])
+                yield pa.record_batch([self._split(lines)], ["value"])
+
+    def _decoder(self, start: bytes) -> codecs.IncrementalDecoder:
+        r"""Make a decoder for a file with these first bytes, which replaces the ends of lines by ``\n``."""
+        return io.IncrementalNewlineDecoder(self._decoder_of_charset(start), translate=True)
+
+    def _decoder_of_charset(self, start: bytes) -> codecs.IncrementalDecoder:
+        """Make a decoder for a file with these first bytes; UTF-16 without a mark is big-endian, as in Java."""
+        is_utf_16 = codecs.lookup(self._charset).name == "utf-16"
+        has_mark = start in {codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE}
+        return codecs.getincrementaldecoder("UTF-16BE" if is_utf_16 and not has_mark else self._charset)()
+
+    def _split(self, lines: str) -> pa.Array:
+        r"""Split a text at each ``\n``."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.split_pattern(pa.array([lines], pa.string()), "\n").flatten()
+
+
+class TextInputFormat(TextLineFormat):
+    r"""Lines of text for ``read_text_file``: they end with ``\n``, and one ``\r`` before it, or at the end, is dropped.
+
+    Flink: ``TextInputFormat``.
+    """
+
+    def _decoder(self, start: bytes) -> codecs.IncrementalDecoder:
+        return self._decoder_of_charset(start)
+
+    def _split(self, lines: str) -> pa.Array:
+        import pyarrow.compute as pc
+
+        values = super()._split(lines)
+        if "\r" not in lines:
+            return values
+        return pc.if_else(pc.ends_with(values, "\r"), pc.utf8_slice_codeunits(values, 0, -1), values)

@@ -460,6 +460,9 @@ def test_lines_are_whole_whatever_is_read_at_a_time(tmp_path, monkeypatch, block
 def test_text_is_decoded_and_decompressed(tmp_path):
     (tmp_path / "f.txt").write_bytes("é\n".encode("utf-16"))
     assert rows(FileSource.text(tmp_path, charset_name="UTF-16").build()) == [("é",)]
+    for content, lines in (("é\nü".encode("utf-16-be"), [("é",), ("ü",)]), (b"\0a", [("a",)]), (b"\xff\xfe", [])):
+        (tmp_path / "f.txt").write_bytes(content)  # big-endian without a byte order mark, as in Java
+        assert rows(FileSource.text(tmp_path, charset_name="utf16").build()) == lines
     (tmp_path / "f.txt").unlink()
     (tmp_path / "f.gz").write_bytes(gzip.compress(b"a\nb\n"))
     source = FileSource.text(tmp_path).build()
