@@ -504,7 +504,7 @@ class TextLineFormat(StreamFormat[str]):
             if lines or text.startswith("\n"):
                 yield pa.record_batch([self._split(lines)], ["value"])
 
-    def _decoder(self, start: bytes) -> codecs.IncrementalDecoder:
+    def _decoder(self, start: bytes) -> codecs.IncrementalDecoder | io.IncrementalNewlineDecoder:
         r"""Make a decoder for a file with these first bytes, which replaces the ends of lines by ``\n``."""
         return io.IncrementalNewlineDecoder(self._decoder_of_charset(start), translate=True)
 

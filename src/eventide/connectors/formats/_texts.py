@@ -297,3 +297,57 @@ def _all(truths: pa.Array) -> bool:
     import pyarrow.compute as pc
 
     return pc.all(truths).as_py() is not False
+
+
+_WHOLE = r"^[+-]?[0-9]+$"
+_FRACTION = r"^[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$"
+
+
+def numbers_of_java(texts: pa.Array, wanted: pa.DataType, null: str | None) -> pa.Array:
+    """Texts of numbers that Java can read, as Arrow reads them; texts of other types stay as they are.
+
+    Args:
+        texts: the texts.
+        wanted: the type of the values.
+        null: the text of None, which stays as it is.
+
+    Raises:
+        ValueError: if one is not a number.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_integer(wanted) or pa.types.is_floating(wanted)):
+        return texts
+    numbers = pc.utf8_trim_whitespace(texts)
+    is_number = pc.match_substring_regex(numbers, _WHOLE if pa.types.is_integer(wanted) else _FRACTION)
+    is_null = pc.is_null(texts) if null is None else pc.or_(pc.is_null(texts), pc.equal(texts, null))
+    bad = pc.index(pc.or_kleene(is_number, is_null), False).as_py()
+    if bad >= 0:
+        raise ValueError(f"invalid value {texts[bad].as_py()!r}")
+    return pc.if_else(is_null, texts, pc.replace_substring_regex(numbers, r"^\+", ""))
+
+
+def lists_of_java(texts: pa.Array, wanted: pa.DataType, separator: str, null: str | None) -> pa.Array:
+    """Lists of texts, each list in one text; blanks are an empty list, and numbers are such that Arrow reads them.
+
+    Args:
+        texts: the texts; null where the whole text is that of None, which stands for one element.
+        wanted: the type of the elements.
+        separator: the text between two elements.
+        null: the text of None.
+
+    Raises:
+        ValueError: if an element must be a number, and is none.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = texts if null is None else pc.fill_null(texts, null)
+    lists = pc.split_pattern(texts, separator)
+    lists = pc.if_else(pc.equal(pc.utf8_trim_whitespace(texts), ""), pa.scalar([], lists.type), lists)
+    elements = numbers_of_java(lists.flatten(), wanted, null)
+    if null is not None:
+        elements = pc.if_else(pc.equal(elements, null), pa.scalar(None, pa.string()), elements)
+    ends = pc.cumulative_sum(pc.list_value_length(lists))
+    return pa.ListArray.from_arrays(pa.concat_arrays([pa.array([0], ends.type), ends]), elements)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, filterfalse, islice
 from typing import TYPE_CHECKING, ClassVar, Generic, Self
 
 from eventide._absent import says_what_is_absent
@@ -25,7 +25,6 @@ from eventide.common.typeinfo import (
 from eventide.common.types import Row
 from eventide.connectors.file_system.files import File
 from eventide.connectors.file_system.format import (
-    BLOCK,
     StreamFormat,
     as_declared,
     bad_column,
@@ -34,8 +33,9 @@ from eventide.connectors.file_system.format import (
     type_of_columns,
 )
 from eventide.connectors.file_system.sink import BulkWriterFactory
+from eventide.connectors.formats._texts import lists_of_java, numbers_of_java
+from eventide.connectors.formats.csv_files import CsvBlock, CsvBlocks, CsvLines
 from eventide.connectors.formats.csv_rows import (
-    CsvLines,
     CsvRowDeserializationSchema,
     CsvRowSerializationSchema,
     Dialect,
@@ -56,6 +56,7 @@ __all__ = [
     "CsvSchemaBuilder",
 ]
 
+_HEXADECIMAL = re.compile(rb"0[xX]")
 _ROW = re.compile(r"\bRow #\d+: ")
 _BAD_CELL = re.compile(r"In CSV column #(\d+): (.*)", re.DOTALL)
 
@@ -264,145 +265,223 @@ class CsvReaderFormat(StreamFormat[T_co]):
         return self.schema.row_type
 
     def with_type_of(self, file: File) -> Self:
+        import pyarrow as pa
+
         with file.reading(), file.stream() as stream:
-            found = type_of_columns(self._reader(self._lines(file, stream), None, self._converted(None)).schema, file)
+            blocks, names = self._opened(file, stream)
+            block = blocks.first()
+            if block is not None:
+                schema = self._parsed(block.content, names, self._converted(None)).schema
+            elif names:
+                schema = pa.schema([(name, pa.null()) for name in names])
+            else:
+                raise DataError("it is empty, so that its columns are not known; declare them with a type_info")
+            found = type_of_columns(schema, file)
         return replace(self, schema=replace(self.schema, row_type=check_columns("CSV", found)))
 
     def read_stream(self, file: File, stream: pa.NativeFile, type_info: TypeInformation) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        declared = check_columns("CSV", type_info)
-        converted = self._converted(declared.arrow_type())
-        try:
-            for batch in self._batches(file, stream, declared.field_names, converted):
-                if len(batch):
-                    yield self._declared(batch, file, type_info)
-        except _OpenQuoteError as error:
-            raise advised(error) from error
-        except pa.ArrowInvalid as error:
-            raise advised(self._what_is_wrong(file, declared, error)) from error
+        for found in self.stream_sorted_out(file, stream, type_info):
+            if isinstance(found, Unreadable):
+                raise advised(found.error)
+            yield found
 
     def stream_sorted_out(
         self, file: File, stream: pa.NativeFile, type_info: TypeInformation
     ) -> Iterator[pa.RecordBatch | Unreadable]:
         """The rows, and the rows that cannot be read; see :meth:`FileFormat.sorted_out`.
 
-        Cells are read as text first, and then as their declared types.
+        Arrow reads a block of rows as their declared types if it reads them as Flink does. Otherwise, cells are read as
+        text first, and then as their declared types.
         """
+        blocks, names = self._opened(file, stream)
+        wanted = check_columns("CSV", type_info).field_names
+        missing = [name for name in wanted if name not in names]
+        if missing and names:
+            raise DataError(f"the file {file.path} does not have all columns that are asked for: {missing[0]!r}")
+        before = 0
+        for block in blocks:
+            batches = self._typed_at_once(file, type_info, names, block)
+            if batches is not None:
+                yield from batches
+                before += sum(map(len, batches))
+                continue
+            cells, places, bad = self._cells(file, wanted, names, block, before)
+            before += len(places) + len(bad)
+            read, unreadable = partial(self._typed, file, type_info), partial(self._unreadable, file, type_info, places)
+            yield from good_and_bad(cells, read, unreadable)
+            yield from bad
+
+    def _opened(self, file: File, stream: pa.NativeFile) -> tuple[CsvBlocks, list[str]]:
+        """The blocks of a file after its header, and the names of its columns; none if they are not known.
+
+        Raises:
+            DataError: if the header cannot be read, or has other names than it must have.
+        """
+        schema = self.schema
+        blocks = CsvBlocks(CsvLines(stream, schema.escape_char), self._dialect)
+        names = [] if schema.row_type is None or schema.needs_names else schema.row_type.field_names
+        header = blocks.take_row() if schema.use_header else None
+        if header is not None and schema.needs_names:
+            names = self._names_in(header, file)
+            if schema.strict_headers and schema.row_type is not None and names != schema.row_type.field_names:
+                expected = schema.row_type.field_names
+                raise DataError(f"the file {file.path} has the columns {names} in its header, not {expected}")
+        if schema.skip_first_data_row:
+            blocks.take_row()
+        return blocks, names
+
+    def _names_in(self, header: bytes, file: File) -> list[str]:
+        try:
+            return self._dialect.cells(header.decode("utf-8", "replace"))
+        except ValueError as error:
+            raise DataError(
+                f"the first line of the file {file.path} cannot be read: {error}; close its quotes"
+            ) from error
+
+    @property
+    def _dialect(self) -> Dialect:
+        schema = self.schema
+        return Dialect(schema.column_separator, quote=schema.quote_char, escape=schema.escape_char)
+
+    def _has_blank_rows(self, names: list[str]) -> bool:
+        """Whether a blank line of a file is a row, whose only cell is an empty text."""
+        row_type = self.schema.row_type
+        return row_type is not None and len(names) == 1 and row_type.field_types == [Types.STRING()]
+
+    def _typed_at_once(
+        self, file: File, type_info: TypeInformation, names: list[str], block: CsvBlock
+    ) -> list[pa.RecordBatch] | None:
+        """The rows of a block; None if Flink might read them differently, or one cannot be read."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        struct = check_columns("CSV", type_info).arrow_type()
+        has_integers = any(pa.types.is_integer(field.type) for field in struct)
+        if not block.is_plain or (has_integers and _HEXADECIMAL.search(block.content)):
+            return None
+        try:
+            table = self._parsed(block.content, names, self._converted(struct), [field.name for field in struct])
+            batches = [self._declared(batch, file, type_info) for batch in table.to_batches()]
+        except (pa.ArrowInvalid, DataError):
+            return None
+        numbers = [column for column in table.columns if pa.types.is_floating(column.type)]
+        return None if any(pc.all(pc.is_finite(column)).as_py() is False for column in numbers) else batches
+
+    def _cells(
+        self, file: File, wanted: list[str], names: list[str], block: CsvBlock, before: int
+    ) -> tuple[pa.RecordBatch, Sequence[int], list[Unreadable]]:
+        """Some columns of a block as text, the places of their rows in the file, and the rows that cannot be read."""
         import pyarrow as pa
         from pyarrow import csv as pc
 
-        names = check_columns("CSV", type_info).field_names
-        first = int(self.schema.use_header) + int(self.schema.skip_first_data_row) + 1
-        ragged: set[int] = set()
-        skipped: list[Unreadable] = []
-        places = filterfalse(ragged.__contains__, count())
+        if block.is_plain:
+            as_text = pc.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.binary()), null_values=[], strings_can_be_null=False
+            )
+            with suppress(pa.ArrowInvalid):
+                table = self._parsed(block.content, names, as_text, wanted)
+                return table.combine_chunks().to_batches()[0], range(before, before + len(table)), []
+        rows, places, bad = [], [], []
+        has_blank_rows = self._has_blank_rows(names)
+        for place, row in enumerate((row for row in block.rows() if row or has_blank_rows), before):
+            try:
+                rows.append(self._cells_of(row, len(names)))
+                places.append(place)
+            except ValueError as error:
+                bad.append(self._no_row(file, row, place, block.is_open, len(names), error))
+        columns = [[row[names.index(name)].encode("utf-8", "surrogateescape") for row in rows] for name in wanted]
+        return pa.RecordBatch.from_arrays([pa.array(column, pa.binary()) for column in columns], wanted), places, bad
 
-        def skip(row: pyarrow.csv.InvalidRow) -> str:
-            wrong = f"the file {file.path} cannot be read: expected {row.expected_columns} columns, got"
-            error = DataError(f"{wrong} {row.actual_columns}: {row.text}")
-            skipped.append(Unreadable(error, row.text.rstrip("\r\n"), file.path, row.number - first))
-            ragged.add(row.number - first)
-            return "skip"
-
-        read = partial(self._typed, file, type_info)
-        as_text = pc.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.binary()), null_values=[], strings_can_be_null=False
-        )
-        try:
-            for batch in self._batches(file, stream, names, as_text, skip):
-                at = [*islice(places, len(batch))]
-                yield from good_and_bad(batch.select(names), read, partial(self._unreadable, file, at))
-                yield from skipped
-                skipped.clear()
-        except _OpenQuoteError as error:
-            yield self._unreadable(file, [next(places)], error.row, 0, DataError(str(error)))
-        yield from skipped
-
-    def _batches(
-        self,
-        file: File,
-        stream: pa.NativeFile,
-        names: list[str],
-        converted: pyarrow.csv.ConvertOptions,
-        invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """Some columns of a file, as Arrow reads them.
+    def _cells_of(self, row: bytes, width: int) -> list[str]:
+        """The cells of a row, as Flink reads them; bytes that are not text are escaped.
 
         Raises:
-            DataError: if the file does not have the columns, or ends in a value whose quote is not closed.
+            ValueError: if there are more or fewer, or the row cannot be read.
         """
-        import pyarrow as pa
+        cells = self._dialect.cells(row.decode("utf-8", "surrogateescape")) if row else [""]
+        if len(cells) == width + 1 and not cells[width].strip():  # a separator may end the line
+            cells.pop()
+        if len(cells) != width:
+            raise ValueError(f"Expected {width} columns, got {len(cells)}")
+        return cells
 
-        lines = self._lines(file, stream)
-        if not lines.first:
-            return
-        schema = self.schema
-        if schema.strict_headers and schema.needs_names and schema.row_type is not None:
-            header, expected = self._header(file, lines), schema.row_type.field_names
-            if header != expected:
-                raise DataError(f"the file {file.path} has the columns {header} in its header, not {expected}")
-        last: pa.RecordBatch | None = None
-        try:
-            for batch in self._reader(lines, names, converted, invalid):
-                if last is not None:
-                    yield last
-                last = batch if len(batch) else last
-        except pa.ArrowKeyError as error:
-            raise DataError(f"the file {file.path} does not have all columns that are asked for: {error}") from error
-        if last is not None and lines.has_open_quote:
-            yield last.slice(0, len(last) - 1)
-            raise _OpenQuoteError(file, lines.without_end(last.slice(len(last) - 1)))
-        if last is not None:
-            yield last
+    def _no_row(self, file: File, row: bytes, place: int, is_open: bool, width: int, error: ValueError) -> Unreadable:
+        """A row that has no cells, or more or fewer than there are columns."""
+        text = row.decode("utf-8", "backslashreplace")
+        wrong = f"CSV parse error: Row #{self._number(place)}: {error}: {text:.200}"
+        if is_open:
+            with suppress(ValueError):
+                cells = self._cells_of(row + (self.schema.quote_char or "").encode(), width)
+                cells = [cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells]
+                text = self._line(cells)
+                wrong = (
+                    f"the quote before {cells[-1][:60]!r} is not closed, so that all after it is one value; close it, "
+                    "or call disable_quote_char() if quotes are part of values"
+                )
+        return Unreadable(DataError(f"the file {file.path} cannot be read: {wrong}"), text, file.path, place)
+
+    def _line(self, cells: list[str]) -> str:
+        """Cells as a line, with quotes where they are needed."""
+        dialect = replace(self._dialect, escape=None, line_end="")
+        return dialect.line(cells if dialect.quote is None else [*map(dialect.written, cells)])
+
+    def _number(self, place: int) -> int:
+        """The number of a row in its file, from 1, for a place among its data."""
+        return place + 1 + int(self.schema.use_header) + int(self.schema.skip_first_data_row)
 
     def _typed(self, file: File, type_info: TypeInformation, cells: pa.RecordBatch) -> list[pa.RecordBatch]:
         """Cells that are text, as rows of a type.
 
         Raises:
-            DataError: naming the file and the column.
-            pa.ArrowInvalid: A cell is not UTF-8.
+            DataError: naming the column.
         """
         import pyarrow as pa
         from pyarrow import csv as pc
 
         names, struct = cells.schema.names, check_columns("CSV", type_info).arrow_type()
+        texts = []
+        for name, column in zip(names, cells.columns, strict=True):
+            try:
+                text, kind = column.cast(pa.string()), struct.field(name).type
+                texts.append(numbers_of_java(text, kind, self.schema.null_value or ""))
+            except (pa.ArrowInvalid, ValueError) as error:
+                raise _BadCellError(name, str(error)) from error
         content = pa.BufferOutputStream()
-        texts = pa.RecordBatch.from_arrays([column.cast(pa.string()) for column in cells.columns], names)
-        pc.write_csv(texts, content, pc.WriteOptions(include_header=False, quoting_style="all_valid"))
+        written = pa.RecordBatch.from_arrays(texts, names)
+        pc.write_csv(written, content, pc.WriteOptions(include_header=False, quoting_style="all_valid"))
         whole = pc.ReadOptions(use_threads=False, block_size=content.tell() + 1, column_names=names)
         parse = pc.ParseOptions(newlines_in_values=True)
         try:
             table = pc.read_csv(pa.BufferReader(content.getvalue()), whole, parse, self._converted(struct))
         except pa.ArrowInvalid as error:
             bad = _BAD_CELL.match(str(error))
-            name = names[int(bad[1])] if bad else names[0]
-            text = _ROW.sub("", bad[2] if bad else str(error))
-            raise bad_column(file, name, struct.field(name).type, text) from error
+            raise _BadCellError(
+                names[int(bad[1])] if bad else names[0], _ROW.sub("", bad[2] if bad else str(error))
+            ) from error
         return [self._declared(batch, file, type_info) for batch in table.combine_chunks().to_batches()]
 
     def _unreadable(
-        self, file: File, places: list[int], cells: pa.RecordBatch, row: int, error: Exception
+        self,
+        file: File,
+        type_info: TypeInformation,
+        places: Sequence[int],
+        cells: pa.RecordBatch,
+        row: int,
+        error: Exception,
     ) -> Unreadable:
-        """A row that cannot be read, as a line with quotes where they are needed."""
-        dialect = Dialect(self.schema.column_separator, quote=self.schema.quote_char, line_end="")
-        texts = [column[0].as_py().decode("utf-8", "backslashreplace") for column in cells.columns]
-        line = dialect.line(texts if dialect.quote is None else [*map(dialect.written, texts)])
+        """A row with a cell that is not of its column's type."""
+        line = self._line([column[0].as_py().decode("utf-8", "backslashreplace") for column in cells.columns])
+        if isinstance(error, _BadCellError):
+            kind = check_columns("CSV", type_info).arrow_type().field(error.name).type
+            error = bad_column(file, error.name, kind, f"Row #{self._number(places[row])}: {error.reason}")
         wrong = error if isinstance(error, DataError) else DataError(str(error))
         return Unreadable(wrong, line, file.path, places[row])
 
     def _declared(self, batch: pa.RecordBatch, file: File, type_info: TypeInformation) -> pa.RecordBatch:
         """Return the columns, cast to the declared types."""
         fields = check_columns("CSV", type_info).arrow_type()
-        columns = [self._column(batch.column(field.name), field) for field in fields]
+        columns = [self._column(batch.column(field.name), field, file) for field in fields]
         return as_declared(file, columns, type_info, is_text=True)
-
-    def _what_is_wrong(self, file: File, declared: CompositeTypeInfo, error: Exception) -> DataError:
-        bad = _BAD_CELL.match(str(error))
-        if bad is None:
-            return DataError(f"the file {file.path} cannot be read: {error}")
-        name = self._name(file, int(bad[1]))
-        return bad_column(file, name, declared.arrow_type().field(name).type, bad[2])
 
     def _converted(self, struct: pa.StructType | None) -> pyarrow.csv.ConvertOptions:
         """The conversion of cells to values; None infers it."""
@@ -417,40 +496,38 @@ class CsvReaderFormat(StreamFormat[T_co]):
             strings_can_be_null=self.schema.null_value is not None,
         )
 
-    def _reader(
+    def _parsed(
         self,
-        lines: CsvLines,
-        wanted: list[str] | None,
+        content: bytes,
+        names: list[str],
         converted: pyarrow.csv.ConvertOptions,
-        invalid: Callable[[pyarrow.csv.InvalidRow], str] | None = None,
-    ) -> pyarrow.csv.CSVStreamingReader:
-        """Arrow's reader of some columns; None reads all. ``invalid`` gets the rows with another number of cells."""
+        wanted: list[str] | None = None,
+    ) -> pa.Table:
+        """Some columns of rows, as Arrow reads them; None reads all. Without names, the columns get names."""
+        import pyarrow as pa
         from pyarrow import csv as pc
 
         schema = self.schema
-        names = None if schema.row_type is None else schema.row_type.field_names
-        by_name = schema.needs_names
         converted.include_columns = wanted or []
-        return pc.open_csv(
-            lines,
+        return pc.read_csv(
+            pa.BufferReader(content),
             pc.ReadOptions(
                 use_threads=False,
-                block_size=BLOCK,
-                column_names=None if by_name else names,
-                autogenerate_column_names=not by_name and names is None,
-                skip_rows_after_names=int(schema.use_header and not by_name) + int(schema.skip_first_data_row),
+                block_size=len(content) + 1,
+                column_names=names or None,
+                autogenerate_column_names=not names,
             ),
             pc.ParseOptions(
                 delimiter=schema.column_separator,
                 quote_char=schema.quote_char or False,
                 escape_char=schema.escape_char or False,
                 newlines_in_values=schema.quote_char is not None,
-                invalid_row_handler=partial(lines.met, invalid),
+                ignore_empty_lines=not self._has_blank_rows(names),
             ),
             converted,
         )
 
-    def _column(self, column: pa.Array, field: pa.Field) -> pa.Array:
+    def _column(self, column: pa.Array, field: pa.Field, file: File) -> pa.Array:
         """Return a column; if it was read as text but has another type, empty cells become None.
 
         As in Flink, an array without text is empty, and a text other than ``true`` is false.
@@ -460,62 +537,25 @@ class CsvReaderFormat(StreamFormat[T_co]):
 
         if column.type == field.type or not pa.types.is_string(column.type):
             return column
-        is_empty = pc.equal(column, "")
         if pa.types.is_list(field.type):
-            lists = pc.split_pattern(column, dict(self.schema.array_separators)[field.name])
-            return pc.if_else(is_empty, pa.scalar([], lists.type), lists)
-        texts = pc.if_else(is_empty, pa.scalar(None, pa.string()), column)
+            separator, null = dict(self.schema.array_separators)[field.name], self.schema.null_value
+            try:
+                return lists_of_java(column, field.type.value_type, separator, null)
+            except ValueError as error:
+                raise bad_column(file, field.name, field.type, error) from error
+        texts = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
         if pa.types.is_boolean(field.type):
             return pc.equal(pc.utf8_lower(pc.utf8_trim_whitespace(texts)), "true")
         return texts
 
-    def _name(self, file: File, column: int) -> str:
-        """The name of a column by its place in the file."""
-        schema = self.schema
-        if schema.row_type is not None and not schema.needs_names:
-            return schema.row_type.field_names[column]
-        with file.stream() as stream:
-            return self._header(file, CsvLines(stream, self.schema.escape_char))[column]
 
-    def _lines(self, file: File, stream: pa.NativeFile) -> CsvLines:
-        """The lines of a file, and the end that shows whether all of them were read."""
-        lines, schema = CsvLines(stream, self.schema.escape_char), self.schema
-        names = schema.row_type.field_names if schema.row_type is not None and not schema.needs_names else None
-        if lines.first:
-            lines.end_beside(len(self._header(file, lines) if names is None else names), schema.column_separator)
-        return lines
+class _BadCellError(DataError):
+    """A cell that is not a value of its column's type."""
 
-    def _header(self, file: File, lines: CsvLines) -> list[str]:
-        """The names in the first line of a file.
-
-        Raises:
-            DataError: if it cannot be read.
-        """
-        schema = self.schema
-        dialect = Dialect(schema.column_separator, quote=schema.quote_char, escape=schema.escape_char)
-        try:
-            return dialect.cells(lines.first.decode("utf-8", "replace"))
-        except ValueError as error:
-            raise DataError(
-                f"the first line of the file {file.path} cannot be read: {error}; close its quotes"
-            ) from error
-
-
-class _OpenQuoteError(DataError):
-    """An unclosed quote, after which the rest of the file is part of one value.
-
-    Args:
-        file: the file with the quote.
-        row: the row with that value.
-    """
-
-    def __init__(self, file: File, row: pa.RecordBatch) -> None:
-        super().__init__(
-            f"the file {file.path} cannot be read: the quote before {str(row.column(row.num_columns - 1)[0])[:60]!r} "
-            "is not closed, so that all after it is one value; close it, or call disable_quote_char() if quotes are "
-            "part of values"
-        )
-        self.row = row
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the column {name!r} cannot be read: {reason}")
+        self.name = name
+        self.reason = reason
 
 
 class CsvBulkWriters:

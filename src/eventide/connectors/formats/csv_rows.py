@@ -1,11 +1,9 @@
-"""CSV lines: rows as messages, which Flink's schemas write and read, one or many at once; and whole files."""
+"""CSV lines: rows as messages, which Flink's schemas write and read, one or many at once."""
 
 from __future__ import annotations
 
 import datetime as dt
-import io
 import re
-from codecs import BOM_UTF8
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
@@ -14,14 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, ListTypeInfo, RowTypeInfo, TypeInformation
 from eventide.common.typeinfo.base import one_array
 from eventide.common.types import Row
-from eventide.connectors.file_system.format import BLOCK
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of
 from eventide.connectors.formats._texts import SINGLE, TextForm, as_wanted, is_bare, parsed_type, text_form
 from eventide.errors import DataError, ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.csv
 
 _LONGEST_BARE = 24
 """The length above which a text is always written in quotes."""
@@ -29,10 +25,8 @@ _LONGEST_BARE = 24
 _END = re.compile(r"[\r\n]")
 _BEFORE_A_ROW = re.compile(r"(?:[ \r\n]+|#[^\r\n]*)*")
 """Lines without a row where comments are allowed, and blanks before a row."""
-_AFTER_ESCAPE = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
-
-_LAST_CELL = "\x03"
-"""A cell of the row that is added after the last row of a file; see :class:`CsvLines`."""
+AFTER_ESCAPE = {"0": "\0", "n": "\n", "r": "\r", "t": "\t"}
+"""Characters that do not stand for themselves after the escape character, and their meanings."""
 
 _LINE_END = r"\r?\n\z"
 _NOT_FOR_ARROW = r"\A\z|\A\x{FEFF}|[\r\n]|0[xX]|(?i:nan|inf)"
@@ -78,7 +72,7 @@ class Dialect:
             cells.append(bare if quoted is None else quoted.replace(quote * 2, quote))
             at, ends = found.end(), end != self.delimiter
         if self.escape is not None:
-            return [escaped.sub(lambda char: _AFTER_ESCAPE.get(char[1], char[1]), cell) for cell in cells]
+            return [escaped.sub(lambda char: AFTER_ESCAPE.get(char[1], char[1]), cell) for cell in cells]
         return cells
 
     def line(self, cells: Sequence[str]) -> str:
@@ -442,93 +436,3 @@ def one_character(what: str, char: str) -> str:
     if len(char) != 1:
         raise ProgramError(f"the {what} of CSV must be a single character, not {char!r}")
     return char
-
-
-class CsvLines(io.RawIOBase):
-    """The bytes of a CSV file from its first line that is not blank, and an added end.
-
-    The end is a blank line, because Arrow reads neither a header whose line does not end, nor one after which there is
-    no row that could be skipped; and then a row with another number of cells than the others. If Arrow does not meet
-    that row, a value has swallowed it: its quote was not closed.
-
-    Escape sequences, such as for a line feed, are replaced by their characters, which Arrow reads unchanged.
-
-    Args:
-        stream: the bytes of the file.
-        escape: the escape character; None if there is none.
-    """
-
-    first: bytes
-    """The first bytes of the file; empty if it has only blank lines."""
-
-    has_open_quote: bool
-    """Whether the last value, once all was read, has a quote that is not closed."""
-
-    def __init__(self, stream: pa.NativeFile, escape: str | None = None) -> None:
-        self._end = b""
-        self._escape, self._rest = (escape or "").encode(), b""
-        self._pairs = re.compile(re.escape(self._escape) + b"(.)", re.DOTALL)
-        self._read = partial(stream.read, BLOCK - len(_end_beside(1, ",")) - len(self._escape))
-        block = self._more()
-        self.first = block.removeprefix(BOM_UTF8).lstrip(b"\r\n")
-        while block and not self.first:
-            block = self._more()
-            self.first = block.lstrip(b"\r\n")
-        self._next = self.first
-        self.has_open_quote = True
-
-    def _more(self) -> bytes:
-        """The next bytes of the file; empty only at its end."""
-        escape = self._escape
-        block: bytes = self._read()
-        if not escape:
-            return block
-        block = self._rest + block
-        while block == escape and (more := self._read()):  # the character that it escapes comes next
-            block += more
-        is_cut = (len(block) - len(block.rstrip(escape))) % 2 == 1 and block != escape
-        self._rest = escape if is_cut else b""
-        return self._pairs.sub(self._after_escape, block[: len(block) - len(self._rest)])
-
-    def _after_escape(self, found: re.Match[bytes]) -> bytes:
-        meant = _AFTER_ESCAPE.get(found[1].decode("latin-1"))
-        return found[0] if meant is None else self._escape + meant.encode()
-
-    def end_beside(self, cells: int, separator: str) -> None:
-        """End with a row that differs from those with a number of cells."""
-        self._end = _end_beside(cells, separator)
-
-    def without_end(self, row: pa.RecordBatch) -> pa.RecordBatch:
-        """The row with the unclosed value, without the added end."""
-        import pyarrow as pa
-
-        at = row.num_columns - 1
-        value = row.column(at)[0].as_py()
-        if isinstance(value, bytes):
-            value = value.removesuffix(self._end)
-        elif isinstance(value, str):
-            value = value.removesuffix(self._end.decode())
-        return row.set_column(at, row.schema.field(at), pa.array([value], row.schema.types[at]))
-
-    def met(self, invalid: Callable[[pyarrow.csv.InvalidRow], str] | None, row: pyarrow.csv.InvalidRow) -> str:
-        """Tell Arrow how to treat a row with another number of cells."""
-        text, end = row.text.rstrip("\n"), self._end.decode().strip("\n")
-        if text.endswith(end):  # alone, or in a value whose quote is not closed, which is invalid for its cells already
-            self.has_open_quote = False
-            if text == end:
-                return "skip"
-        return "error" if invalid is None else invalid(row._replace(text=text.removesuffix(end)))
-
-    def readable(self) -> bool:
-        """True: it can be read."""
-        return True
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes, at most a block; the last ones are whole lines."""
-        block, self._next = self._next, self._more()
-        return block + self._end if block and not self._next else block
-
-
-def _end_beside(cells: int, separator: str) -> bytes:
-    """A blank line, and a row that has another number of cells."""
-    return ("\n\n" + (_LAST_CELL + separator if cells == 1 else "") + _LAST_CELL + "\n").encode()

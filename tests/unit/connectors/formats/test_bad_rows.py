@@ -97,11 +97,11 @@ c
 "d
 d",,2,
 "e,e",f,3,yesterday
-f,,,,
+f,,,,6
 \xff,,4,
 g,,5,
 """
-IS_BAD = [(1, "b,x,"), (2, "c"), (4, '"e,e",3,yesterday'), (5, "f,,,,"), (6, "\\xff,4,")]
+IS_BAD = [(1, "b,x,"), (2, "c"), (4, '"e,e",3,yesterday'), (5, "f,,,,6"), (6, "\\xff,4,")]
 
 
 def test_rows_of_csv_by_the_names_in_its_header(tmp_path: Path) -> None:

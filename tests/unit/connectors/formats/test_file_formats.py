@@ -17,7 +17,7 @@ from pyarrow import orc
 
 from eventide.common import Types
 from eventide.connectors.file_system.format import BLOCK
-from eventide.connectors.formats.csv_rows import CsvLines
+from eventide.connectors.formats.csv_files import CsvLines
 from eventide.datastream.connectors.file_system import FileSource, StreamFormat
 from eventide.datastream.formats.csv import CsvBulkWriters, CsvReaderFormat, CsvSchema
 from eventide.datastream.formats.json import JsonBulkWriters, JsonReaderFormat
@@ -337,6 +337,90 @@ def test_cells_of_csv_mean_what_they_mean_in_flink(tmp_path, quotes):
         ("e", None, []),
         ("f", False, ["g"]),
     ]
+
+
+def csv_rows(tmp_path, schema, content):
+    """The rows of a file with this content, or None if it cannot be read."""
+    (tmp_path / "f.csv").write_text(content, newline="")
+    source = FileSource.for_record_stream_format(CsvReaderFormat.for_schema(schema.build()), tmp_path).build()
+    try:
+        return rows(source)
+    except DataError:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('"x" ,1\n', [("x", 1)]),
+        ('y,2\r\n"x""\ny"\t ,"1" \r\n', [("y", 2), ('x"\ny', 1)]),
+        ('"x"y,1\n', None),
+        ('"x" y,1\n', None),
+        ('"a,"b,1\n', None),
+        ('x"y",1\n', [('x"y"', 1)]),
+        ("x,1,\ny,2, \nz,3\n", [("x", 1), ("y", 2), ("z", 3)]),
+        ("x,1,,\n", None),
+        ("x,1,2\n", None),
+        ("0x,0\nx,1\n", [("0x", 0), ("x", 1)]),
+        ("x,0x1F\n", None),
+        ("x,-0X1\n", None),
+        ("x,+5\ny, +6 \nz,\n", [("x", 5), ("y", 6), ("z", None)]),
+        ("x,+-5\n", None),
+        ("\nx,1\n\ny,2\n", [("x", 1), ("y", 2)]),
+        ("x,1\ry,2\r\n\rz,3", [("x", 1), ("y", 2), ("z", 3)]),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 3, 1000])
+def test_rows_of_csv_are_those_of_flink(tmp_path, monkeypatch, content, expected, block):
+    monkeypatch.setattr("eventide.connectors.formats.csv_files.BLOCK", block)
+    schema = CsvSchema.builder().add_string_column("s").add_number_column("n")
+    assert csv_rows(tmp_path, schema, content) == expected
+
+
+@pytest.mark.parametrize("kind", [Types.FLOAT(), Types.DOUBLE()])
+def test_numbers_of_csv_that_are_not_finite_are_written_as_in_java(tmp_path, kind):
+    schema = CsvSchema.builder().add_string_column("s").add_number_column("n", kind)
+    finite = csv_rows(tmp_path, schema, "nan,1\ninf,+2.5\nx,-Infinity\nx,+Infinity\nx,Infinity\nx,\n")
+    assert [number for _, number in finite] == [1, 2.5, -math.inf, math.inf, math.inf, None]
+    assert math.isnan(csv_rows(tmp_path, schema, "x,NaN\n")[0][1])
+    for text in ("nan", "inf", "NAN", "-inf", "infinity"):
+        assert csv_rows(tmp_path, schema, f"x,1\nx,{text}\n") is None
+
+
+def test_a_byte_of_csv_may_have_a_plus(tmp_path):
+    schema = CsvSchema.builder().add_number_column("n", Types.BYTE()).add_number_column("m", Types.BYTE())
+    assert csv_rows(tmp_path, schema, "+5,-6\n") == [(5, -6)]
+    assert csv_rows(tmp_path, schema, "+128,1\n") is None
+
+
+def test_arrays_of_csv_have_the_elements_that_they_have_in_flink(tmp_path):
+    texts = CsvSchema.builder().add_string_column("s").add_array_column("a")
+    assert csv_rows(tmp_path, texts, "x,  \nx,a; b\nx,\n") == [("x", []), ("x", ["a", " b"]), ("x", [])]
+    texts.set_null_value("n")
+    assert csv_rows(tmp_path, texts, "x,a;n\nn,n\nx,\n") == [("x", ["a", None]), (None, [None]), ("x", [])]
+    numbers = CsvSchema.builder().add_string_column("s").add_array_column("a", ";", Types.LONG())
+    assert csv_rows(tmp_path, numbers, "x, 1 ; +2\nx, \n") == [("x", [1, 2]), ("x", [])]
+    assert csv_rows(tmp_path, numbers, "x,1;0x1F\n") is None
+    assert csv_rows(tmp_path, numbers.set_null_value("n"), "x,1;n\nx,n\n") == [("x", [1, None]), ("x", [None])]
+
+
+@pytest.mark.parametrize("block", [1, 2, 1000])
+def test_a_blank_line_of_a_csv_file_with_one_column_of_text_is_an_empty_text(tmp_path, monkeypatch, block):
+    monkeypatch.setattr("eventide.connectors.formats.csv_files.BLOCK", block)
+    text = CsvSchema.builder().add_string_column("s")
+    for content in ("\nx\n\ny\n\n", "\r\nx\r\n\r\ny\r\n\r\n", '\n"x"\n\ny \n\n'):
+        found = [value.strip() for (value,) in csv_rows(tmp_path, text, content)]
+        assert found == ["", "x", "", "y", ""]
+    assert csv_rows(tmp_path, text.set_use_header(), "s\n\nx\n") == [("",), ("x",)]
+    assert csv_rows(tmp_path, CsvSchema.builder().add_number_column("n"), "\n1\n\n2\n") == [(1,), (2,)]
+
+
+def test_the_number_of_a_bad_row_of_csv_is_that_in_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("eventide.connectors.formats.csv_files.BLOCK", 4)
+    for bad, said in (('"x"y,1', "Row #5: cell 1 has a quote"), ("x,y", "Row #5: invalid value 'y'")):
+        (tmp_path / "f.csv").write_text(f'user,ms\na,1\n"b\n",2\nc,3\n{bad}\n')
+        with pytest.raises(DataError, match=said):
+            rows(FileSource.csv(tmp_path, type_info=PAIR).build())
 
 
 def test_a_quote_within_a_name_of_a_header_is_a_part_of_it(tmp_path):
