@@ -162,6 +162,6 @@ def _patterns(dialect: Dialect) -> _Patterns:
     quoted = b"(?!)" if dialect.quote is None else b"%b(?:[^%b%b]++|%b%b|%b.)*+%b" % (q, q, but_escape, q, q, e, q)
     cells = b"(?:%b|%b)" % (bare, quoted + text), b"(?:%b|%b)" % (bare, quoted)
     row, plain_row = (b"%b(?:%b%b)*+" % (cell, d, cell) for cell in cells)
-    end = b"(?:\\r?\\n|\\r(?!\\n|\\Z))"
-    texts = (b"(%b)%b" % (row, end), b"(?:%b%b)*+" % (row, end), b"(?:%b%b)*+" % (plain_row, end))
+    end = b"(?:\\r?\\n|\\r(?!\\n|\\Z))"  # a carriage return may be the first half of an end
+    texts = (b"(%b)(?:\\r\\n?|\\n)" % row, b"(?:%b%b)*+" % (row, end), b"(?:%b%b)*+" % (plain_row, end))
     return _Patterns(*(re.compile(text, re.DOTALL) for text in texts))
