@@ -726,6 +726,10 @@ def before_broadcast(node: Transformation) -> Transformation:
     """The node before a broadcast, for another partitioner after it: only the last partitioner counts, as in Flink."""
     while isinstance(node, OperationTransformation) and node.operation.kind == BROADCAST:
         (node,) = node.inputs
+    if isinstance(node, UnionTransformation):
+        inputs = [*map(before_broadcast, node.inputs)]
+        if any(before is not given for before, given in zip(inputs, node.inputs, strict=True)):
+            return UnionTransformation(node.name, tuple(inputs), node.type_info)
     return node
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from eventide.common import Types
-from eventide.datastream import Partitioner, ProcessFunction
+from eventide.datastream import KeyedProcessFunction, Partitioner, ProcessFunction
 from eventide.errors import ProgramError, UserFunctionError
 from eventide.testing import local_environment
 from support.twin import plan_of, run
@@ -15,6 +15,11 @@ class BySign(Partitioner):
 
 
 class Plain(ProcessFunction):
+    def process_element(self, value, ctx):
+        yield value
+
+
+class Same(KeyedProcessFunction):
     def process_element(self, value, ctx):
         yield value
 
@@ -73,3 +78,12 @@ def test_a_keyed_stream_is_dealt_out_by_its_key(numbers):
             getattr(keyed, method)()
     with pytest.raises(ProgramError, match="call partition_custom before key_by"):
         keyed.partition_custom(BySign(), abs)
+
+
+@pytest.mark.parametrize(
+    "then", [lambda s: s.key_by(lambda e: e).process(Same()), lambda s: s.global_(), lambda s: s.rebalance()]
+)
+def test_a_broadcast_within_a_union_gives_way_to_what_comes_after_the_union(then):
+    env = local_environment().set_parallelism(3)
+    both = env.from_collection([1]).union(env.from_collection([10]).broadcast())
+    assert sorted(then(both).map(lambda e: e).execute_and_collect()) == [1, 10]
