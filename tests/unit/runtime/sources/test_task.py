@@ -223,7 +223,10 @@ class Operator(Yields):
     [
         ([1, 2], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", spoke=True)]),
         ([IDLE, 1], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", spoke=True)]),
-        ([1, IDLE], [WatermarkReport("s", -1, idle=False), WatermarkReport("s", idle=True, spoke=True)]),
+        (
+            [1, IDLE],
+            [WatermarkReport("s", -1, idle=False), WatermarkReport("s", idle=True, spoke=True, source_idle=True)],
+        ),
         (
             [Watermark(3), 1],
             [
@@ -232,7 +235,7 @@ class Operator(Yields):
                 WatermarkReport("s", spoke=True),
             ],
         ),
-        ([IDLE], [WatermarkReport("s", idle=True)]),
+        ([IDLE], [WatermarkReport("s", idle=True, source_idle=True)]),
         ([], []),
     ],
 )
