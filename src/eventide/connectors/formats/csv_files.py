@@ -116,13 +116,19 @@ class CsvBlocks:
         return None
 
     def _cut(self) -> Iterator[CsvBlock]:
-        rest, dialect = b"", self._dialect
+        parts, size, wanted, dialect = [], 0, 0, self._dialect
         while more := self._lines.read():
-            rest += more
+            parts.append(more)
+            size += len(more)
+            if size < wanted:
+                continue
+            rest = b"".join(parts)
             end, is_plain = self._end_of_rows(rest)
             if end:
                 yield CsvBlock(rest[:end], dialect, is_plain)
-                rest = rest[end:]
+            parts, size = [rest[end:]], len(rest) - end
+            wanted = 0 if end else 2 * size  # a row that goes on for long is not searched again with each block
+        rest = b"".join(parts)
         if not rest:
             return
         ended = rest if rest.endswith(b"\n") else rest + b"\n"
