@@ -243,3 +243,32 @@ def test_a_run_goes_on_from_where_the_function_was(tmp_path):
 def test_what_is_no_source_function_is_refused():
     with pytest.raises(ProgramError, match=r"add_source needs a SourceFunction"):
         local_environment().add_source(lambda ctx: ctx.collect(1))
+
+
+class Yields(SourceFunction):
+    def run(self, ctx):
+        yield 1
+
+    def cancel(self):
+        pass
+
+
+def test_a_run_that_yields_is_refused():
+    with pytest.raises(ProgramError, match=r"run\(\) has a yield, so it has not run; call ctx.collect"):
+        list(local_environment().add_source(Yields()).execute_and_collect())
+
+
+class FailsToOpen(Yields):
+    closed: ClassVar[list[object]] = []
+
+    def open(self, runtime_context):
+        raise OSError("no connection")
+
+    def close(self):
+        self.closed.append(self)
+
+
+def test_a_source_function_that_cannot_be_opened_is_closed():
+    with pytest.raises(UserFunctionError, match="no connection"):
+        list(local_environment().add_source(FailsToOpen()).execute_and_collect())
+    assert len(FailsToOpen.closed) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 from abc import abstractmethod
@@ -307,9 +308,10 @@ class FunctionRun:
         state = self._log.state()
         if state is not None and hasattr(self._function, "restore_state"):
             self._function.restore_state(loads(state))
-        self._function.open(self._where)
         try:
-            self._function.run(_OwnedOutput(self._emission))
+            self._function.open(self._where)
+            if inspect.isgenerator(self._function.run(_OwnedOutput(self._emission))):
+                raise ProgramError("run() has a yield, so it has not run; call ctx.collect(...) instead of yield")
         finally:
             self._function.close()
 
