@@ -39,11 +39,11 @@ def test_no_job_is_said_to_be_none():
         assert run(url).stdout.strip() == f"no job has started yet at {url}"
 
 
-@pytest.mark.parametrize("kind", ["nobody", "no checkpoint"])
+@pytest.mark.parametrize("kind", ["nothing", "no checkpoint"])
 def test_what_is_no_dashboard_and_no_checkpoint_is_said_in_a_sentence(kind, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as free:
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    found = run(url if kind == "nobody" else str(tmp_path))
+    found = run(url if kind == "nothing" else str(tmp_path))
     assert found.exit_code == 2
     assert "Traceback" not in found.stderr
-    assert ("does not answer as an eventide dashboard" if kind == "nobody" else str(tmp_path)) in found.stderr
+    assert ("does not answer as an eventide dashboard" if kind == "nothing" else str(tmp_path)) in found.stderr

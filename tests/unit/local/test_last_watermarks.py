@@ -6,10 +6,11 @@ Flink: ``TimestampsAndWatermarksOperator.processWatermark``. The strategy of a s
 import pytest
 
 from eventide.common import WatermarkGenerator, WatermarkStrategy
-from eventide.datastream import SourceFunction
+from eventide.datastream import RuntimeExecutionMode, SourceFunction
 from eventide.datastream.functions import ProcessWindowFunction
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.testing import Idle, ScriptedSource, local_environment
+from support.twin import plan_of, run_with_restarts, values
 
 DATA = [("a", 1), ("a", 12), ("a", 25)]
 BY_TIME = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda e, _: e[1])
@@ -32,9 +33,12 @@ class Times(ProcessWindowFunction):
         yield [time for _, time in elements]
 
 
+def windows(stream):
+    return stream.key_by(lambda e: e[0]).window(TumblingEventTimeWindows.of(10)).process(Times())
+
+
 def fired(stream):
-    windows = stream.key_by(lambda e: e[0]).window(TumblingEventTimeWindows.of(10)).process(Times())
-    return list(windows.execute_and_collect())
+    return list(windows(stream).execute_and_collect())
 
 
 def scripted(strategy, *last):
@@ -72,3 +76,14 @@ def test_a_source_that_says_that_it_is_idle_sends_none_to_a_strategy_after_it(th
 
 def test_a_split_that_says_that_it_is_idle_sends_none_to_a_strategy_after_it():
     assert [25] not in fired(scripted(NONE, [Idle("s")]).assign_timestamps_and_watermarks(BY_TIME))
+
+
+def test_after_a_restart_a_split_is_idle_that_said_so_before():
+    stream = scripted(NONE, [Idle("s")], []).assign_timestamps_and_watermarks(BY_TIME)
+    assert [25] not in values(run_with_restarts(plan_of(windows(stream)), 1))
+
+
+def test_in_batch_mode_all_windows_fire_after_a_strategy_that_counts_as_idle():
+    env = local_environment().set_runtime_mode(RuntimeExecutionMode.BATCH)
+    stream = env.from_collection(DATA).assign_timestamps_and_watermarks(IDLE_GENERATOR)
+    assert fired(stream) == [[1], [12], [25]]
