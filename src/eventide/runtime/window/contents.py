@@ -329,19 +329,23 @@ class Evictable(Contents):
         aggregate function goes on from an accumulator that is None. Flink: ``AggregateApplyWindowFunction``,
         ``ReduceApplyWindowFunction``.
         """
-        incremental = self.incremental
-        if incremental is None:
+        if self.incremental is None:
             return [element.value for element in kept]
-        if isinstance(incremental, Reduced):
-            reduced = None
+        function = self.incremental.user_function
+        if isinstance(function, AggregateFunction):
+            accumulator = own(function.create_accumulator())
             for element in kept:
-                reduced = incremental.reduced(reduced, own(element.value))
-            return [None if reduced is None else reduced[0]]
-        function = incremental.user_function
-        accumulator = own(function.create_accumulator())
+                accumulator = function.add(own(element.value), accumulator)
+            return [own(function.get_result(accumulator))]
+        result = None
         for element in kept:
-            accumulator = function.add(own(element.value), accumulator)
-        return [own(function.get_result(accumulator))]
+            value = own(element.value)
+            if isinstance(self.incremental, Reduced):
+                result = self.incremental.reduced(result, value)
+            else:
+                result = self.incremental.add(result, value, element.timestamp)
+        shown = None if result is None else self.incremental.view(result)
+        return [None] if shown is None else shown
 
 
 def _merged(function: Callable[[Any, Any], Any], left: list[Any], right: list[Any]) -> list[Any]:
