@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import has_text, type_of_text
@@ -17,9 +19,14 @@ from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements, f
 from eventide.runtime.elements.ownership import all_fixed
 
 _MOST_OF_A_FRAME = 4 * FRAME_BYTES
+_CONTENT_BYTES = FRAME_BYTES * 3 // 2
+"""About how many bytes of values, timestamps and numbers together become one frame."""
 _KEYS = b"keys"
 _VALUES = b"values"
 _TYPE = b"type"
+_EARLIEST = b"earliest"
+_FIRST = b"first"
+_UINT32 = 1 << 32
 _OF_COLUMNS = b"\xff\xff\xff\xff"
 """The beginning of an Arrow stream, and of no pickle."""
 
@@ -32,6 +39,9 @@ class ElementCodec:
     ``timestamp`` (int64 milliseconds), ``sequence`` and, on edges with a key, ``key``; keys of no declared type are one
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all, or the same stream with the
     name of the type beside the columns, if functions on columns have made the elements.
+
+    Timestamps that are less than 2^32 milliseconds apart are sent as distances from the earliest one, in 4 bytes.
+    Where all timestamps are missing, or the numbers are consecutive, the column is left out.
 
     A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
     beside the columns as they are: a receiver of columns finds columns, and a receiver of values finds these.
@@ -75,8 +85,10 @@ class ElementCodec:
 
     def encode_columns(self, columns: Columns, keys: list[Any] | None = None, values: list[Any] | None = None) -> bytes:
         """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
-        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
+        content = {"value": columns.values}
         metadata = {_TYPE: str(self.value_type).encode()}
+        _put_timestamps(columns.timestamps, content, metadata)
+        _put_sequence(columns.sequence, content, metadata)
         if values is not None:
             metadata[_VALUES] = _pickled(values)
         if self.key_type is not None and not self.key_type.is_pickled:
@@ -97,16 +109,18 @@ class ElementCodec:
         table = decode_table(data)
         beside = table.schema.metadata or {}
         value_type = self.value_type if self.columnar else type_of_text(beside[_TYPE].decode())
-        timestamps, sequence = _one(table, "timestamp"), _one(table, "sequence")
+        timestamps, sequence = _timestamps_of(table, beside), _sequence_of(table, beside)
         keys = []
         if self._keys_are_pickled:
             keys = loads(beside[_KEYS])
         elif self.key_type is not None:
             keys = self.key_type.from_arrow(table.column("key"))
+        columns = Columns(value_type, _one(table, "value"), timestamps, sequence)
         if _VALUES in beside:
-            return Elements(loads(beside[_VALUES]), timestamps.to_pylist(), sequence.to_pylist(), keys)
-        timed = None if timestamps.null_count == len(timestamps) else timestamps
-        return Elements(keys=keys, columns=Columns(value_type, _one(table, "value"), timed, sequence))
+            return Elements(
+                loads(beside[_VALUES]), columns.timestamps_or_nulls().to_pylist(), sequence.to_pylist(), keys
+            )
+        return Elements(keys=keys, columns=columns)
 
 
 def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
@@ -137,7 +151,8 @@ def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> It
         part = columns.slice(begin, end - begin)
         return codec.encode_columns(part, keys[there], None if values is None else values[there])
 
-    for start, rows in frame_slices(columns.values):
+    whole = pa.record_batch([columns.values, columns.timestamps_or_nulls(), columns.sequence], names=["", "", ""])
+    for start, rows in frame_slices(whole, _CONTENT_BYTES):
         yield from bounded(encode, start, start + rows)
 
 
@@ -156,6 +171,42 @@ def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterat
     middle = (begin + end) // 2
     yield from bounded(encode, begin, middle)
     yield from bounded(encode, middle, end)
+
+
+def _put_timestamps(timestamps: pa.Array | None, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
+    if timestamps is None:
+        return
+    earliest, latest = pc.min_max(timestamps).values()
+    if not earliest.is_valid:
+        return
+    if latest.as_py() - earliest.as_py() < _UINT32:
+        metadata[_EARLIEST] = str(earliest).encode()
+        timestamps = pc.subtract(timestamps, earliest).cast(pa.uint32())
+    content["timestamp"] = timestamps
+
+
+def _timestamps_of(table: pa.Table, beside: Mapping[bytes, bytes]) -> pa.Array | None:
+    if "timestamp" not in table.column_names:
+        return None
+    timestamps = _one(table, "timestamp")
+    return pc.add(timestamps.cast(pa.int64()), int(beside[_EARLIEST])) if _EARLIEST in beside else timestamps
+
+
+def _put_sequence(sequence: pa.Array, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
+    numbers = sequence.to_numpy(zero_copy_only=False)
+    count = len(numbers)
+    first = int(numbers[0]) if count else 0
+    if count and numbers[-1] - first == count - 1 and np.array_equal(numbers, np.arange(first, first + count)):
+        metadata[_FIRST] = str(first).encode()
+    else:
+        content["sequence"] = sequence
+
+
+def _sequence_of(table: pa.Table, beside: Mapping[bytes, bytes]) -> pa.Array:
+    if _FIRST not in beside:
+        return _one(table, "sequence")
+    first = int(beside[_FIRST])
+    return pa.array(np.arange(first, first + len(table)))
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:

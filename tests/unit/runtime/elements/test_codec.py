@@ -1,6 +1,7 @@
 """Elements whose type was not declared travel as columns where functions on columns made them, else as a pickle."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,6 +50,34 @@ def test_what_is_not_of_one_type_that_has_a_name_arrives_as_pickled_values():
         assert found.columns is None
         assert found.values == [value for batch in batches for value in batch.values]
         assert list(map(type, found.values)) == [type(value) for batch in batches for value in batch.values]
+
+
+TIMESTAMPS = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(1_700_000_000_000, 1_700_000_050_000)
+
+
+@given(st.lists(st.tuples(TIMESTAMPS, st.integers(-(2**40), 2**40))), st.none() | st.integers(-(2**40), 2**40))
+def test_timestamps_and_numbers_arrive_as_they_were(elements, first):
+    timestamps = pa.array([timestamp for timestamp, _ in elements], pa.int64())
+    numbers = [number for _, number in elements] if first is None else [*range(first, first + len(elements))]
+    values = pa.array([*range(len(elements))], pa.int64())
+    sent = Columns(Types.LONG(), values, timestamps, pa.array(numbers, pa.int64()))
+    codec = ElementCodec(Types.LONG())
+    found = codec.decode(codec.encode_columns(sent)).columns
+    assert found.timestamps_or_nulls().equals(timestamps)
+    assert (found.timestamps is None) == (timestamps.null_count == len(timestamps))
+    assert found.sequence.equals(sent.sequence)
+    assert found.values.equals(values)
+
+
+def test_what_all_elements_have_in_common_is_sent_once():
+    count, codec = 100_000, ElementCodec(Types.BOOLEAN())
+    numbers = pa.array(range(7, 7 + count), pa.int64())
+    sent = Columns(Types.BOOLEAN(), pa.nulls(count, pa.bool_()), pc.add(numbers, 1_700_000_000_000), numbers)
+    contents = [*encoded(codec, [Elements(columns=sent)], [])]
+    assert sum(map(len, contents)) < 5 * count
+    found = Columns.joined([codec.decode(content).columns for content in contents])
+    assert found.sequence.equals(numbers)
+    assert found.timestamps.equals(sent.timestamps)
 
 
 def doubled(e):
