@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -24,8 +24,8 @@ _CONTENT_BYTES = FRAME_BYTES * 3 // 2
 _KEYS = b"keys"
 _VALUES = b"values"
 _TYPE = b"type"
-_EARLIEST = b"earliest"
-_FIRST = b"first"
+_TIMESTAMP = "timestamp"
+_SEQUENCE = "sequence"
 _UINT32 = 1 << 32
 _OF_COLUMNS = b"\xff\xff\xff\xff"
 """The beginning of an Arrow stream, and of no pickle."""
@@ -40,8 +40,9 @@ class ElementCodec:
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all, or the same stream with the
     name of the type beside the columns, if functions on columns have made the elements.
 
-    Timestamps that are less than 2^32 milliseconds apart are sent as distances from the earliest one, in 4 bytes.
-    Where all timestamps are missing, or the numbers are consecutive, the column is left out.
+    The columns ``timestamp`` and ``sequence`` are sent in as few bytes as say the same. Numbers less than 2^32 apart
+    are sent as distances from the least, which goes beside the columns. Consecutive numbers have no column, nor have
+    timestamps that are all missing.
 
     A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
     beside the columns as they are: a receiver of columns finds columns, and a receiver of values finds these.
@@ -87,8 +88,9 @@ class ElementCodec:
         """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
         content = {"value": columns.values}
         metadata = {_TYPE: str(self.value_type).encode()}
-        _put_timestamps(columns.timestamps, content, metadata)
-        _put_sequence(columns.sequence, content, metadata)
+        if columns.timestamps is not None:
+            _put_numbers(_TIMESTAMP, columns.timestamps, content, metadata)
+        _put_numbers(_SEQUENCE, columns.sequence, content, metadata)
         if values is not None:
             metadata[_VALUES] = _pickled(values)
         if self.key_type is not None and not self.key_type.is_pickled:
@@ -109,17 +111,16 @@ class ElementCodec:
         table = decode_table(data)
         beside = table.schema.metadata or {}
         value_type = self.value_type if self.columnar else type_of_text(beside[_TYPE].decode())
-        timestamps, sequence = _timestamps_of(table, beside), _sequence_of(table, beside)
+        sequence = pa.array([], pa.int64()) if len(table) == 0 else _numbers_of(_SEQUENCE, table)
+        columns = Columns(value_type, _one(table, "value"), _numbers_of(_TIMESTAMP, table), sequence)
         keys = []
         if self._keys_are_pickled:
             keys = loads(beside[_KEYS])
         elif self.key_type is not None:
             keys = self.key_type.from_arrow(table.column("key"))
-        columns = Columns(value_type, _one(table, "value"), timestamps, sequence)
         if _VALUES in beside:
-            return Elements(
-                loads(beside[_VALUES]), columns.timestamps_or_nulls().to_pylist(), sequence.to_pylist(), keys
-            )
+            timestamps = columns.timestamps_or_nulls().to_pylist()
+            return Elements(loads(beside[_VALUES]), timestamps, sequence.to_pylist(), keys)
         return Elements(keys=keys, columns=columns)
 
 
@@ -173,40 +174,33 @@ def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterat
     yield from bounded(encode, middle, end)
 
 
-def _put_timestamps(timestamps: pa.Array | None, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
-    if timestamps is None:
+def _put_numbers(name: str, numbers: pa.Array, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
+    """Put a column of 64 bits into a table, or as little of it as says the same."""
+    least, most = (scalar.as_py() for scalar in pc.min_max(numbers).values())
+    if least is None:
         return
-    earliest, latest = pc.min_max(timestamps).values()
-    if not earliest.is_valid:
+    metadata[name.encode()] = b"%d" % least
+    if most - least == len(numbers) - 1 and numbers.equals(_counted(least, len(numbers))):
         return
-    if latest.as_py() - earliest.as_py() < _UINT32:
-        metadata[_EARLIEST] = str(earliest).encode()
-        timestamps = pc.subtract(timestamps, earliest).cast(pa.uint32())
-    content["timestamp"] = timestamps
-
-
-def _timestamps_of(table: pa.Table, beside: Mapping[bytes, bytes]) -> pa.Array | None:
-    if "timestamp" not in table.column_names:
-        return None
-    timestamps = _one(table, "timestamp")
-    return pc.add(timestamps.cast(pa.int64()), int(beside[_EARLIEST])) if _EARLIEST in beside else timestamps
-
-
-def _put_sequence(sequence: pa.Array, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
-    numbers = sequence.to_numpy(zero_copy_only=False)
-    count = len(numbers)
-    first = int(numbers[0]) if count else 0
-    if count and numbers[-1] - first == count - 1 and np.array_equal(numbers, np.arange(first, first + count)):
-        metadata[_FIRST] = str(first).encode()
+    if most - least < _UINT32:
+        content[name] = pc.subtract(numbers, least).cast(pa.uint32())
     else:
-        content["sequence"] = sequence
+        content[name] = numbers
 
 
-def _sequence_of(table: pa.Table, beside: Mapping[bytes, bytes]) -> pa.Array:
-    if _FIRST not in beside:
-        return _one(table, "sequence")
-    first = int(beside[_FIRST])
-    return pa.array(np.arange(first, first + len(table)))
+def _numbers_of(name: str, table: pa.Table) -> pa.Array | None:
+    """The inverse of :func:`_put_numbers`; None where all are missing."""
+    least = (table.schema.metadata or {}).get(name.encode())
+    if least is None:
+        return None
+    if name not in table.column_names:
+        return _counted(int(least), len(table))
+    numbers = _one(table, name)
+    return pc.add(numbers.cast(pa.int64()), int(least)) if numbers.type == pa.uint32() else numbers
+
+
+def _counted(first: int, count: int) -> pa.Array:
+    return pa.array(np.arange(count) + first)
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:

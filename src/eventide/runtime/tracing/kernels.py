@@ -357,23 +357,20 @@ _SHOWN_AFTER_US = {
 """By directive of ``strftime``, the microseconds that a time goes on before it shows; others show each one."""
 
 
-def _part_of_text(text: str, name: str, index: int, *arguments: object) -> Any:
-    return getattr(text, name)(*arguments)[index]
+def _parts(value: Value, name: Value, *arguments: Value) -> Value:
+    """The lists that ``split`` and the like give: by Arrow where texts are split at a text, each time."""
+    if name.as_py() == "split" and len(arguments) == 1 and arguments[0].as_py():
+        return pc.split_pattern(value, arguments[0].as_py())
+    lists = map(_method, *map(_python_values, (value, name, *arguments)))
+    return pa.array(lists, pa.list_(pa.string()))
 
 
-def _split_part(value: Value, name: Value, index: Value, *arguments: Value) -> Value:
-    """One part of a text that is split: by Arrow where it is split at a text, each time."""
-    if name.as_py() != "split" or len(arguments) != 1 or not arguments[0].as_py():
-        return _PART(value, name, index, *arguments)
-    lists = pc.split_pattern(value, arguments[0].as_py())
+def _part_of_each(lists: pa.ListArray, index: Value) -> Value:
     place, counts = index.as_py(), lists.value_lengths().to_numpy(zero_copy_only=False)
     if len(counts) and not -counts.min() <= place < counts.min():
         raise Guard("a text that has fewer parts")
     starts = lists.offsets.to_numpy()
     return lists.values.take(pa.array(starts[:-1] + place if place >= 0 else starts[1:] + place))
-
-
-_PART = _each(str, _part_of_text)
 
 
 def _sliced(value: Value, start: Value, stop: Value, step: Value) -> Value:
@@ -505,10 +502,10 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "percent": _each(str, lambda form, *values: form % values),
     "fill": _each(str, lambda form, *values: form.format(*values)),
     "join": _joined,
-    "part": _split_part,
+    "parts": _parts,
+    "part": _part_of_each,
+    "number of parts": lambda lists: lists.value_lengths().cast(pa.int64()),
     "strftime": _time_as_text,
-    "parts": _each(int, lambda text, name, *arguments: len(getattr(text, name)(*arguments))),
-    "partition": _PART,
     "item": _each(str, lambda text, index: text[index]),
     "slice": _sliced,
     **{
@@ -542,6 +539,7 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "float of each": _each(float, float),
     "startswith": lambda value, part: pc.starts_with(value, part.as_py()),
     "endswith": lambda value, part: pc.ends_with(value, part.as_py()),
+    "count": lambda value, part: pc.count_substring(value, part.as_py()).cast(pa.int64()),
     "replace": lambda value, old, new: pc.replace_substring(value, old.as_py(), new.as_py()),
     "year": _part(pc.year),
     "month": _part(pc.month),

@@ -454,7 +454,8 @@ def _called(symbol: Symbol, name: str, *arguments: object, **named: object) -> A
     if name in ("split", "rsplit"):
         return SplitParts(symbol, name, operands)
     if name == "partition":
-        return tuple(way.symbol(str, "part", text, constant(name), constant(at), *operands) for at in range(3))
+        parts = way.operation(list, "parts", text, constant(name), *operands)
+        return tuple(way.symbol(str, "part", parts, constant(at)) for at in range(3))
     if _FAST.get(name) == len(arguments) and all(type(one) is str and one for one in map(plain, arguments)):
         return way.symbol(METHODS[name], name, text, *operands)
     return way.symbol(METHODS[name], f"{METHODS[name].__name__} method", text, constant(name), *operands)
@@ -466,7 +467,10 @@ def _argument(value: object) -> Expression:
     return constant(None) if value is None else operand_of(value)
 
 
-_FAST = {"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0, "startswith": 1, "endswith": 1, "replace": 2}
+_FAST = {
+    **{"upper": 0, "lower": 0, "strip": 0, "lstrip": 0, "rstrip": 0},
+    **{"startswith": 1, "endswith": 1, "count": 1, "replace": 2},
+}
 """How many texts that are constants a method is called with where Arrow has it."""
 
 
@@ -507,7 +511,7 @@ class SplitParts(TracedObject):
     def __getitem__(self, index: object) -> Symbol:
         if type(index) is not int:
             raise NotTraceable(f"it takes parts of a {self._name}() other than one by its number")
-        return self._operation(str, "part", constant(self._name), constant(index))
+        return self._symbol._way.symbol(str, "part", self._parts(), constant(index))
 
     def __iter__(self) -> NoReturn:
         raise NotTraceable(f"it goes through the parts of a {self._name}()")
@@ -515,11 +519,12 @@ class SplitParts(TracedObject):
     @property
     def _count(self) -> Symbol:
         """How many there are."""
-        return self._operation(int, "parts", constant(self._name))
+        return self._symbol._way.symbol(int, "number of parts", self._parts())
 
-    def _operation(self, kind: Kind, name: str, *more: Expression) -> Symbol:
+    def _parts(self) -> Expression:
+        """The expression of the list, which is computed once, however many parts are taken."""
         symbol = self._symbol
-        return symbol._way.symbol(kind, name, symbol._expression, *more, *self._operands)
+        return symbol._way.operation(list, "parts", symbol._expression, constant(self._name), *self._operands)
 
 
 def argument(path: tuple[int, ...], type_info: TypeInformation, way: TracePath) -> Any:

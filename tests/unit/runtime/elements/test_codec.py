@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventide.common.typeinfo import DictTypeInfo, Types
@@ -56,6 +56,10 @@ TIMESTAMPS = st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(1_700_00
 
 
 @given(st.lists(st.tuples(TIMESTAMPS, st.integers(-(2**40), 2**40))), st.none() | st.integers(-(2**40), 2**40))
+@example([(2**63 - 1, 0)], None)
+@example([(2**63 - 2, 0), (2**63 - 1, 1)], None)
+@example([(-(2**63), 0), (2**63 - 1, 1)], None)
+@example([(None, 5), (7, 3), (8, 4)], None)
 def test_timestamps_and_numbers_arrive_as_they_were(elements, first):
     timestamps = pa.array([timestamp for timestamp, _ in elements], pa.int64())
     numbers = [number for _, number in elements] if first is None else [*range(first, first + len(elements))]

@@ -20,7 +20,7 @@ from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
 from eventide.runtime.tracing.folds import How, aggregate_fold_of
-from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.kernels import KERNELS, Guard
 from support.random_functions import Case, Maker, aggregate_difference, difference, process_difference
 
 TEXT_IN_LOOPS = pytest.mark.skipif(sys.version_info >= (3, 12), reason="their code tells places of errors there")
@@ -104,6 +104,7 @@ def split_on_one_way(pair):
     return pair[1] if pair[1] > 5 else int(parts[0])
 
 
+KERNELS_PARTS = KERNELS["parts"]
 TEXT_AND_NUMBER = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
@@ -151,6 +152,37 @@ def test_a_field_that_is_asked_whether_it_is_none_may_be_so(function):
     expected = [function(value) for value in values]
     assert found == expected
     assert [*map(type, found)] == [*map(type, expected)]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: (e.split("/")[0], e.split("/")[-1], len(e.split("/"))),
+        lambda e: (e.split("/", 1)[1], e.rsplit("/", 1)[0], e.split(" ", 1)[0]),
+        lambda e: (e.partition("/")[0], e.partition("/")[2], len(e.split())),
+        lambda e: (e.count("/"), e.count("//"), e.count("é/é"), e.count("")),
+        lambda e: e.split("/")[2] if e.count("/") > 1 else e.split("/")[1],
+    ],
+)
+def test_parts_of_texts_are_those_of_python(function):
+    values = ["a/b", "é/é/é", "//", "///", " x /y z/", "a//b//c"]
+    column, kind = mapped(function, columns_of(Types.STRING(), values), None)
+    assert kind.from_arrow(column) == [function(value) for value in values]
+
+
+def test_a_text_is_split_once_for_all_of_its_parts(monkeypatch):
+    splits = []
+
+    def parts(*arguments):
+        splits.append(arguments)
+        return KERNELS_PARTS(*arguments)
+
+    monkeypatch.setitem(KERNELS, "parts", parts)
+    column, kind = mapped(
+        lambda e: (e.split("/")[0], e.split("/")[1], len(e.split("/"))), columns_of(Types.STRING(), ["a/b/c"]), None
+    )
+    assert kind.from_arrow(column) == [("a", "b", 3)]
+    assert len(splits) == 1
 
 
 def test_an_aggregate_function_passes_over_what_is_none():
