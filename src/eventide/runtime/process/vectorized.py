@@ -33,8 +33,7 @@ from eventide.runtime.process.vectorized_calls import (
     keys_of_fields,
 )
 from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.keyed_columns import KeyedColumns
-from eventide.runtime.state.timer_arrays import TimerArrays
+from eventide.runtime.state.keyed_columns import KeyedColumns, TimerArrays
 from eventide.runtime.tasks.operator import (
     Operator,
     OperatorContext,
