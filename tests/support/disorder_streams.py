@@ -6,7 +6,7 @@ import numpy as np
 
 from eventide.advisor import Advice
 from eventide.advisor.disorder import DisorderMeter, Stretch
-from eventide.advisor.time_columns import ColumnRoles
+from eventide.advisor.reading import ColumnRoles
 from eventide.runtime.observation.histograms import Ints
 
 START_MS = 1_600_000_000_000

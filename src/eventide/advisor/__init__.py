@@ -8,8 +8,7 @@ from typing import Any
 
 from eventide.advisor.advice import Advice, Choice, Early
 from eventide.advisor.disorder import Disorder, DisorderMeter, Split
-from eventide.advisor.reading import Topic, Watch, measure_frame, read_files, read_topic
-from eventide.advisor.time_columns import ColumnRoles, Unit
+from eventide.advisor.reading import ColumnRoles, Topic, Unit, Watch, measure_frame, read_files, read_topic
 from eventide.errors import DataError, ProgramError
 from eventide.runtime.observation.histograms import DurationHistogram
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from eventide._distribution import getting
 from eventide.advisor.disorder import Disorder
-from eventide.advisor.time_columns import ColumnRoles
+from eventide.advisor.reading import ColumnRoles
 from eventide.common.words import count, length
 from eventide.errors import ProgramError
 from eventide.runtime.observation.histograms import DurationHistogram

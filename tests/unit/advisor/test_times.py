@@ -1,4 +1,4 @@
-"""ColumnRoles of times: what they may be, and what is said of those that would give nonsense."""
+"""Columns of times: what they may be, and what is said of those that would give nonsense."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.advisor.time_columns import TimeColumn
+from eventide.advisor.reading import TimeColumn
 from eventide.errors import DataError, ProgramError
 
 AT_S = 1_700_000_000  # 2023-11-14 22:13:20
