@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.common import Types
-from eventide.common.typeinfo.casting import brought_to
+from eventide.common.typeinfo.base import brought_to
 from eventide.datastream.connectors import FileSource
 from eventide.errors import DataError
 from eventide.runtime.sources.splits import columns_of

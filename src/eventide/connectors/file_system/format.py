@@ -16,7 +16,7 @@ from eventide.common.accepted import level_of_the_program
 from eventide.common.ms import clamp_ms
 from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TypeInformation, Types, type_info_from_arrow
-from eventide.common.typeinfo.casting import brought_to
+from eventide.common.typeinfo.base import brought_to
 from eventide.connectors.file_system.files import File, check_size
 from eventide.errors import DataError, ProgramError
 

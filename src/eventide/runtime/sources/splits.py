@@ -13,7 +13,7 @@ from eventide.api.source import IDLE, Counted, SideOutput, TimestampedBatch, Unr
 from eventide.api.windows import TimestampedValue
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.common.typeinfo.casting import brought_to
+from eventide.common.typeinfo.base import brought_to
 from eventide.common.watermark import Watermark
 from eventide.errors import DataError
 from eventide.runtime.chain.chain import (
