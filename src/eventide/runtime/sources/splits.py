@@ -24,10 +24,9 @@ from eventide.runtime.chain.chain import (
 )
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
-from eventide.runtime.chain.watermarks import ChannelWatermarks, MadeElsewhere
+from eventide.runtime.chain.watermarks import ChannelWatermarks, Emitter, MadeElsewhere
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import all_fixed, own
-from eventide.runtime.eventtime.emitter import Emitter
 from eventide.runtime.exchange.frames import START_OF_BATCH, Frame, WatermarkReport
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.metrics import Metrics

@@ -7,7 +7,7 @@ import pytest
 from eventide.common import Watermark
 from eventide.common.ms import MIN_MS
 from eventide.errors import DataError
-from eventide.runtime.eventtime.emitter import Emitter
+from eventide.runtime.chain.watermarks import Emitter
 from eventide.runtime.exchange.frames import END_OF_BATCH, START_OF_BATCH, WatermarkReport
 
 
