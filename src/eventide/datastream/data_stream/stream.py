@@ -44,7 +44,6 @@ from eventide.common.types import Row
 from eventide.common.watermark_strategy import WatermarkSpec, WatermarkStrategy, spec_of
 from eventide.connectors.file_system import FileSink
 from eventide.connectors.sink import CollectSink, DataFrameSink, PrintSink, Sink
-from eventide.datastream._batches import BatchForm, on_arrow
 from eventide.datastream._hints import SinkHints, StreamHints
 from eventide.errors import ProgramError, check_is
 from eventide.plan.graph import (
@@ -60,7 +59,7 @@ from eventide.plan.graph import (
     why_nothing_is_bad,
     why_without_parallelism,
 )
-from eventide.runtime.chain.batch_operators import FilterBatches, FlatMapBatches, MapBatches
+from eventide.runtime.chain.batch_operators import BatchForm, FilterBatches, FlatMapBatches, MapBatches, on_arrow
 from eventide.runtime.chain.chained_operators import ChainedOperator, Filter, FlatMap, Map, Process, Projection
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.exchange.partitioners import (
