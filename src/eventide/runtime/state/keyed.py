@@ -25,8 +25,7 @@ from eventide.runtime.state.bucket import PLAIN, Bucket, Pickled, live, owned, u
 from eventide.runtime.state.declared import VALUE, RowTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
-from eventide.runtime.state.growing import GrowingArray, GrowingObjects
-from eventide.runtime.state.loaded_rows import LoadedRows, Values
+from eventide.runtime.state.loaded_rows import GrowingArray, GrowingObjects, LoadedRows, Values
 from eventide.runtime.state.rows_of_keys import (
     AS_THEY_ARE,
     KEYS,

@@ -25,8 +25,7 @@ from eventide.runtime.state.bucket import KINDS_OF_TIME
 from eventide.runtime.state.declared import VALUE, RowTypes, widened
 from eventide.runtime.state.expiring import SUFFIX, expiry_of, unexpired, without_times
 from eventide.runtime.state.extents import RowStore
-from eventide.runtime.state.growing import GrowingColumn
-from eventide.runtime.state.loaded_rows import Flags, LoadedRows, Name, Values
+from eventide.runtime.state.loaded_rows import Flags, GrowingColumn, LoadedRows, Name, Values
 from eventide.runtime.state.rows_of_keys import ANYTHING, AS_THEY_ARE, SPACES, KeysInRows, NoColumns
 from eventide.runtime.state.timers import (
     NO_PLACE,

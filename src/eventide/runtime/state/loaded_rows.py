@@ -1,9 +1,13 @@
-"""Keys of a subtask that were read, by their places: what state of objects and state of columns have in common."""
+"""Keys of a subtask that were read, by their places: what state of objects and state of columns have in common.
+
+Places are those in arrays and columns that grow at their end at little cost.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -21,8 +25,7 @@ from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket import EXPIRY, KINDS_OF_TIME, TIMES
 from eventide.runtime.state.declared import DeclaredTypes, RowTypes
 from eventide.runtime.state.expiring import SUFFIX
-from eventide.runtime.state.extents import RowStore, are_in
-from eventide.runtime.state.growing import GrowingArray, GrowingColumn, GrowingObjects, HashIndex
+from eventide.runtime.state.extents import HashIndex, RowStore, are_in
 from eventide.runtime.state.rows_of_keys import (
     KEYS,
     LAST,
@@ -45,6 +48,89 @@ Name: TypeAlias = tuple[str, Any]
 
 _ROWS_AT_ONCE = 1 << 16
 """A column of Arrow holds 2 GB of texts or pickles: 32 kB for each of 65,536 keys."""
+
+
+class GrowingArray:
+    """An array of numbers.
+
+    >>> numbers = GrowingArray(np.int64)
+    >>> numbers.extend(np.arange(3), 3)
+    >>> numbers.extend(-1, 2)
+    >>> numbers.array.tolist()
+    [0, 1, 2, -1, -1]
+    """
+
+    def __init__(self, kind: Any) -> None:
+        self._room = np.empty(0, kind)
+        self._length = 0
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """The numbers, which may be changed in place."""
+        return self._room[: self._length]
+
+    def extend(self, values: object, count: int) -> None:
+        """Put `count` values at the end, or one value `count` times."""
+        end = self._length + count
+        if end > len(self._room):
+            before, self._room = self.array, np.empty(max(end, 2 * self._length), self._room.dtype)
+            self._room[: len(before)] = before
+        self._room[self._length : end] = values
+        self._length = end
+
+
+class GrowingColumn:
+    """A column of an Arrow type, in parts, which become one when values are taken: Arrow would do that each time.
+
+    >>> column = GrowingColumn(pa.int64())
+    >>> [column.extend(pa.array(values)).tolist() for values in ([5, None], [7])]
+    [[0, -1], [2]]
+    >>> column.take(np.array([2, -1, 0])).to_pylist()
+    [7, None, 5]
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._parts: list[pa.Array] = []
+        self._length = 0
+
+    def extend(self, values: pa.Array) -> Numbers:
+        """Put values at the end, and say where each is; `NO_PLACE` for null."""
+        places = np.arange(self._length, self._length + len(values))
+        self._parts.append(values)
+        self._length += len(values)
+        if values.null_count:
+            places[values.is_null().to_numpy(zero_copy_only=False)] = NO_PLACE
+        return places
+
+    def take(self, places: Numbers) -> pa.Array:
+        """The values at some places; null where a place is none."""
+        wanted = pa.array(places, mask=places < 0)
+        if len(self._parts) > 1:
+            with suppress(pa.ArrowInvalid):  # more text than one array can hold
+                self._parts = [pa.concat_arrays(self._parts)]
+        if len(self._parts) == 1:
+            return self._parts[0].take(wanted)
+        found = pa.chunked_array(self._parts, self._kind).take(wanted)
+        return pa.concat_arrays(found.chunks) if found.num_chunks else pa.array([], self._kind)
+
+
+class GrowingObjects:
+    """A column of objects."""
+
+    def __init__(self) -> None:
+        self._objects: list[Any] = []
+
+    def extend(self, values: list[Any]) -> Numbers:
+        """Put values at the end, and say where each is."""
+        first = len(self._objects)
+        self._objects += values
+        return np.arange(first, len(self._objects))
+
+    def take(self, places: Numbers) -> list[Any]:
+        """The values at some places."""
+        return list(map(self._objects.__getitem__, places.tolist()))
+
 
 _Column = TypeVar("_Column", bound=GrowingColumn | GrowingObjects)
 
