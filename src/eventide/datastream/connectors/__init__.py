@@ -14,9 +14,8 @@ from eventide.connectors.file_system import (
     StreamFormat,
     StreamingFileSink,
 )
-from eventide.connectors.hybrid import HybridSource
 from eventide.connectors.sink import CollectSink, DataFrameSink, DeliveryGuarantee, FormatSink, PrintSink, Sink
-from eventide.connectors.sources import CollectionSource, NumberSequenceSource
+from eventide.connectors.sources import CollectionSource, HybridSource, NumberSequenceSource
 
 if TYPE_CHECKING:
     from eventide.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSink, KafkaSource, Semantic
