@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Self
 
-from eventide._distribution import getting
 from eventide.common.typeinfo import DecimalTypeInfo, TypeInformation, Types
 from eventide.common.typeinfo.basic import MOST_DIGITS
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, getting
 
 __all__ = [
     "ColumnAggregate",

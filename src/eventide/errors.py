@@ -3,6 +3,8 @@
 The branch says which person can help: `ProgramError` the author of the program, `DataError` the owner of the data,
 `UserFunctionError` the author of a function, `StateError` the operator of a job. All of them pickle, because they
 travel from Spark's workers to the driver.
+
+``needing`` says which extra to install where a library is missing.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +26,9 @@ __all__ = [
     "TypeMismatch",
     "UserFunctionError",
 ]
+
+DISTRIBUTION = "eventide-spark"
+"""The name of eventide for pip: on the public index, `eventide` is another project."""
 
 
 class EventideError(Exception):
@@ -140,3 +145,33 @@ def as_state_error(said: Callable[[Exception], str]) -> Iterator[None]:
         raise
     except Exception as error:  # of any kind: the data may contain anything
         raise StateError(said(error)) from error
+
+
+def getting(extra: str) -> str:
+    """The command that installs eventide with an extra.
+
+    >>> getting("kafka")
+    "pip install 'eventide-spark[kafka]'"
+    """
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+@contextmanager
+def needing(library: str, what: str, extra: str) -> Iterator[None]:
+    """Say what to install where a library of an extra cannot be imported.
+
+    Args:
+        library: the name of the library.
+        what: the feature that needs it.
+        extra: the extra that brings it.
+
+    Raises:
+        ProgramError: in place of an ``ImportError``.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise ProgramError(
+            f"{what} needs the library {library}, which is not installed here: {getting(extra)}, also where Spark's "
+            "workers run"
+        ) from error

@@ -20,7 +20,6 @@ FLOORS = {
     "eventide._secrets": 0,
     "eventide": 1,
     "eventide.errors": 1,
-    "eventide._distribution": 2,
     "eventide.pickling": 2,
     "eventide.common": 3,
     "eventide.metrics": 3,

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 
 import eventide
 from architecture.rules import FLOORS
-from eventide._distribution import NAME
+from eventide.errors import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 DECISIONS = {int(path.name[:4]): path for path in sorted((ROOT / "docs" / "adr").glob("0*.md"))}
@@ -149,7 +149,8 @@ def test_constraints_are_within_the_bounds_of_pyproject() -> None:
     versions = {canonicalize_name(name): version for name, version in pinned.items()}
     project = tomllib.loads(text_of("pyproject.toml"))["project"]
     wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
-    required = [one for one in map(Requirement, wanted) if one.name != NAME]  # extras that are made of other extras
+    # Extras may be made of other extras.
+    required = [one for one in map(Requirement, wanted) if one.name != DISTRIBUTION]
     assert len(required) < len(wanted)
     outside = [
         str(requirement)

@@ -9,7 +9,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import eventide
-from eventide._distribution import NAME
+from eventide.errors import DISTRIBUTION
 
 ROOT = Path(__file__).parents[2]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -35,7 +35,7 @@ def test_the_recipe_of_conda_needs_what_the_package_needs() -> None:
 
 
 def test_the_recipe_of_conda_makes_this_version_and_this_command() -> None:
-    assert (PROJECT["name"], RECIPE["package"]["name"]) == (NAME, NAME)
+    assert (PROJECT["name"], RECIPE["package"]["name"]) == (DISTRIBUTION, DISTRIBUTION)
     assert RECIPE["context"]["version"] == eventide.__version__
     [(name, entry)] = PROJECT["scripts"].items()
     assert RECIPE["build"]["python"]["entry_points"] == [f"{name} = {entry}"]
@@ -44,5 +44,5 @@ def test_the_recipe_of_conda_makes_this_version_and_this_command() -> None:
 def test_extras_are_made_of_each_other_under_the_name_of_the_distribution() -> None:
     needed = [Requirement(one) for extra in PROJECT["optional-dependencies"].values() for one in extra]
     ours = [one for one in needed if one.name.startswith("eventide")]
-    assert {one.name for one in ours} == {NAME}
+    assert {one.name for one in ours} == {DISTRIBUTION}
     assert {extra for one in ours for extra in one.extras} <= {*PROJECT["optional-dependencies"]}

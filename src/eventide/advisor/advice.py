@@ -16,11 +16,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from eventide._distribution import getting
 from eventide.advisor.disorder import Disorder
 from eventide.advisor.reading import ColumnRoles
 from eventide.common.words import count, length
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, getting
 from eventide.runtime.observation.histograms import DurationHistogram
 
 if TYPE_CHECKING:

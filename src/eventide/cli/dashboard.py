@@ -13,9 +13,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from eventide._distribution import getting
 from eventide.cli.answers import AsJson, answer, console, found_in, started_spark
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, getting
 
 _PATIENCE_S = 10.0
 

@@ -23,9 +23,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eventide import __version__
-from eventide._distribution import NAME, getting
 from eventide.cli.answers import AsJson, answer, started_spark
-from eventide.errors import ProgramError
+from eventide.errors import DISTRIBUTION, ProgramError, getting
 from eventide.spark.session.java import check_java, java_version
 
 _ANOTHER_PROJECT = "eventide"
@@ -97,7 +96,7 @@ def another_project() -> Iterator[Check]:
     """The project that has this name on the public index, if it is installed beside eventide."""
     for other in metadata.distributions(name=_ANOTHER_PROJECT):
         found = f"{_ANOTHER_PROJECT} {other.version} is another project, whose modules have the same names"
-        advice = f"pip uninstall {_ANOTHER_PROJECT}, and then pip install --force-reinstall --no-deps {NAME}"
+        advice = f"pip uninstall {_ANOTHER_PROJECT}, and then pip install --force-reinstall --no-deps {DISTRIBUTION}"
         yield Check("another eventide", found, Health.WRONG, advice)
 
 
@@ -113,7 +112,7 @@ def java() -> Check:
 def libraries() -> Iterator[Check]:
     """The libraries that eventide's package asks for, and those of each extra that is for users."""
     try:
-        package = metadata.distribution(NAME)
+        package = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         advice = "so the versions that it needs are not known here; install it, for instance with: pip install -e ."
         yield Check("libraries", "eventide runs from its source and is not installed", Health.ABSENT, advice)
@@ -217,12 +216,12 @@ def _table(found: list[Check]) -> Table:
 
 def _asked_for(extra: str) -> Iterator[Requirement]:
     """Requirements of the package itself, or of an extra; an extra that is made of others is taken apart."""
-    for text in metadata.requires(NAME) or ():
+    for text in metadata.requires(DISTRIBUTION) or ():
         one = Requirement(text)
         of_the_extra = one.marker is not None and "extra" in str(one.marker)
         if of_the_extra != bool(extra) or (one.marker is not None and not one.marker.evaluate({"extra": extra})):
             continue
-        if one.name == NAME:
+        if one.name == DISTRIBUTION:
             for part in sorted(one.extras):
                 yield from _asked_for(part)
         else:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import hand_out_names, says_what_is_absent
-from eventide._distribution import getting
 from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import SourceFunction, in_python
 from eventide.api.source import Source
@@ -36,7 +35,7 @@ from eventide.datastream.checkpoint_config import CheckpointConfig
 from eventide.datastream.checkpointing_mode import CheckpointingMode
 from eventide.datastream.data_stream.stream import DataStream
 from eventide.datastream.time_characteristic import TimeCharacteristic
-from eventide.errors import DashboardWarning, ProgramError, check_is
+from eventide.errors import DashboardWarning, ProgramError, check_is, getting
 from eventide.plan.compiler import compile_plan
 from eventide.plan.description import describe, explain
 from eventide.plan.graph import (

@@ -15,8 +15,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from eventide._distribution import NAME
-from eventide.errors import ProgramError
+from eventide.errors import DISTRIBUTION, ProgramError
 
 _LEFT_AT_HOME = shutil.ignore_patterns("__pycache__", "*.pyc")
 _OF_SPARK = ("pyspark", "py4j")
@@ -80,7 +79,7 @@ class PythonFolder:
             pip += [] if cache_dir is None else ["--no-index", "--find-links", cache_dir]
             pip += [] if for_this_process else [eventide]
             ran = subprocess.run(pip, capture_output=True, text=True, check=False)
-            no_such_extra = f"{NAME} {metadata.version(NAME)} does not provide the extra"
+            no_such_extra = f"{DISTRIBUTION} {metadata.version(DISTRIBUTION)} does not provide the extra"
             if ran.returncode != 0 or no_such_extra in ran.stderr:
                 raise ProgramError(
                     f"set_python_requirements({requirements!r}): pip could not install them. It said: "
@@ -104,23 +103,23 @@ def write_wheel_without_modules(folder: Path, *, for_this_process: bool) -> str:
     Returns:
         The requirement for pip.
     """
-    version = metadata.version(NAME)
-    extras = metadata.metadata(NAME).get_all("Provides-Extra") or []
-    lines = ["Metadata-Version: 2.1", f"Name: {NAME}", f"Version: {version}"]
+    version = metadata.version(DISTRIBUTION)
+    extras = metadata.metadata(DISTRIBUTION).get_all("Provides-Extra") or []
+    lines = ["Metadata-Version: 2.1", f"Name: {DISTRIBUTION}", f"Version: {version}"]
     lines += [f"Provides-Extra: {extra}" for extra in extras]
     lines += [f"Requires-Dist: {needed}" for needed in _needs(for_this_process)]
-    stem = f"{NAME.replace('-', '_')}-{version}"
+    stem = f"{DISTRIBUTION.replace('-', '_')}-{version}"
     with zipfile.ZipFile(folder / f"{stem}-1-py3-none-any.whl", "w") as wheel:
         info = f"{stem}.dist-info"
         wheel.writestr(f"{info}/METADATA", "\n".join([*lines, ""]))
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
-    return f"{NAME}=={version}"
+    return f"{DISTRIBUTION}=={version}"
 
 
 def _needs(for_this_process: bool) -> Iterator[Requirement]:
     """The requirements of eventide and its extras, in the versions of this process, or in any that will do."""
-    for needed in map(Requirement, metadata.requires(NAME) or ()):
+    for needed in map(Requirement, metadata.requires(DISTRIBUTION) or ()):
         here = next((found.version for found in metadata.distributions(name=needed.name)), None)
         if needed.name in _OF_SPARK or (for_this_process and here is not None):
             continue

@@ -13,9 +13,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-from eventide._distribution import needing
 from eventide.common.checksum import has_checksum, with_checksum, without_checksum
-from eventide.errors import ProgramError, StateError, StorageError
+from eventide.errors import ProgramError, StateError, StorageError, needing
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 from xml.sax.saxutils import quoteattr
 
-from eventide._distribution import getting
-from eventide.errors import EventideError, ProgramError
+from eventide.errors import EventideError, ProgramError, getting
 from eventide.spark.session.java import check_java
 from eventide.testing.servers import HOST, ServerFolder, free_ports, listens
 

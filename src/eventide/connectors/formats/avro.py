@@ -17,11 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
-from eventide._distribution import needing
 from eventide.common.typeinfo import CompositeTypeInfo, ListTypeInfo, MapTypeInfo, TypeInformation, Types
 from eventide.connectors.formats._messages import ReadMany, ReadsRows, WritesRows, row_type_of, said
 from eventide.connectors.kafka.library import library as kafka_library
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, needing
 
 __all__ = [
     "AvroRowDeserializationSchema",

@@ -12,8 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eventide._distribution import needing
-from eventide.errors import DataError, EventideError, ProgramError
+from eventide.errors import DataError, EventideError, ProgramError, needing
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, TopicPartition

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 import pyarrow as pa
 
-from eventide._distribution import getting
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, getting
 from eventide.runtime.chain.chained_operators import Call, OneOutput
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.invoke import calling

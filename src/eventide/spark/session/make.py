@@ -20,9 +20,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide._distribution import getting
 from eventide.common.configuration import Configuration
-from eventide.errors import ProgramError
+from eventide.errors import ProgramError, getting
 from eventide.runtime.python_folder import new_folder
 from eventide.spark.connect import over_connect
 from eventide.spark.query.data_source import CAN_LIMIT

@@ -6,22 +6,21 @@ from importlib import metadata
 import pytest
 from packaging.metadata import Metadata
 
-from eventide._distribution import NAME
-from eventide.errors import ProgramError
+from eventide.errors import DISTRIBUTION, ProgramError
 from eventide.runtime.python_folder import PythonFolder, write_wheel_without_modules
 
-VERSION = metadata.version(NAME)
+VERSION = metadata.version(DISTRIBUTION)
 
 
 def needs(tmp_path, extra="", *, for_this_process=False):
     """The requirements that pip reads in the wheel of eventide, with an extra."""
-    assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"{NAME}=={VERSION}"
+    assert write_wheel_without_modules(tmp_path, for_this_process=for_this_process) == f"{DISTRIBUTION}=={VERSION}"
     [file] = tmp_path.glob("*.whl")
     with zipfile.ZipFile(file) as wheel:
         assert {name.partition("/")[0] for name in wheel.namelist()} == {f"eventide_spark-{VERSION}.dist-info"}
         found = Metadata.from_email(wheel.read(f"eventide_spark-{VERSION}.dist-info/METADATA"))
-    assert (found.name, str(found.version)) == (NAME, VERSION)
-    assert found.provides_extra == metadata.metadata(NAME).get_all("Provides-Extra")
+    assert (found.name, str(found.version)) == (DISTRIBUTION, VERSION)
+    assert found.provides_extra == metadata.metadata(DISTRIBUTION).get_all("Provides-Extra")
     needed = [one for one in found.requires_dist or [] if one.marker is None or one.marker.evaluate({"extra": extra})]
     return {f"{one.name}[{','.join(one.extras)}]" if one.extras else one.name: one for one in needed}
 
@@ -48,7 +47,7 @@ def installed(tmp_path, *lines):
 def test_what_eventide_needs_comes_in_the_versions_of_this_process(tmp_path):
     needed = needs(tmp_path)
     assert str(needed["pyarrow"].specifier) == f"=={metadata.version('pyarrow')}"
-    assert not {"pyspark", "py4j", NAME, "confluent-kafka[schemaregistry]"} & {*needed}
+    assert not {"pyspark", "py4j", DISTRIBUTION, "confluent-kafka[schemaregistry]"} & {*needed}
 
 
 def test_an_extra_needs_what_it_stands_for(tmp_path):
