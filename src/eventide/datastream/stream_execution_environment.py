@@ -277,7 +277,7 @@ class StreamExecutionEnvironment(EnvironmentHints):
             meter_provider: the provider; by default, that of the process.
         """
         try:
-            from eventide.dashboard.telemetry import Telemetry
+            from eventide.dashboard.watched import Telemetry
 
             self._watchers.append(Telemetry.of(meter_provider))
         except ImportError as error:

@@ -212,7 +212,7 @@ def test_a_port_that_is_taken_is_a_warning_and_the_job_runs(capsys):
 )
 def test_a_library_that_is_missing_is_a_warning(monkeypatch, setting, missing, extra):
     def imported(name, *args, **kwargs):
-        if name.startswith(("eventide.dashboard.server", "eventide.dashboard.telemetry")):
+        if name.startswith(("eventide.dashboard.server", "eventide.dashboard.watched")):
             raise ImportError(f"No module named {missing!r}", name=missing)
         return real(name, *args, **kwargs)
 

@@ -14,8 +14,7 @@ from eventide.common.job import BatchProgress, JobRestart, JobStatus, completed
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.dashboard import watched
 from eventide.dashboard.server import PREFIX, exposition, registry_of
-from eventide.dashboard.telemetry import Telemetry
-from eventide.dashboard.watched import METRICS, MOST_SPLITS, WatchedJob, WatchedJobs, samples
+from eventide.dashboard.watched import METRICS, MOST_SPLITS, Telemetry, WatchedJob, WatchedJobs, samples
 from support.watching import NASTY, T, finished, job_of_the_twin
 
 
