@@ -92,7 +92,7 @@ PICKLES = (
     "eventide.pickling.reader",
     "eventide.pickling.stand_ins",
     "eventide.runtime.pickles",
-    "eventide.connectors.function_source._log",
+    "eventide.connectors._function_log",
 )
 # Where a location of the program's becomes a file system, and which modules are loaded when one is wanted.
 FILE_SYSTEMS = ("eventide.storage",)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from eventide.common import JobClient, JobStatus, Types, WatermarkStrategy
 from eventide.common.checksum import json_without_checksum
-from eventide.connectors.function_source._log import LogWriter
+from eventide.connectors._function_log import LogWriter
 from eventide.datastream import SourceFunction, StreamExecutionEnvironment
 from eventide.datastream.connectors import Source
 from eventide.errors import ProgramError, StateError, UserFunctionError

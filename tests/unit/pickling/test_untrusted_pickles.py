@@ -18,7 +18,7 @@ import pytest
 
 from eventide.common import Row
 from eventide.common.windows import TimeWindow
-from eventide.connectors.function_source import _log
+from eventide.connectors import _function_log
 from eventide.connectors.kafka import sink_writer
 from eventide.errors import StateError
 from eventide.pickling.pickles import ProgramClasses, bring, class_of_name, dumps, loads, plain_loads
@@ -54,7 +54,7 @@ def marker(tmp_path):
         lambda path: Calls(pickle.loads, pickle.dumps(Calls(os.system, f"touch {path}"))),
         lambda path: Calls(pd.read_pickle, path),
         lambda path: Calls(pd.ExcelWriter, path),
-        lambda path: Calls(_log.LogWriter, path),
+        lambda path: Calls(_function_log.LogWriter, path),
         lambda path: Calls(sink_writer.SinkProducer, types.SimpleNamespace(properties={"plugin.library.paths": path})),
     ],
 )

@@ -5,9 +5,9 @@ import json
 import pyarrow as pa
 import pytest
 
+from eventide.connectors._function_log import LogWriter, WriteAheadLog
 from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
-from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.search import CallMark

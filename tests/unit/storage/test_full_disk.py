@@ -8,9 +8,9 @@ import sys
 import pytest
 
 import eventide.storage
+from eventide.connectors._function_log import LogWriter, WriteAheadLog
 from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles
-from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StorageError
 from eventide.storage import Folder
 from support.disks import Disk, NthChange, outcome, refuse

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import eventide.storage
+from eventide.connectors._function_log import LogWriter, WriteAheadLog
 from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles
 from eventide.connectors.file_system.sink import NO_LEFTOVERS, PartFiles, new_stage
-from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
 from eventide.errors import StateError
 from eventide.spark import connect
 from eventide.spark.connect import ResultFiles

@@ -7,9 +7,8 @@ from copy import deepcopy
 import pytest
 
 from eventide.common import Watermark
-from eventide.connectors.function_source import FunctionSource
-from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
-from eventide.connectors.function_source._source import Cancelled, Emission, FunctionRun
+from eventide.connectors._function_log import LogWriter, WriteAheadLog
+from eventide.connectors.function_source import Cancelled, Emission, FunctionRun, FunctionSource
 from eventide.datastream import SourceFunction
 from eventide.datastream.connectors import IDLE
 from eventide.datastream.window import TimestampedValue
@@ -271,7 +270,7 @@ class Interleaved(Folder):
 @pytest.mark.parametrize("other", ["0", "z"])
 def test_of_two_writers_that_begin_at_the_same_moment_exactly_one_goes_on(tmp_path, monkeypatch, other):
     """Both saw no other; their names decide, and the lesser finds out at its first look."""
-    monkeypatch.setattr("eventide.connectors.function_source._log.Folder", Interleaved)
+    monkeypatch.setattr("eventide.connectors._function_log.Folder", Interleaved)
     name = f"writer-{1:08}-{other}"
     Interleaved.behind_the_first_look = lambda: Folder(str(tmp_path)).write(name, b"")
     if other == "z":

@@ -20,7 +20,7 @@ from eventide.common.type_variables import T_co
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark import Watermark
 from eventide.common.watermark_strategy import WatermarkStrategy
-from eventide.connectors.function_source._log import LogWriter, WriteAheadLog
+from eventide.connectors._function_log import LogWriter, WriteAheadLog
 from eventide.errors import ProgramError, StateError, UserFunctionError, check_is
 from eventide.pickling.pickles import copied, dumps, loads
 from eventide.storage import absolute

@@ -1,4 +1,4 @@
-"""Write-ahead log of a function's emissions: files of items, numbered by their positions."""
+"""Write-ahead log of the emissions of a function as a source: files of items, numbered by their positions."""
 
 from __future__ import annotations
 
