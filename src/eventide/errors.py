@@ -4,7 +4,8 @@ The branch says which person can help: `ProgramError` the author of the program,
 `UserFunctionError` the author of a function, `StateError` the operator of a job. All of them pickle, because they
 travel from Spark's workers to the driver.
 
-``needing`` says which extra to install where a library is missing.
+``needing`` says which extra to install where a library is missing, and ``advised`` how to let a job go on without the
+data that stop it.
 """
 
 from collections.abc import Callable, Iterator
@@ -145,6 +146,20 @@ def as_state_error(said: Callable[[Exception], str]) -> Iterator[None]:
         raise
     except Exception as error:  # of any kind: the data may contain anything
         raise StateError(said(error)) from error
+
+
+def dead_letter_advice(stream: str) -> str:
+    """The advice in an error that stops a job, if a dead letter could replace the error."""
+    return f"side_output_dead_letters(OutputTag(...)), called on {stream}, lets the job go on without what is bad"
+
+
+DEAD_LETTER_ADVICE = dead_letter_advice("the stream that this operator gives")
+"""The advice of the operator that cannot handle an element."""
+
+
+def advised(error: Exception) -> DataError:
+    """An error of the data, followed by the advice."""
+    return DataError(f"{error if isinstance(error, DataError) else repr(error)}; {DEAD_LETTER_ADVICE}")
 
 
 def getting(extra: str) -> str:

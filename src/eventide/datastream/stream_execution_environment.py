@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, Self, overload
 
 from eventide._absent import hand_out_names, says_what_is_absent
-from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import SourceFunction, in_python
+from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.api.source import Source
 from eventide.common.accepted import accept, has_no_effect, level_of_the_program
 from eventide.common.configuration import Configuration

@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from eventide.api.dead_letters import advice_to_call_it_on
 from eventide.api.source import Source
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import WatermarkAlignment, WatermarkSpec
 from eventide.connectors.sink import CollectSink, Sink
-from eventide.errors import ProgramError, check_is
+from eventide.errors import ProgramError, check_is, dead_letter_advice
 from eventide.runtime.chain.chained_operators import ChainedOperator, type_after
 from eventide.runtime.joins.windowed import KeyOfSide
 from eventide.runtime.pickles import captured
@@ -430,13 +429,13 @@ def advice_on_key(node: Transformation) -> str:
     if not isinstance(node, KeyTransformation) or why_nothing_is_bad(node) is not None:
         return ""
     if isinstance(node.key.select, KeyOfSide):
-        return advice_to_call_it_on("the stream that key_by with the same function gives, before it is joined")
-    return advice_to_call_it_on("the stream that key_by gives")
+        return dead_letter_advice("the stream that key_by with the same function gives, before it is joined")
+    return dead_letter_advice("the stream that key_by gives")
 
 
 def advice_on_type(node: Transformation, name: str) -> str:
     """The advice for a job that stops because an element from a node is not of its declared type."""
-    return advice_to_call_it_on(f"the stream that {name!r} gives") if why_nothing_is_bad(node) is None else ""
+    return dead_letter_advice(f"the stream that {name!r} gives") if why_nothing_is_bad(node) is None else ""
 
 
 class NextJob:

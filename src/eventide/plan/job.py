@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, TypeAlias
 
-from eventide.api.dead_letters import DeadLetterLimits
+from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.common.job import JobClient
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.typeinfo import BasicTypeInfo, CompositeTypeInfo, TypeInformation

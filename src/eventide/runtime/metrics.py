@@ -8,7 +8,7 @@ from functools import partial
 from sys import intern
 from typing import Any, TypeAlias
 
-from eventide.api.dead_letters import DeadLetterLimits
+from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.common.job import BatchProgress
 from eventide.errors import DataError
 from eventide.metrics import MetricGroup

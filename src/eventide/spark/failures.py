@@ -19,10 +19,10 @@ from pyspark.sql import is_remote
 
 from eventide import errors
 from eventide._secrets import without_secrets
-from eventide.api.dead_letters import ADVICE
 from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.words import length
+from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.search import LETHAL, CallMark
 from eventide.spark.session.python_files import is_local, session_that_is_there, why_it_takes_none
 
@@ -116,7 +116,7 @@ def _translated(error: BaseException) -> BaseException | None:
         return errors.ProgramError(missing)
     if is_of_an_ended_process(error) and (mark := CallMark.found_in(said)) is not None:
         at = f"in operator {mark.operator!r}, {mark.during} (element {mark.element})"
-        return errors.DataError(f"{at}: {LETHAL}; {ADVICE}")
+        return errors.DataError(f"{at}: {LETHAL}; {DEAD_LETTER_ADVICE}")
     if (memory := _short_of_memory(said)) is not None:
         return errors.EventideError(memory)
     if _NO_SESSION.search(said):

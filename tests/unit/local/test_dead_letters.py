@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from eventide.api.dead_letters import DeadLetterLimits
+from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.common import Row, Time, Types, WatermarkGenerator, WatermarkStrategy
 from eventide.common.words import summary
 from eventide.datastream import (

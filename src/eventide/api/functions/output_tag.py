@@ -1,13 +1,13 @@
-"""The name of a side output."""
+"""Side outputs: their names, and the type and the limits of the elements of one for dead letters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Generic, TypeAlias, overload
+from typing import Any, Generic, NamedTuple, TypeAlias, overload
 
 from eventide._absent import says_what_is_absent
 from eventide.common.type_variables import OUT, T_co
-from eventide.common.typeinfo import TypeInformation, Types
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.common.types import Row
 
 __all__ = ["OutputTag"]
@@ -73,3 +73,43 @@ class OutputTag(Generic[T_co]):
 
 Emitted: TypeAlias = Iterable[OUT | tuple[OutputTag[Any], Any]] | None
 """The output of a function: elements, and ``(tag, value)`` for side outputs; None emits nothing."""
+
+_TEXT, _NUMBER, _OBJECT = Types.STRING(), Types.LONG(), Types.PICKLED_BYTE_ARRAY()
+_FIELDS = {
+    "operator": _TEXT,
+    "during": _TEXT,
+    "error_type": _TEXT,
+    "error": _TEXT,
+    "element": _OBJECT,
+    "text": _TEXT,
+    "key": _OBJECT,
+    "timestamp": _NUMBER,
+    "split": _TEXT,
+    "position": _NUMBER,
+}
+DEAD_LETTER = RowTypeInfo(_FIELDS.values(), _FIELDS)
+"""The type of dead letters, of all operators and sources.
+
+- ``operator``: the name of the operator, or of the source.
+- ``during``: what it was doing, in words.
+- ``error_type``, ``error``: the name of the exception's class, and its message.
+- ``element``: the element as it was; of a source, the bytes or the text that could not be read. None for a timer and
+  a window.
+- ``text``: ``element`` as text, for readers without Python; bytes as UTF-8, with backslashes for bytes that are not
+  UTF-8.
+- ``key``: its key, if the operator is keyed; the bytes of the key of a Kafka record.
+- ``timestamp``: its event time in milliseconds; the time of a timer; the last millisecond of a window.
+- ``split``, ``position``: its place in a source: the partition or file, and the offset or the number of the row.
+"""
+
+
+class DeadLetterLimits(NamedTuple):
+    """Limits of the dead letters of each operator, in one of its tasks and one micro-batch; None for no limit.
+
+    Attributes:
+        given: the greatest number of letters that are emitted; others are only counted.
+        stop_above: the number of letters above which the job stops.
+    """
+
+    given: int | None = None
+    stop_above: int | None = None

@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Generic, Self
 
 from eventide._absent import says_what_is_absent
-from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.type_variables import T, T_co
 from eventide.common.typeinfo import (
@@ -41,7 +40,7 @@ from eventide.connectors.formats.csv_rows import (
     Dialect,
     one_character,
 )
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, advised
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,6 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from eventide.api.dead_letters import advised
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
@@ -27,7 +26,7 @@ from eventide.connectors.file_system.format import (
 )
 from eventide.connectors.file_system.sink import BulkWriterFactory
 from eventide.connectors.formats._json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DataError, ProgramError, advised
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from eventide._absent import says_what_is_absent
-from eventide.api.dead_letters import DEAD_LETTER
 from eventide.api.functions import (
     FilterFunction,
     FlatMapFunction,
@@ -21,7 +20,7 @@ from eventide.api.functions import (
     Partitioner,
     ProcessFunction,
 )
-from eventide.api.functions.output_tag import OutputTag
+from eventide.api.functions.output_tag import DEAD_LETTER, OutputTag
 from eventide.api.functions.timestamps import OlderAssigner, older_strategy
 from eventide.api.windows import TimeWindow, WindowAssigner
 from eventide.common.accepted import level_of_the_program

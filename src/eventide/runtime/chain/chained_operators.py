@@ -11,12 +11,11 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import CoProcessFunction, KeySelector, ProcessFunction
 from eventide.api.functions.timers import TimerService
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.errors import ProgramError
+from eventide.errors import DEAD_LETTER_ADVICE, ProgramError
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, TagsAmongResults
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.keys import stable_hash, unhashable
@@ -361,7 +360,7 @@ def type_after(
 def element_error(name: str, error: Exception, elements: Elements, handled: Iterator[Any]) -> Exception:
     """Return the error of a function that took its elements one by one from the iterator ``handled``."""
     element = last_of(elements.values, handled)
-    return user_function_error(name, error, during=HANDLING, advice=ADVICE, element=element)
+    return user_function_error(name, error, during=HANDLING, advice=DEAD_LETTER_ADVICE, element=element)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ from sys import getrefcount
 from typing import Any, TypeAlias
 
 from eventide._secrets import without_secrets
-from eventide.api.dead_letters import ADVICE, DEAD_LETTER
-from eventide.api.functions.output_tag import OutputTag
+from eventide.api.functions.output_tag import DEAD_LETTER, OutputTag
 from eventide.api.source import Unreadable
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.types import Row
-from eventide.errors import DataError, UserFunctionError
+from eventide.errors import DEAD_LETTER_ADVICE, DataError, UserFunctionError
 from eventide.pickling.pickles import dumps
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.ownership import FIXED, UNSHARED, is_flat, own
@@ -39,7 +38,7 @@ class Collector:
     """
 
     def __init__(
-        self, operator: str, type_info: TypeInformation | None, *, copies: bool = True, advice: str = ADVICE
+        self, operator: str, type_info: TypeInformation | None, *, copies: bool = True, advice: str = DEAD_LETTER_ADVICE
     ) -> None:
         self._operator = operator
         self._advice = advice
@@ -166,7 +165,9 @@ class TagsAmongResults:
         return out.take()
 
 
-def as_results(operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = ADVICE) -> list[Any]:
+def as_results(
+    operator: str, values: list[Any], type_info: TypeInformation | None, advice: str = DEAD_LETTER_ADVICE
+) -> list[Any]:
     """Turn results of a function into values of its declared type: so the next function finds its fields.
 
     Raises:

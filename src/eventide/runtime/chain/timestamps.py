@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.api.dead_letters import ADVICE
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.time import Instant
 from eventide.common.timestamp_assigner import (
@@ -26,7 +25,7 @@ from eventide.common.timestamp_assigner import (
 )
 from eventide.common.typeinfo import TypeInformation, Types
 from eventide.common.watermark_strategy import NullTimestamps, WatermarkSpec
-from eventide.errors import DataError, ProgramError
+from eventide.errors import DEAD_LETTER_ADVICE, DataError, ProgramError
 from eventide.runtime.chain.chained_operators import element_error
 from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.elements import Columns, Elements
@@ -139,7 +138,7 @@ class AssignTimestamps:
         if batch.columns is None or not self.strategy.is_columnar:
             return self._one_by_one(batch, keeps_null)
         columns, without = batch.columns, None
-        with calling(self.name, during="when timestamps were read from a column", advice=ADVICE):
+        with calling(self.name, during="when timestamps were read from a column", advice=DEAD_LETTER_ADVICE):
             array = self._column(columns)
             if len(array) != len(columns):
                 raise ProgramError(f"the timestamp assigner gave {len(array)} timestamps for {len(columns)} elements")

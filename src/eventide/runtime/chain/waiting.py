@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, ClassVar
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import AsyncFunction, AsyncRetryStrategy
 from eventide.api.functions.asynchronous import NO_RETRY_STRATEGY
 from eventide.common.typeinfo import TypeInformation, Types
-from eventide.errors import ProgramError, UserFunctionError
+from eventide.errors import DEAD_LETTER_ADVICE, ProgramError, UserFunctionError
 from eventide.runtime.chain.chained_operators import Call, OneOutput
 from eventide.runtime.chain.outputs import as_results, is_tagged
 from eventide.runtime.elements.elements import Columns, Elements
@@ -86,7 +85,9 @@ class AsyncWaitOperator(OneOutput):
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # because of another element; a function may also cancel itself
             during = self.during
-            raise user_function_error(self.name, error, during=during, advice=ADVICE, element=value) from error
+            raise user_function_error(
+                self.name, error, during=during, advice=DEAD_LETTER_ADVICE, element=value
+            ) from error
 
     async def _results(self, value: object) -> list[Any]:
         """The results of an element; once its time is over, whatever the function gives, those of `timeout`."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.windows import DynamicEventTimeSessionWindows, SessionWindowTimeGapExtractor
 from eventide.common.ms import clamp_ms
 from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.invoke import user_function_error
@@ -53,7 +53,7 @@ class Gaps:
             parts = [None if element is None else element[names.index(key)] for key in self.keys]
             key = None if not parts else parts[0] if len(parts) == 1 else tuple(parts)
             raise user_function_error(
-                self.operator, error, during=HANDLING, advice=ADVICE, key=key, element=element
+                self.operator, error, during=HANDLING, advice=DEAD_LETTER_ADVICE, key=key, element=element
             ) from error
 
     def speed(self, kind: TypeInformation) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, cast
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import KeyedStateStore, ProcessJoinFunction
 from eventide.common.ms import MAX_MS, MIN_MS, add_ms
 from eventide.common.typeinfo import TypeInformation, Types
+from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput, described
 from eventide.runtime.elements.elements import Elements, in_time_order, interleave
 from eventide.runtime.elements.ownership import own
@@ -119,7 +119,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
                     self._keep(side, key, value, timestamp)
                     self._meet(side, key, value, timestamp)
         except Exception as error:
-            advice = "" if timestamp is None else ADVICE
+            advice = "" if timestamp is None else DEAD_LETTER_ADVICE
             raise user_function_error(
                 self._spec.name, error, during=JOINING, advice=advice, key=key, element=value
             ) from error

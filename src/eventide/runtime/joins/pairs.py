@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.functions import Function, JoinFunction, ProcessJoinFunction
 from eventide.common.typeinfo import CompositeTypeInfo, RowTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.common.windows import TimeWindow
+from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.columnar.layout import Array
 from eventide.runtime.columnar.operator import Gathered
@@ -238,7 +238,7 @@ class PairCaller:
                 self._out.put_results(results_of(join(first, second)), time_ms)
             except Exception as error:
                 raise user_function_error(
-                    self._name, error, during=FIRING, advice=ADVICE, key=key, window=window
+                    self._name, error, during=FIRING, advice=DEAD_LETTER_ADVICE, key=key, window=window
                 ) from error
 
     def _in_time(self, pairs: Pairs, meeting: InInterval, sides: Sequence[list[Any]]) -> None:
@@ -257,7 +257,12 @@ class PairCaller:
             except Exception as error:
                 element = sides[meeting.newer][number]
                 raise user_function_error(
-                    self._name, error, during=JOINING, advice=ADVICE, key=pairs.keys(number), element=element
+                    self._name,
+                    error,
+                    during=JOINING,
+                    advice=DEAD_LETTER_ADVICE,
+                    key=pairs.keys(number),
+                    element=element,
                 ) from error
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.functions.timers import TimeDomain
 from eventide.common.ms import MIN_MS
+from eventide.errors import DEAD_LETTER_ADVICE
 from eventide.runtime.chain.chained_operators import HANDLING, ElementContext, Moment
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.elements import Elements, interleave
@@ -55,7 +55,7 @@ class _ProcessOperatorBase(Operator):
     Results have the time of their element. ``advice`` is what an error says of bad data.
     """
 
-    advice: ClassVar[str] = ADVICE
+    advice: ClassVar[str] = DEAD_LETTER_ADVICE
     inputs: Sequence[Receive] = ()
     _context: ElementContext
 

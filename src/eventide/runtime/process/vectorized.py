@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.dead_letters import ADVICE, DEAD_LETTER
 from eventide.api.functions import VectorizedKeyedProcessFunction
+from eventide.api.functions.output_tag import DEAD_LETTER
 from eventide.api.functions.timers import TimeDomain
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import ProgramError
+from eventide.errors import DEAD_LETTER_ADVICE, ProgramError
 from eventide.runtime.chain.chained_operators import HANDLING, Moment
 from eventide.runtime.chain.outputs import dead_letter
 from eventide.runtime.elements.codec import ElementCodec
@@ -189,7 +189,7 @@ class VectorizedProcessOperator(Operator):
         except Exception as error:
             if self.spec.dead_letters is None or not is_of_the_data(error):
                 during = "while it handled a batch" if call.elements is not None else "when timers fired"
-                raise user_function_error(self.spec.name, error, during=during, advice=ADVICE) from error
+                raise user_function_error(self.spec.name, error, during=during, advice=DEAD_LETTER_ADVICE) from error
             call.rollback()
             if end - begin > 1:
                 middle = (begin + end) // 2

@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.dead_letters import advised
 from eventide.api.source import IDLE, Counted, SideOutput, TimestampedBatch, Unreadable
 from eventide.api.windows import TimestampedValue
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.base import brought_to
 from eventide.common.watermark import Watermark
-from eventide.errors import DataError
+from eventide.errors import DataError, advised
 from eventide.runtime.chain.chain import (
     ChainNode,
     ChannelOutput,

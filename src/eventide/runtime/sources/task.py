@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eventide.api.dead_letters import DEAD_LETTER, DeadLetterLimits, advised
+from eventide.api.functions.output_tag import DEAD_LETTER, DeadLetterLimits
 from eventide.api.source import Counted, SideOutput, Source, Unreadable
 from eventide.common.ms import MIN_MS
 from eventide.common.typeinfo import TypeInformation
+from eventide.errors import advised
 from eventide.runtime.chain.chain import ChainNode, end_frames
 from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
 from eventide.runtime.chain.watermarks import ChannelWatermarks, HighestTimestamp, MadeElsewhere

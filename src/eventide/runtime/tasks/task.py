@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
-from eventide.api.dead_letters import DeadLetterLimits
 from eventide.api.functions import RuntimeContext
+from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.frames import Frame

@@ -10,11 +10,10 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from eventide.api.dead_letters import ADVICE
 from eventide.api.windows import Evictor, MergingWindowAssigner, TimestampedValue, TriggerResult, Window, WindowAssigner
 from eventide.common.ms import MIN_MS
 from eventide.common.windows import TimeWindow
-from eventide.errors import ProgramError
+from eventide.errors import DEAD_LETTER_ADVICE, ProgramError
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.outputs import Collector, DeadLetterOutput
 from eventide.runtime.elements.elements import Elements, interleave
@@ -411,12 +410,16 @@ class WindowOperator(KeyedOperator):
 
     def _failed_at(self, error: Exception, key: object, element: object) -> Exception:
         """Return the error for an element that could not be handled."""
-        return user_function_error(self._spec.name, error, during=HANDLING, advice=ADVICE, key=key, element=element)
+        return user_function_error(
+            self._spec.name, error, during=HANDLING, advice=DEAD_LETTER_ADVICE, key=key, element=element
+        )
 
     def _failed_to_fire(self, error: Exception) -> Exception:
         """Return the error for the current window, which could not fire."""
         at = self._moment
-        return user_function_error(self._spec.name, error, during=FIRING, advice=ADVICE, key=at.key, window=at.window)
+        return user_function_error(
+            self._spec.name, error, during=FIRING, advice=DEAD_LETTER_ADVICE, key=at.key, window=at.window
+        )
 
     def _ask(self, on_time: OnTime, time_ms: int, drops: bool) -> None:
         """Do what the trigger says of the current window when a timer is due; it is dropped afterwards, or not."""

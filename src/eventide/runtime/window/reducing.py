@@ -18,9 +18,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from eventide.api.dead_letters import ADVICE
 from eventide.common.typeinfo import TypeInformation
-from eventide.errors import DataError
+from eventide.errors import DEAD_LETTER_ADVICE, DataError
 from eventide.pickling.pickles import dumps, loads
 from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.chain.timestamps import times_of
@@ -187,7 +186,9 @@ class _ReducingWriter:
 
     def _failed(self, error: Exception, **what: object) -> Exception:
         """Return the error for an element that the windows cannot take."""
-        return user_function_error(self._partitioner.operator, error, during=HANDLING, advice=ADVICE, **what)
+        return user_function_error(
+            self._partitioner.operator, error, during=HANDLING, advice=DEAD_LETTER_ADVICE, **what
+        )
 
     def _as_declared(self, elements: Elements) -> list[Any]:
         """The values as they would be after the shuffle: of their declared type."""
