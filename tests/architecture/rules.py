@@ -49,7 +49,6 @@ RUNTIME_FLOORS = {
     "eventide.runtime.invoke": 1,
     "eventide.runtime.pickles": 1,
     "eventide.runtime.python_folder": 1,
-    "eventide.runtime.search": 2,
     "eventide.runtime.elements": 2,
     "eventide.runtime.tracing": 3,
     "eventide.runtime.exchange": 4,

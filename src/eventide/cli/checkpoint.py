@@ -70,7 +70,7 @@ def checkpoint(
         done = where_it_lies(unfinished.defer, location, [unfinished.Deferred])
         answer(dataclasses.asdict(done), _of_deferred(done), as_json=as_json)
     if aside:
-        from eventide.runtime.search import CallMark
+        from eventide.runtime.invoke import CallMark
         from eventide.spark.checkpoint import unfinished
 
         lethal = where_it_lies(unfinished.set_aside, location, [unfinished.LethalElements, CallMark])

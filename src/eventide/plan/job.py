@@ -17,7 +17,7 @@ from eventide.errors import ProgramError, StateError
 from eventide.plan.identity import program_identity
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.elements.codec import ElementCodec
-from eventide.runtime.search import Search
+from eventide.runtime.invoke import Search
 from eventide.runtime.sources.task import SourceSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec

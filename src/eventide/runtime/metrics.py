@@ -14,9 +14,8 @@ from eventide.errors import DataError
 from eventide.metrics import MetricGroup
 from eventide.metrics.metricbase import Reading, merged, value_of
 from eventide.runtime.compact import as_compact_text, from_compact_text
-from eventide.runtime.invoke import calling
+from eventide.runtime.invoke import TaskSearch, calling
 from eventide.runtime.observation.event_time_log import Lateness
-from eventide.runtime.search import TaskSearch
 
 RECORDS_IN = "numRecordsIn"
 RECORDS_OUT = "numRecordsOut"

@@ -23,7 +23,7 @@ from eventide.common.job import KEPT, JobRestart
 from eventide.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 from eventide.common.words import length
 from eventide.errors import DEAD_LETTER_ADVICE
-from eventide.runtime.search import LETHAL, CallMark
+from eventide.runtime.invoke import LETHAL, CallMark
 from eventide.spark.session.python_files import is_local, session_that_is_there, why_it_takes_none
 
 _LOG = logging.getLogger("eventide")

@@ -23,8 +23,8 @@ from eventide.connectors.kafka.sink_writer import temporary
 from eventide.errors import ProgramError, TemporaryCheckpointWarning
 from eventide.pickling.pickles import loads
 from eventide.plan.job import DataFrameSourceSpec, Host, JobPlan, JobSettings, SinkSpec, refuse_savepoint
+from eventide.runtime.invoke import Search
 from eventide.runtime.metrics import JobMetrics, gathered
-from eventide.runtime.search import Search
 from eventide.savepoint import Outline
 from eventide.spark.checkpoint.owner import Ownership
 from eventide.spark.checkpoint.record import (

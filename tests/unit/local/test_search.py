@@ -11,7 +11,7 @@ from eventide.datastream import KeyedProcessFunction, OutputTag, ProcessFunction
 from eventide.datastream.window import CountTrigger, TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.local.runner import LocalRunner
-from eventide.runtime.search import CallMark, Search
+from eventide.runtime.invoke import CallMark, Search
 from eventide.testing import local_environment
 from support.twin import Values, plan_of, timed
 

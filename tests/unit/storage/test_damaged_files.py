@@ -10,7 +10,7 @@ from eventide.connectors.file_system import _planning
 from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
-from eventide.runtime.search import CallMark
+from eventide.runtime.invoke import CallMark
 from eventide.storage import Folder
 from support.disks import damages, outcome
 

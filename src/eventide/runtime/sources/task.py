@@ -17,9 +17,8 @@ from eventide.runtime.chain.watermarks import ChannelWatermarks, HighestTimestam
 from eventide.runtime.elements.elements import Elements
 from eventide.runtime.elements.keys import stable_hash
 from eventide.runtime.exchange.frames import Frame, metrics_frame
-from eventide.runtime.invoke import user_function_error
+from eventide.runtime.invoke import Search, user_function_error
 from eventide.runtime.metrics import PARTS_LOST, RECORDS_OUT, FunctionMetrics, Metrics
-from eventide.runtime.search import Search
 from eventide.runtime.sources.alignment import SourceAlignment
 from eventide.runtime.sources.offsets import PlannedSource, SplitRange
 from eventide.runtime.sources.splits import WAITING_BYTES, ReaderOutput, SourceOutput, SplitReader

@@ -12,9 +12,8 @@ from eventide.api.functions.output_tag import DeadLetterLimits
 from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.eventtime.valve import ValveEdge
 from eventide.runtime.exchange.frames import Frame
-from eventide.runtime.invoke import calling
+from eventide.runtime.invoke import Search, calling
 from eventide.runtime.metrics import FunctionMetrics
-from eventide.runtime.search import Search
 from eventide.runtime.state.backend import Backend
 
 

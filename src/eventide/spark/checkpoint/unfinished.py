@@ -19,7 +19,7 @@ from typing import Any
 
 from eventide.connectors.file_system.sink import PartFiles
 from eventide.errors import StateError
-from eventide.runtime.search import CallMark
+from eventide.runtime.invoke import CallMark
 from eventide.runtime.sources.offsets import clock_of, deferred, packed, unpacked
 from eventide.spark.checkpoint.files import PLACE, CheckpointFiles, in_order
 from eventide.spark.checkpoint.inspection import Inspection, inspect, is_ours
@@ -175,7 +175,7 @@ class LethalElements:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """Facts for the next attempt of a micro-batch: see `eventide.runtime.search.Search`."""
+    """Facts for the next attempt of a micro-batch: see `eventide.runtime.invoke.Search`."""
 
     clocks_ms: tuple[int, ...]
     found: tuple[str, ...]

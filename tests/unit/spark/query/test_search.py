@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventide.errors import DataError, StateError
-from eventide.runtime.search import CallMark
+from eventide.runtime.invoke import CallMark
 from eventide.runtime.sources.offsets import packed
 from eventide.spark.checkpoint.unfinished import Searched, note_end, searched, set_aside
 from eventide.spark.failures import original
