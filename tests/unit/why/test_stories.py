@@ -11,9 +11,8 @@ from eventide.errors import StateError
 from eventide.local.host import evidence
 from eventide.local.runner import LocalCheckpoint
 from eventide.runtime.observation.event_time_log import Lateness
-from eventide.why import why
+from eventide.why import histogram, why
 from eventide.why.evidence import Evidence
-from eventide.why.report import histogram
 from support.stories import NOON, Story, bounded, windows
 from support.twin import plan_of
 
