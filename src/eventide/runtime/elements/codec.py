@@ -111,7 +111,9 @@ class ElementCodec:
         table = decode_table(data)
         beside = table.schema.metadata or {}
         value_type = self.value_type if self.columnar else type_of_text(beside[_TYPE].decode())
-        sequence = pa.array([], pa.int64()) if len(table) == 0 else _numbers_of(_SEQUENCE, table)
+        sequence = _numbers_of(_SEQUENCE, table)
+        if sequence is None:  # there are no elements
+            sequence = pa.array([], pa.int64())
         columns = Columns(value_type, _one(table, "value"), _numbers_of(_TIMESTAMP, table), sequence)
         keys = []
         if self._keys_are_pickled:
