@@ -53,7 +53,7 @@ FULL = Sizes(
     growth=(10_000, 100_000, 1_000_000),
     splits=(1, 100, 1_000, 10_000),
     finished_files=(1, 1_000, 10_000, 100_000),
-    nexmark_events=10_000_000,
+    nexmark_events=4_000_000,
     nexmark_batches=5,
 )
 QUICK = Sizes(

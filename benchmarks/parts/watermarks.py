@@ -79,13 +79,13 @@ def generators(bench: Bench) -> list[Figure]:
         env = environment(bench.spark, place)
         return submitted(env, sums(env.from_source(source.build(), strategy, "events"), job), place)
 
-    runs = {
-        name: bench.run(f"{data.name}, {name}", lambda place, strategy=strategy: start(place, strategy))
-        for name, strategy in strategies.items()
-    }
-    rates = {name: bench.throughput(run, data) for name, run in runs.items()}
-    check_same({name: flat(bench.spark.read.parquet(str(run.output))) for name, run in runs.items()})
-    bench.clear(*runs.values())
+    rounds = bench.in_turn(
+        {name: lambda place, strategy=strategy: start(place, strategy) for name, strategy in strategies.items()}
+    )
+    rates = {name: max(bench.throughput(run, data) for run in runs) for name, runs in rounds.items()}
+    last = {name: runs[-1] for name, runs in rounds.items()}
+    check_same({name: flat(bench.spark.read.parquet(str(run.output))) for name, run in last.items()})
+    bench.clear(*last.values())
     built_in = rates.pop("built in")
     return [Figure(name, "rows/s", rate, built_in, beside="built in") for name, rate in rates.items()]
 
