@@ -41,7 +41,7 @@ class Run:
 
     @property
     def output(self) -> Path:
-        """Where it has written Parquet."""
+        """The folder of the Parquet files that the query has written."""
         return self.place / "out"
 
     def steady(self, warm_up: int, batches: int) -> float:

@@ -60,7 +60,7 @@ class Figure:
 
     @property
     def is_met(self) -> bool:
-        """Whether it is as it should be."""
+        """Whether the figure reaches its aim."""
         return (self.least is None or self.judged >= self.least) and (self.most is None or self.judged <= self.most)
 
     def cells(self) -> tuple[str, ...]:

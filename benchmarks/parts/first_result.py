@@ -1,4 +1,4 @@
-"""How long it takes from nothing to the first result."""
+"""Time from nothing to the first result."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _ON_FLINK = {
     13: "as a plain join, because it cannot look up in files",
     14: "with an expression of its own for the user's function",
 }
-"""Where it has a query in another way than Nexmark."""
+"""Queries that Flink runs in another way than Nexmark."""
 
 
 def nexmark(bench: Bench) -> list[Race]:

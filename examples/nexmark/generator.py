@@ -105,7 +105,7 @@ class Recipe:
         return OPEN_AUCTIONS * _EVENTS // _AUCTIONS * 1_000 // self.rate
 
     def _lasts_ms(self, auctions: int) -> int:
-        """How long it takes to put up `auctions` auctions, with the events around them, at most."""
+        """The longest time in which `auctions` auctions are put up, with the events around them."""
         return (auctions // _AUCTIONS + 2) * _EVENTS * 1_000 // self.rate + self.disorder_ms + 1
 
 

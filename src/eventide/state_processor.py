@@ -296,7 +296,7 @@ class KeyedStateBootstrapFunction(KeyedProcessFunction[KEY_contra, IN_contra, An
 
 
 def _is_data_frame(data: object) -> bool:
-    """Whether it is a Spark DataFrame."""
+    """Whether the data are a Spark DataFrame."""
     return hasattr(data, "mapInArrow")
 
 

@@ -124,7 +124,7 @@ RULES = [
         r"(what|who|whose|the same|those|one that|one of (those|them)|such|that which"
         r"|it|its|they|their|theirs|these|(all|none|the (first|last|other)) of (it|them)|so (few|many|long)|fewer"
         r"|there (is|are|was|were)|that of|and|the (later|other) one|(no|yes|none)(?=:)"
-        r"|of (a|an|one|the|several|those))\b",
+        r"|of (a|an|one|the|several|those)|(whether|where|why|how \w+|forget|keep|drop) (it|they|them|these|those))\b",
         "the noun or the verb: a docstring makes sense when it is the only line on the screen",
         at_start=True,
     ),

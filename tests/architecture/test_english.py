@@ -24,6 +24,8 @@ FOUND = [
     ("first-word", "Such a window."),
     ("first-word", "Its rows."),
     ("first-word", "So few are stored at once."),
+    ("first-word", "Whether it answers."),
+    ("first-word", "How far they go."),
     ("have", "Have every key at hand."),
     ("item", "A window.\n\nArgs:\nspec: what is known of it."),
     ("item", "A window.\n\nReturns:\nWhat is stored."),

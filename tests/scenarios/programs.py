@@ -55,7 +55,7 @@ class Scenario:
 
     @property
     def in_batch(self) -> bool:
-        """Whether it ran in batch execution."""
+        """Whether Flink ran the scenario in batch execution."""
         return self.script.get("mode") == "batch"
 
     @property

@@ -79,5 +79,5 @@ def _measured(data: Any, columns: ColumnRoles, format: str | None) -> Disorder:
 
 
 def _is_data_frame(data: object) -> bool:
-    """Whether it is a Spark DataFrame, classic or Connect, without importing Spark."""
+    """Whether the data are a Spark DataFrame, classic or Connect, without importing Spark."""
     return any(base.__name__ == "DataFrame" and base.__module__.startswith("pyspark") for base in type(data).__mro__)

@@ -197,7 +197,7 @@ class DisorderMeter:
 
     @property
     def fronts(self) -> Fronts:
-        """Where it stands."""
+        """The newest times of each split."""
         names = list(self._numbers)
         newest, heard = (dict(zip(names, times.tolist(), strict=True)) for times in (self._newest, self._heard))
         return Fronts(newest, heard, self.disorder.has_clock)

@@ -266,11 +266,11 @@ class Source(ABC, Generic[T_co]):
         return {}
 
     def gives_timestamps(self) -> bool:
-        """Whether it yields elements with timestamps, so that windows of event time need no assigner."""
+        """Whether the source yields elements with timestamps, so that windows of event time need no assigner."""
         return False
 
     def gives_watermarks(self) -> bool:
-        """Whether it may yield watermarks. If not, columns are aggregated before the shuffle."""
+        """Whether the source may yield watermarks. If not, columns are aggregated before the shuffle."""
         return self.gives_timestamps()
 
     def active_by_elements(self) -> bool:

@@ -350,7 +350,7 @@ class WatermarkSpec(WatermarkStrategy[T_contra]):
 
     @property
     def assigns_timestamps(self) -> bool:
-        """Whether it gives elements timestamps, in place of those of their source."""
+        """Whether the strategy gives elements timestamps, in place of those of their source."""
         return self.timestamp_assigner is not None or self.timestamp_column is not None
 
     @property

@@ -86,7 +86,7 @@ class Dashboard:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it answers."""
+        """Whether the server answers."""
         return self._thread.is_alive()
 
     def watch(self, name: str, client: JobClient, description: dict[str, Any]) -> None:

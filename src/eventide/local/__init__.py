@@ -1,1 +1,1 @@
-"""The twin: a plan run in this process, without Spark."""
+"""The local host: a plan run in this process, without Spark."""

@@ -102,7 +102,7 @@ class LocalFiles:
     """Writes the elements of one sink: a file for each micro-batch that has elements for it.
 
     Args:
-        spec: a sink whose files :func:`is_of_files` says that the twin can write.
+        spec: a sink whose files :func:`is_of_files` says that the local host can write.
         begun: the micro-batch that an earlier run began and did not finish; None if there is none.
 
     Raises:
@@ -159,7 +159,7 @@ def _by_bucket(spec: SinkSpec, values: Sequence[Any]) -> dict[str, tuple[SinkSpe
 
 
 def is_of_files(spec: SinkSpec) -> bool:
-    """Whether a sink writes files of a format, and with options, that the twin knows."""
+    """Whether a sink writes files of a format, and with options, that the local host knows."""
     sink = spec.sink
     if not isinstance(sink, FormatSink) or "path" not in sink.options:
         return False

@@ -1,4 +1,4 @@
-"""The twin as a host of programs: runs a job to its end when it is started.
+"""The local host of programs: runs a job to its end when it is started.
 
 Its savepoints, and evidence on event time, are made of a checkpoint in memory. Archives of a program are unpacked into
 a folder of this machine, in which functions work while a job runs.

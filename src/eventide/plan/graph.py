@@ -192,7 +192,7 @@ class AssignTransformation(Transformation):
 
     @property
     def begins_task(self) -> bool:
-        """Whether it is a user-defined generator on the splits of a source, whose tasks cannot keep its state.
+        """Whether the strategy has a user-defined generator on the splits of a source, whose tasks keep no state.
 
         After an operator, such a generator works in the operator's tasks.
         """
@@ -200,7 +200,7 @@ class AssignTransformation(Transformation):
 
     @property
     def is_operator(self) -> bool:
-        """Whether it comes after an operator; directly after a source, it is a part of the source."""
+        """Whether the strategy comes after an operator; directly after a source, it is a part of the source."""
         return not isinstance(self.inputs[0], InputTransformation)
 
     @property
@@ -271,7 +271,7 @@ class OperationTransformation(Transformation):
 
     @property
     def is_keyed(self) -> bool:
-        """Whether it works by key."""
+        """Whether the operator works by key."""
         return any(isinstance(source, KeyTransformation) for source in self.inputs)
 
     @property

@@ -183,7 +183,7 @@ class ResultFiles:
         self._folder.write(f"{_ENDED}{run}", b"")
 
     def is_taken_by(self, run: str) -> bool:
-        """Whether it is this run."""
+        """Whether a run takes the results."""
         return self._taker()[0] == run and f"{_ENDED}{run}" not in self._folder.names()
 
     def waiting(self) -> list[int]:
@@ -301,7 +301,7 @@ def _name(batch: int) -> str:
 _MOST_UNDELETED = 4
 """Most finished micro-batches that wait to be deleted together."""
 _LOOK_S = 0.1
-"""How often it is looked how far the program has come."""
+"""Seconds between two looks at how far the program has come."""
 
 
 class ResultConsumer:

@@ -149,7 +149,7 @@ def _short_of_memory(said: str) -> str | None:
 
 
 def _is_without_answer(error: BaseException) -> bool:
-    """Whether it is PySpark that has asked long enough; a function of the program may talk to servers too."""
+    """Whether PySpark has given up asking; a function of the program may talk to servers too."""
     return type(error).__name__ == _OF_CONNECT and _NO_ANSWER in str(error)
 
 

@@ -285,7 +285,7 @@ class ScriptedSource(Source):
         return self._bounded
 
     def may_end(self) -> bool:
-        """Whether it is bounded, or the script ends all of its splits."""
+        """Whether the source is bounded, or the script ends all of its splits."""
         return self._bounded or self._ends.keys() == set(self._splits)
 
     def get_produced_type(self) -> TypeInformation:

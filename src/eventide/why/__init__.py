@@ -1,6 +1,6 @@
 """Explanations from the state of operators: why a watermark is where it is, and why a window does not fire.
 
-It sees no Spark: hosts bring the evidence, and tests make it with the twin. An answer is JSON for programs, and text
+It sees no Spark: hosts bring the evidence, and tests make it without Spark. An answer is JSON for programs, and text
 for people: a few lines, a table of splits, a histogram of what came too late.
 """
 

@@ -227,7 +227,7 @@ def test_an_earlier_writer_deletes_nothing(tmp_path):
 
 
 def test_nothing_is_left_of_what_an_earlier_writer_had_half_written(tmp_path, monkeypatch):
-    """Whether it has died, or lives and is taken over in mid writing."""
+    """Whether the first run has died, or lives and is taken over in mid writing."""
     first, sync = LogWriter(str(tmp_path)), Folder._sync
     first.append([b"0"], None)
     (tmp_path / ".nfs0001").touch()

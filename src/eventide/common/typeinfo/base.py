@@ -27,7 +27,7 @@ class TypeInformation(ABC, Generic[T_co]):
 
     @property
     def has_exponents(self) -> bool:
-        """Whether it contains a `BIG_DEC`, whose values differ in their digits; a column of numbers has one scale.
+        """Whether the type contains a `BIG_DEC`, whose values differ in their digits; a column has one scale.
 
         1.1 and 1.10 are equal and look different. So a sender of these elements as columns has to send the Python
         values beside them, for receivers that take those.

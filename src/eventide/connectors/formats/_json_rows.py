@@ -61,7 +61,7 @@ class _JsonNumber(str):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has neither a point nor an exponent."""
+        """Whether the number has neither a point nor an exponent."""
         return self.lstrip("-").isdecimal()
 
 

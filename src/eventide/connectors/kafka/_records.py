@@ -116,7 +116,7 @@ class ValueOnly(KafkaRecordDeserializationSchema[T_co]):
 
 
 def sees_batches(deserializer: KafkaRecordDeserializationSchema) -> bool:
-    """Whether it makes elements from many records at once."""
+    """Whether the deserializer makes elements from many records at once."""
     return type(deserializer).deserialize_batch is not KafkaRecordDeserializationSchema.deserialize_batch
 
 

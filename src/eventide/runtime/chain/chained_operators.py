@@ -179,7 +179,7 @@ class _CalledFunction(ABC):
 
     during: ClassVar[str] = HANDLING
     several: ClassVar[bool] = False
-    """Whether it gives any number of results for one element."""
+    """Whether the function gives any number of results for one element."""
 
     def on_columns(self, columns: Columns) -> Elements | Mapping[str | None, Elements] | None:
         """The results of the function's trace."""

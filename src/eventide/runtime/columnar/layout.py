@@ -144,7 +144,7 @@ class OnColumns(ABC):
 
     @property
     def runs_without_data(self) -> bool:
-        """Whether it follows the clock."""
+        """Whether the operator follows the clock."""
         return self.needs_clock
 
     @property

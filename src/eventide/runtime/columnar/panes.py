@@ -180,7 +180,7 @@ class RegularPanes(Panes):
 
     @property
     def are_windows(self) -> bool:
-        """Whether they are tumbling."""
+        """Whether the windows are tumbling."""
         return self.slide == self.size
 
     def start_of(self, timestamps: Array) -> Array:

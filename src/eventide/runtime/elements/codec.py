@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide.common.typeinfo import TypeInformation
 from eventide.common.typeinfo.widening import has_text, type_of_text
@@ -24,9 +22,6 @@ _CONTENT_BYTES = FRAME_BYTES * 3 // 2
 _KEYS = b"keys"
 _VALUES = b"values"
 _TYPE = b"type"
-_TIMESTAMP = "timestamp"
-_SEQUENCE = "sequence"
-_UINT32 = 1 << 32
 _OF_COLUMNS = b"\xff\xff\xff\xff"
 """The beginning of an Arrow stream, and of no pickle."""
 
@@ -39,10 +34,6 @@ class ElementCodec:
     ``timestamp`` (int64 milliseconds), ``sequence`` and, on edges with a key, ``key``; keys of no declared type are one
     pickle beside the columns. Without a declared ``value_type`` it is one pickle of all, or the same stream with the
     name of the type beside the columns, if functions on columns have made the elements.
-
-    The columns ``timestamp`` and ``sequence`` are sent in as few bytes as say the same. Numbers less than 2^32 apart
-    are sent as distances from the least, which goes beside the columns. Consecutive numbers have no column, nor have
-    timestamps that are all missing.
 
     A column does not say how many digits each decimal number has. So where that matters, keys and Python values go
     beside the columns as they are: a receiver of columns finds columns, and a receiver of values finds these.
@@ -86,11 +77,8 @@ class ElementCodec:
 
     def encode_columns(self, columns: Columns, keys: list[Any] | None = None, values: list[Any] | None = None) -> bytes:
         """Columns, and beside them keys, and values where the columns do not have all of them, to the same bytes."""
-        content = {"value": columns.values}
+        content = {"value": columns.values, "timestamp": columns.timestamps_or_nulls(), "sequence": columns.sequence}
         metadata = {_TYPE: str(self.value_type).encode()}
-        if columns.timestamps is not None:
-            _put_numbers(_TIMESTAMP, columns.timestamps, content, metadata)
-        _put_numbers(_SEQUENCE, columns.sequence, content, metadata)
         if values is not None:
             metadata[_VALUES] = _pickled(values)
         if self.key_type is not None and not self.key_type.is_pickled:
@@ -111,19 +99,16 @@ class ElementCodec:
         table = decode_table(data)
         beside = table.schema.metadata or {}
         value_type = self.value_type if self.columnar else type_of_text(beside[_TYPE].decode())
-        sequence = _numbers_of(_SEQUENCE, table)
-        if sequence is None:  # there are no elements
-            sequence = pa.array([], pa.int64())
-        columns = Columns(value_type, _one(table, "value"), _numbers_of(_TIMESTAMP, table), sequence)
+        timestamps, sequence = _one(table, "timestamp"), _one(table, "sequence")
         keys = []
         if self._keys_are_pickled:
             keys = loads(beside[_KEYS])
         elif self.key_type is not None:
             keys = self.key_type.from_arrow(table.column("key"))
         if _VALUES in beside:
-            timestamps = columns.timestamps_or_nulls().to_pylist()
-            return Elements(loads(beside[_VALUES]), timestamps, sequence.to_pylist(), keys)
-        return Elements(keys=keys, columns=columns)
+            return Elements(loads(beside[_VALUES]), timestamps.to_pylist(), sequence.to_pylist(), keys)
+        timed = None if timestamps.null_count == len(timestamps) else timestamps
+        return Elements(keys=keys, columns=Columns(value_type, _one(table, "value"), timed, sequence))
 
 
 def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> Iterator[bytes]:
@@ -154,8 +139,8 @@ def encoded(codec: ElementCodec, batches: list[Elements], keys: list[Any]) -> It
         part = columns.slice(begin, end - begin)
         return codec.encode_columns(part, keys[there], None if values is None else values[there])
 
-    whole = pa.record_batch([columns.values, columns.timestamps_or_nulls(), columns.sequence], names=["", "", ""])
-    for start, rows in frame_slices(whole, _CONTENT_BYTES):
+    numbered = [columns.values, columns.timestamps_or_nulls(), columns.sequence]
+    for start, rows in frame_slices(pa.table(numbered, names=["", "", ""]), _CONTENT_BYTES):
         yield from bounded(encode, start, start + rows)
 
 
@@ -174,35 +159,6 @@ def bounded(encode: Callable[[int, int], bytes], begin: int, end: int) -> Iterat
     middle = (begin + end) // 2
     yield from bounded(encode, begin, middle)
     yield from bounded(encode, middle, end)
-
-
-def _put_numbers(name: str, numbers: pa.Array, content: dict[str, pa.Array], metadata: dict[bytes, bytes]) -> None:
-    """Put a column of 64 bits into a table, or as little of it as says the same."""
-    least, most = (scalar.as_py() for scalar in pc.min_max(numbers).values())
-    if least is None:
-        return
-    metadata[name.encode()] = b"%d" % least
-    if most - least == len(numbers) - 1 and numbers.equals(_counted(least, len(numbers))):
-        return
-    if most - least < _UINT32:
-        content[name] = pc.subtract(numbers, least).cast(pa.uint32())
-    else:
-        content[name] = numbers
-
-
-def _numbers_of(name: str, table: pa.Table) -> pa.Array | None:
-    """The inverse of :func:`_put_numbers`; None where all are missing."""
-    least = (table.schema.metadata or {}).get(name.encode())
-    if least is None:
-        return None
-    if name not in table.column_names:
-        return _counted(int(least), len(table))
-    numbers = _one(table, name)
-    return pc.add(numbers.cast(pa.int64()), int(least)) if numbers.type == pa.uint32() else numbers
-
-
-def _counted(first: int, count: int) -> pa.Array:
-    return pa.array(np.arange(count) + first)
 
 
 def _one(table: pa.Table, name: str) -> pa.Array:

@@ -30,12 +30,13 @@ class Holder(NamedTuple):
 class ValveEdge:
     """One way into an operator: from the splits of a source, or from the subtasks of an operator.
 
-    ``edge`` is its number in frames, ``name`` what its state is kept under: that stays when the program around it
-    changes. ``channels`` are those that are expected: they hold the watermark until they speak. Splits that are not
-    among them join when they are found, or with their first watermark, and leave no trace when they end. A channel that
-    is silent for ``idle_after_ms`` counts as idle (None: none does by itself). ``input`` is the operator's input that
-    it leads to, ``producer`` the owner of the channels, in words.
-    One that is ``active_by_elements`` is an operator, not several splits: it counts again as soon as it is active.
+    ``edge`` is its number in frames. Its state is kept under ``name``, which stays when the program around it changes.
+    ``channels`` are the expected ones: they hold the watermark until they speak. Other splits join when they are
+    found, or with their first watermark, and leave no trace when they end. A channel that is silent for
+    ``idle_after_ms`` counts as idle (None: no channel does by itself). ``input`` is the operator's input that it leads
+    to, ``producer`` the owner of the channels, in words.
+    An edge that is ``active_by_elements`` comes from an operator, not from splits: it counts again as soon as it is
+    active.
     Where watermarks are those of the source itself, ``has_own_watermarks``, a split that gives one is not silent; a
     generator may give some by the clock, and Flink does not ask that of a silent split.
     Where they are those of a strategy after the source, ``assigned_after``, the source's last watermark goes through

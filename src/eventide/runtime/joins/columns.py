@@ -216,7 +216,7 @@ class IntervalColumnsOperator(ColumnJoinOperator):
         return MIN_MS if self._bounds.are_open else add_ms(self.watermark, -1)
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """Whether it decides which elements are late."""
+        """Whether the watermark decides which elements are late."""
         return not self._bounds.are_open
 
     def take(self, number: int, rows: pa.Table) -> None:

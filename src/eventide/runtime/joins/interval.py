@@ -96,7 +96,7 @@ class IntervalJoinOperator(WithoutClock, KeyedOperator):
         return MIN_MS if self._spec.bounds.are_open else add_ms(self._watermark, -1)
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """Whether it decides which elements are late."""
+        """Whether the watermark decides which elements are late."""
         return not self._spec.bounds.are_open
 
     def advance(self, watermark_ms: int) -> None:

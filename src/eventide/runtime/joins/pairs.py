@@ -100,7 +100,7 @@ class PairFunction:
 
     @property
     def gives_several(self) -> bool:
-        """Whether it returns or yields any number of results for two elements, not one."""
+        """Whether the function returns or yields any number of results for two elements, not one."""
         return not (isinstance(self.function, OfPairs) and isinstance(self.function.__wrapped__, JoinFunction))
 
     @property

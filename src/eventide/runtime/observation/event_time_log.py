@@ -219,7 +219,7 @@ class Lateness:
 
     def __init__(self) -> None:
         self.behind = DurationHistogram(EIGHTHS)
-        """How far they were behind the watermark."""
+        """How far the late elements were behind the watermark."""
         self.last: deque[LateElement] = deque(maxlen=_KEPT)
         """The last late elements, oldest first."""
         self.from_panes = False

@@ -27,9 +27,9 @@ class DurationHistogram:
     """Counts lengths of whole milliseconds, in steps that grow with the length.
 
     Each power of two has ``1 << bits`` steps, so that a length is known to a thousandth of itself, or to an eighth;
-    what is shorter than two of these powers is counted exactly. The steps are the same for all data, so two of these
-    add up to that of both, and what is said of a share is no estimate: at least so many are not longer than that. (A
-    sketch of quantiles is smaller, and may err by a share that is larger than what is asked for.)
+    what is shorter than two of these powers is counted exactly. The steps are the same for all data, so two histograms
+    add up to the histogram of both, and a statement about a share is a bound, not an estimate: at least this share is
+    not longer. (A sketch of quantiles is smaller, but its error may exceed the share in question.)
 
     A longer time than 140,000 years counts as that.
 

@@ -179,7 +179,7 @@ class Processing(ABC):
 
     @property
     def may_wait_for_clock(self) -> bool:
-        """Whether it may set timers of processing time: only the function itself knows which timers it sets."""
+        """Whether the function may set timers of processing time: only the function itself knows which it sets."""
         return self.on_timer is not None
 
     def describe(self) -> list[tuple[str, str]]:

@@ -120,7 +120,7 @@ def planned_together(
     limit_of: Mapping[str, int | None],
     max_rows: int | None,
 ) -> dict[str, int]:
-    """Where those parts end that need not wait: at one time, if the source knows about time; else one by one.
+    """Ends of the parts that need not wait: at one time, if the source knows about time; else one by one.
 
     A split that nothing was read of gives its first row: from that it is known where it stands. ``now`` says where the
     parts stand, and ``limit_of`` which position must not be passed in each; None for none.

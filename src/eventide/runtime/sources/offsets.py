@@ -77,7 +77,7 @@ class SplitRange:
 
     @property
     def length(self) -> int:
-        """How far it goes, in the positions of its source; a measure of the work."""
+        """Number of positions in the range; a measure of the work."""
         return sum(part.end - part.start for part in self.parts)
 
 

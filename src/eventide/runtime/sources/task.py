@@ -175,7 +175,7 @@ class SourceTask:
     ) -> Iterator[tuple[SplitReader, str | None, Elements]]:
         """The elements of some ranges in handy numbers, by side output, with the reader that they come from.
 
-        Where the readers wait for more of so many elements together that these are too many, all are given.
+        Readers wait for more elements of their splits. When all waiting elements together are too many, all are given.
         """
         reader_of = {part.part: reader for reader in readers for part in reader.range.parts}
         at = readers[0] if len(readers) == 1 else None

@@ -30,7 +30,7 @@ class Backend(Protocol):
 
 
 class MemoryBackend(Backend):
-    """State in a dict: for the twin, for tests, and for harnesses.
+    """State in a dict: for programs without Spark, for tests, and for harnesses.
 
     >>> backend = MemoryBackend()
     >>> backend.put("a", b"1")

@@ -364,7 +364,7 @@ class WaitingTimers:
         return [_without(deleted, run.rows(), self._keys) for _, _, run in self._runs]
 
     def clear(self) -> None:
-        """Forget them."""
+        """Forget all waiting timers."""
         self._new.clear()
         self._runs.clear()
 

@@ -62,7 +62,7 @@ class Operator(Protocol):
         """
 
     def reacts_to(self, watermark_ms: int) -> bool:
-        """Whether it matters when exactly, between two elements, the watermark moves there: if not, it may be later."""
+        """Whether the watermark must move there exactly, between two elements; if not, it may move later."""
 
     def advance(self, watermark_ms: int) -> None:
         """Move the watermark, and fire all that it passes."""
@@ -128,11 +128,11 @@ class OperatorSpec(Protocol):
 
     @property
     def needs_clock(self) -> bool:
-        """Whether it may have something to do when only the clock has gone on."""
+        """Whether the operator may have something to do when only the clock has gone on."""
 
     @property
     def runs_without_data(self) -> bool:
-        """Whether it must be asked, while no data comes, if it has something to do."""
+        """Whether the operator must run without data, because it may have something to do."""
 
     @property
     def sort_inputs(self) -> SortInputs | None:
@@ -254,7 +254,7 @@ class Operation(Protocol):
 
     @property
     def endless(self) -> str | None:
-        """Why it would never come to an end when its input does; None if it comes to an end."""
+        """The reason why the operator would never end after its input has ended; None if it ends."""
 
     @property
     def needs_all(self) -> bool:

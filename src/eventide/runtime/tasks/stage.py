@@ -38,7 +38,7 @@ class Stage:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether it may have to run when only the clock has gone on."""
+        """Whether the stage may have to run when only the clock has gone on."""
         return self.keeps_clock or any(task.needs_clock and not task.in_batch for task in self.tasks)
 
     @property

@@ -357,15 +357,11 @@ _SHOWN_AFTER_US = {
 """By directive of ``strftime``, the microseconds that a time goes on before it shows; others show each one."""
 
 
-def _parts(value: Value, name: Value, *arguments: Value) -> Value:
-    """The lists that ``split`` and the like give: by Arrow where texts are split at a text, each time."""
-    if name.as_py() == "split" and len(arguments) == 1 and arguments[0].as_py():
-        return pc.split_pattern(value, arguments[0].as_py())
-    lists = map(_method, *map(_python_values, (value, name, *arguments)))
-    return pa.array(lists, pa.list_(pa.string()))
+def _part_of_text(text: str, name: str, index: int, *arguments: object) -> Any:
+    return getattr(text, name)(*arguments)[index]
 
 
-def _part_of_each(lists: pa.ListArray, index: Value) -> Value:
+def _part_of_list(lists: pa.ListArray, index: Value) -> Value:
     place, counts = index.as_py(), lists.value_lengths().to_numpy(zero_copy_only=False)
     if len(counts) and not -counts.min() <= place < counts.min():
         raise Guard("a text that has fewer parts")
@@ -502,9 +498,11 @@ KERNELS: dict[str, Callable[..., Value]] = {
     "percent": _each(str, lambda form, *values: form % values),
     "fill": _each(str, lambda form, *values: form.format(*values)),
     "join": _joined,
-    "parts": _parts,
-    "part": _part_of_each,
-    "number of parts": lambda lists: lists.value_lengths().cast(pa.int64()),
+    "split": lambda value, at: pc.split_pattern(value, at.as_py()),
+    "part of list": _part_of_list,
+    "length of list": lambda lists: lists.value_lengths().cast(pa.int64()),
+    "part": _each(str, _part_of_text),
+    "parts": _each(int, lambda text, name, *arguments: len(getattr(text, name)(*arguments))),
     "strftime": _time_as_text,
     "item": _each(str, lambda text, index: text[index]),
     "slice": _sliced,

@@ -454,8 +454,7 @@ def _called(symbol: Symbol, name: str, *arguments: object, **named: object) -> A
     if name in ("split", "rsplit"):
         return SplitParts(symbol, name, operands)
     if name == "partition":
-        parts = way.operation(list, "parts", text, constant(name), *operands)
-        return tuple(way.symbol(str, "part", parts, constant(at)) for at in range(3))
+        return tuple(way.symbol(str, "part", text, constant(name), constant(at), *operands) for at in range(3))
     if _FAST.get(name) == len(arguments) and all(type(one) is str and one for one in map(plain, arguments)):
         return way.symbol(METHODS[name], name, text, *operands)
     return way.symbol(METHODS[name], f"{METHODS[name].__name__} method", text, constant(name), *operands)
@@ -511,7 +510,9 @@ class SplitParts(TracedObject):
     def __getitem__(self, index: object) -> Symbol:
         if type(index) is not int:
             raise NotTraceable(f"it takes parts of a {self._name}() other than one by its number")
-        return self._symbol._way.symbol(str, "part", self._parts(), constant(index))
+        if self._is_plain:
+            return self._symbol._way.symbol(str, "part of list", self._list(), constant(index))
+        return self._operation(str, "part", constant(self._name), constant(index))
 
     def __iter__(self) -> NoReturn:
         raise NotTraceable(f"it goes through the parts of a {self._name}()")
@@ -519,12 +520,23 @@ class SplitParts(TracedObject):
     @property
     def _count(self) -> Symbol:
         """How many there are."""
-        return self._symbol._way.symbol(int, "number of parts", self._parts())
+        if self._is_plain:
+            return self._symbol._way.symbol(int, "length of list", self._list())
+        return self._operation(int, "parts", constant(self._name))
 
-    def _parts(self) -> Expression:
+    @property
+    def _is_plain(self) -> bool:
+        """Whether Arrow can split the text, at a constant, as often as the constant is found."""
+        return self._name == "split" and [operand.kind for operand in self._operands] == [str]
+
+    def _list(self) -> Expression:
         """The expression of the list, which is computed once, however many parts are taken."""
         symbol = self._symbol
-        return symbol._way.operation(list, "parts", symbol._expression, constant(self._name), *self._operands)
+        return symbol._way.operation(list, "split", symbol._expression, *self._operands)
+
+    def _operation(self, kind: Kind, name: str, *more: Expression) -> Symbol:
+        symbol = self._symbol
+        return symbol._way.symbol(kind, name, symbol._expression, *more, *self._operands)
 
 
 def argument(path: tuple[int, ...], type_info: TypeInformation, way: TracePath) -> Any:

@@ -84,7 +84,7 @@ class WindowOperation:
 
     @property
     def endless(self) -> str | None:
-        """Why it would never come to an end when its input does; None if it comes to an end."""
+        """The reason why the operator would never end after its input has ended; None if it ends."""
         assigner, trigger = self.windows.assigner, self.windows.trigger
         if assigner.has_time_windows or type(unpurged(trigger)) is not ContinuousEventTimeTrigger:
             return None
@@ -432,7 +432,7 @@ def _folds_columns(spec: WindowSpec, source: OperatorInput) -> bool:
 
 
 def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None:
-    """Why it cannot be seen that a reduce function gives the same when it is called on parts; None if it can."""
+    """The reason why a reduce function is not known to give the same on parts; None if it is known."""
     kind, key = source.known_type or source.value_type, source.key
     if kind.is_pickled:
         return "the type of its elements is not declared"
@@ -453,7 +453,7 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
 
 
 def _no_aggregate_fold(function: AggregateFunction[Any, Any, Any], source: OperatorInput) -> str | None:
-    """Why it cannot be seen that parts of an aggregate function's result can be put together; None if it can."""
+    """The reason why partial results of an aggregate function are not known to merge; None if it is known."""
     kind = source.known_type or source.value_type
     if kind.is_pickled:
         return "the type of its elements is not declared"

@@ -115,7 +115,7 @@ def _offsets(logged: object) -> Any:
 
 
 def _is_of_kafka(offset: object) -> bool:
-    """Whether these are positions of Spark's source for Kafka, which asks for the latest ones at each start."""
+    """Whether an offset has positions of Spark's source for Kafka, which asks for the latest ones at each start."""
     return (
         isinstance(offset, dict)
         and bool(offset)

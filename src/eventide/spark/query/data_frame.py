@@ -103,7 +103,7 @@ class DataFrameReader:
         return self.splits
 
     def is_bounded(self) -> bool:
-        """Whether it is a batch DataFrame."""
+        """Whether the DataFrame is a batch DataFrame."""
         return not self.rows.isStreaming
 
     def describe(self) -> str:

@@ -69,7 +69,7 @@ def test_pieces_are_of_some_bytes(codec):
     ]
     frames = [frame(codec, batch, channel) for channel in "ab" for batch in batches]
     pieces = list(Inbox(frames, {1: codec}, 10_000).pieces_until(END_OF_BATCH, [1]))
-    assert [sum(map(len, piece)) for piece in pieces] == ([60, 60, 60, 20] if codec is COLUMNS else [20] * 10)
+    assert [sum(map(len, piece)) for piece in pieces] == ([40] * 5 if codec is COLUMNS else [20] * 10)
     assert len(list(Inbox(frames, {1: codec}).pieces_until(END_OF_BATCH, [1]))) == 1
 
 

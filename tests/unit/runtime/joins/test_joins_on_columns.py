@@ -289,7 +289,7 @@ def test_one_side_output_is_for_late_elements_of_one_type():
 )
 @pytest.mark.parametrize("values", [[("a", 1, 7)], [(None, 2, None)], [("a", 1, 7), ("b", 1, 7), ("a", 1, 8)]])
 def test_keys_that_functions_return_are_the_fields(keys, values):
-    """Whether they travel as columns or as Python objects, and whether the function is named or not."""
+    """Whether elements travel as columns or as Python objects, and whether the function is named or not."""
     env = local_environment()
     kinds = [Types.STRING(), Types.LONG(), Types.LONG()]
     found = []

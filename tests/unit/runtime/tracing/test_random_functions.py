@@ -104,7 +104,7 @@ def split_on_one_way(pair):
     return pair[1] if pair[1] > 5 else int(parts[0])
 
 
-KERNELS_PARTS = KERNELS["parts"]
+SPLIT = KERNELS["split"]
 TEXT_AND_NUMBER = Types.TUPLE([Types.STRING(), Types.LONG()])
 
 
@@ -175,9 +175,9 @@ def test_a_text_is_split_once_for_all_of_its_parts(monkeypatch):
 
     def parts(*arguments):
         splits.append(arguments)
-        return KERNELS_PARTS(*arguments)
+        return SPLIT(*arguments)
 
-    monkeypatch.setitem(KERNELS, "parts", parts)
+    monkeypatch.setitem(KERNELS, "split", parts)
     column, kind = mapped(
         lambda e: (e.split("/")[0], e.split("/")[1], len(e.split("/"))), columns_of(Types.STRING(), ["a/b/c"]), None
     )
