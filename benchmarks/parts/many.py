@@ -125,11 +125,11 @@ def _figures(costs: dict[int, Kept], what: str) -> list[Figure]:
     first = costs[fewest]
     figures = []
     for count, cost in costs.items():
-        named = f"{count:,} {what}"
+        named = f"{what}: {count:,}"
         figures += [
             Figure(named, "ms", cost.ms, first.ms if count > fewest else None, beside),
-            Figure(f"{named}: offsets of a micro-batch", "kB", cost.offsets),
-            Figure(f"{named}: a report of progress", "kB", cost.report),
-            Figure(f"{named}: state written in a micro-batch", "kB", cost.state),
+            Figure(f"{named}; offsets of a micro-batch", "kB", cost.offsets),
+            Figure(f"{named}; a report of progress", "kB", cost.report),
+            Figure(f"{named}; state written in a micro-batch", "kB", cost.state),
         ]
     return figures
