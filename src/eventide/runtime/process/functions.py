@@ -286,7 +286,8 @@ class _TimersOfKey(Times):
         self._at.processing_timers.register(whole_ms(timestamp), self._at.key, None)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._at.event_timers.register(whole_ms(timestamp), self._at.key, None)
+        at = self._at
+        at.event_timers.register(whole_ms(timestamp), at.key, None)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
         self._at.processing_timers.delete(whole_ms(timestamp), self._at.key, None)

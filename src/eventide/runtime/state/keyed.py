@@ -356,6 +356,7 @@ class KeyedState(LoadedRows[GrowingObjects]):
         """Take over the changed values of the touched keys, and note which keys have such values."""
         has_changed = self._has_changed.array
         for timers in self._timers:
+            timers.settle()
             has_changed[list(map(self.index.__getitem__, timers.changed))] = True
         keys, places = [*self.index], np.fromiter(self.index.values(), np.int64, len(self.index))
         for by_name, kinds in zip((self.values, self._spaces), _KINDS, strict=True):

@@ -29,13 +29,13 @@ from eventide.runtime.state.loaded_rows import Flags, GrowingColumn, LoadedRows,
 from eventide.runtime.state.rows_of_keys import ANYTHING, AS_THEY_ARE, SPACES, KeysInRows, NoColumns
 from eventide.runtime.state.timers import (
     NO_PLACE,
-    PLACES,
     LoadedKeys,
     Numbers,
     TimerColumns,
     TimerRows,
     WaitingTimers,
     are_among,
+    rows_of_columns,
     together,
 )
 
@@ -68,7 +68,7 @@ class TimerArrays:
         numbers = np.arange(self.number + 1, self.number + 1 + len(places))
         self.number += len(places)
         self._keys.touch(places)
-        self._waiting.add((places.astype(PLACES).tobytes(), times.tobytes(), numbers.tobytes(), None))
+        self._waiting.add((places, times, numbers))
         self._has_changed = self._has_changed or (self._firing_until is not None and times.min() <= self._firing_until)
 
     def delete(self, places: Numbers, times: Numbers) -> None:
@@ -106,24 +106,24 @@ class TimerArrays:
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
-        times = (self._waiting.next_ms(()), self._keys.next_of_others(self._kind))
+        times = (self._waiting.next_ms({}), self._keys.next_of_others(self._kind))
         return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
     def count(self) -> int:
         """How many timers are set: it reads those of all keys."""
         self._keys.open_everything()
-        places, times, _ = together(self._waiting.rows(()))
+        places, times, _ = together(self._waiting.rows({}))
         return len({*zip(places.tolist(), times.tolist(), strict=True)})
 
     def take_in(self, *columns: TimerColumns | None) -> None:
         """Take note of timers whose keys have places among the loaded ones."""
         for of_keys in columns:
             if of_keys is not None:
-                self._waiting.add(of_keys)
+                self._waiting.add(rows_of_columns(of_keys))
 
     def rows(self) -> list[tuple[TimerRows, Sequence[Hashable] | None]]:
         """The timers of the loaded keys; one that was set again is there twice."""
-        return [(together(self._waiting.rows(())), None)]
+        return [(together(self._waiting.rows({})), None)]
 
     def clear(self) -> None:
         """Forget all keys that were loaded."""

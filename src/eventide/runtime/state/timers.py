@@ -6,21 +6,24 @@ They are stored in columns of 64-bit numbers; a key is named there by its place 
 from __future__ import annotations
 
 import heapq
-import math
-from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, compress, repeat
+from operator import itemgetter
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from eventide.common.ms import MAX_MS, MIN_MS
+from eventide.common.ms import MAX_MS, clamp_ms
 from eventide.runtime.elements.ordering import order_by
 
 Timer: TypeAlias = tuple[int, Any]
 """Time and key."""
 
-TimersByTime: TypeAlias = dict[int, dict[Any, int]]
-"""Timers by time and key, or by time and pairs of key and namespace; the number says when each was set."""
+DeletedTimers: TypeAlias = Mapping[Timer, int]
+"""Timers that were deleted, each with the number of the last one that had been set by then."""
+
+TimersByTime: TypeAlias = dict[int, dict[tuple[Any, Hashable], int]]
+"""Timers by time and pairs of key and namespace; the number says when each was set."""
 
 TimerColumns: TypeAlias = tuple[bytes, bytes, bytes, list[Hashable] | None]
 """The places of the keys among those of a bucket, the times, the numbers, and the namespaces where there are any."""
@@ -33,6 +36,11 @@ TimerRows: TypeAlias = tuple[Numbers, Numbers, Numbers]
 NO_PLACE = -1
 """The place of a key that is left out."""
 
+NO_NUMBER = -1
+"""A number before those of all timers."""
+
+_NONE: DeletedTimers = {}
+
 _NO_ROWS: TimerRows = (np.zeros(0, np.int64),) * 3
 
 _SetTimer: TypeAlias = tuple[int, Any, Hashable]
@@ -41,9 +49,9 @@ _SetTimer: TypeAlias = tuple[int, Any, Hashable]
 _TimerEntry: TypeAlias = tuple[int, int, int, _SetTimer]
 """Time, key group, number, and the timer: numbers differ, so that keys and namespaces are never compared."""
 
-_BEFORE_ALL, _AFTER_ALL = -math.inf, math.inf
+_AFTER_ALL = MAX_MS + 1
 
-_PartsOfRows: TypeAlias = list[tuple[TimerRows, Sequence[Hashable] | None]]
+PartsOfRows: TypeAlias = list[tuple[TimerRows, Sequence[Hashable] | None]]
 """Timers without a namespace; and those with one, and their namespaces."""
 
 
@@ -88,29 +96,31 @@ class Timers:
     Timers of one time fire in the order of the key groups of their keys, and those of one group as they were set:
     ``number`` is that of the last one that was set, and goes on over micro-batches.
 
-    Timers that are new lie together by their time, and these times wait unsorted until one of them may be due. Those
-    that were stored wait as they are. All that are due are taken out, and fire in their order; those that are set
-    meanwhile, and are to fire with them, have a heap of their own.
+    Timers without a namespace that are new lie side by side until one of them may be due: then they become columns,
+    as those that were stored are. Timers with a namespace lie together by their time, since many elements set the same
+    one. All that are due are taken out, and fire in their order; those that are set meanwhile, and are to fire with
+    them, have a heap of their own.
 
     Flink: one of the two queues of ``InternalTimerService``.
 
     Attributes:
         number: that of the last timer that was set.
-        changed: the keys that had a timer set, deleted or fired; a key may be there several times.
+        changed: the keys that had a timer set, deleted or fired, unless :meth:`settle` has told of them; a key may be
+            there several times.
     """
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
         self._keys = keys
         self._index = keys.index
         self._kind = kind
-        self._at: TimersByTime = {}
-        self._spaced_at: TimersByTime = {}
-        self._waiting = WaitingTimers(keys.keys)
-        self._deleted: set[tuple[int, Any]] = set()
-        self._heap: list[int] = []
-        self._new: list[int] = []
+        self._new: dict[Timer, int] = {}
+        """The timers without a namespace that are not in columns yet, and the number of each."""
         self._earliest_new = MAX_MS
-        self._firing_until: float = _BEFORE_ALL
+        self._waiting = WaitingTimers(keys.keys)
+        self._deleted: dict[Timer, int] = {}
+        self._by_time: TimersByTime = {}
+        self._heap: list[int] = []
+        self._firing_until: int | None = None
         self._firing: dict[_SetTimer, int] = {}
         """The timers that are still to fire in this advance, and the number of each."""
         self._meanwhile: list[_TimerEntry] = []
@@ -121,31 +131,25 @@ class Timers:
         """Set a timer; setting it again changes nothing."""
         if key not in self._index:
             self._keys.open(key)
-        if time_ms <= self._firing_until:
+        if self._firing_until is not None and time_ms <= self._firing_until:
             self._register_meanwhile((time_ms, key, namespace))
-            return
-        by_time, owner = self._at, key
-        if namespace is not None:
-            by_time, owner = self._spaced_at, (key, namespace)
-        timers = by_time.get(time_ms)
-        if timers is None:
-            timers = by_time[time_ms] = {}
-            self._expect(time_ms)
-        elif owner in timers:
-            return
-        self.number = timers[owner] = self.number + 1
-        self.changed.append(key)
+        elif namespace is not None:
+            self._register_spaced(time_ms, key, namespace)
+        elif (timer := (time_ms, key)) not in self._new:
+            self.number = self._new[timer] = self.number + 1
+            if time_ms < self._earliest_new:  # noqa: PLR1730 - without a call, for each timer
+                self._earliest_new = time_ms
 
     def delete(self, time_ms: int, key: object, namespace: Hashable) -> None:
         """Delete a timer, whether it is set or not."""
         if key not in self._index:
             self._keys.open(key)
-        by_time, owner = (self._at, key) if namespace is None else (self._spaced_at, (key, namespace))
-        timers = by_time.get(time_ms)
-        if timers is not None:
-            timers.pop(owner, None)
-        if namespace is None and self._waiting:
-            self._deleted.add((time_ms, key))
+        if namespace is None:
+            self._new.pop((time_ms, key), None)
+            if self._waiting:
+                self._deleted[time_ms, key] = self.number
+        elif time_ms in self._by_time:
+            self._by_time[time_ms].pop((key, namespace), None)
         self._firing.pop((time_ms, key, namespace), None)
         self.changed.append(key)
 
@@ -169,18 +173,16 @@ class Timers:
                     yield timer
             yield from self._due_meanwhile((_AFTER_ALL,))
         finally:
-            self._firing_until = _BEFORE_ALL
+            self._firing_until = None
             firing.clear()
             meanwhile.clear()
 
     def next_ms(self) -> int | None:
         """The time of the earliest timer that is set, in milliseconds; None if there is none."""
-        self._settle()
+        self.settle()
         heap = self._heap
-        while heap and not (self._at.get(heap[0]) or self._spaced_at.get(heap[0])):
-            time_ms = heapq.heappop(heap)
-            self._at.pop(time_ms, None)
-            self._spaced_at.pop(time_ms, None)
+        while heap and not self._by_time[heap[0]]:
+            del self._by_time[heapq.heappop(heap)]
         waiting, other = self._waiting.next_ms(self._deleted), self._keys.next_of_others(self._kind)
         return min((ms for ms in (heap[0] if heap else None, waiting, other) if ms is not None), default=None)
 
@@ -193,24 +195,48 @@ class Timers:
         """Take note of timers without a namespace, and with one, whose keys have places among the loaded ones."""
         plain, spaced = columns
         if plain is not None:
-            self._waiting.add(plain)
+            self._waiting.add(rows_of_columns(plain))
         if spaced is not None:
             self._keys.bring_up(np.frombuffer(spaced[0], PLACES))
             for time_ms, owner, number in timers_of(self._keys.keys, spaced):
-                if time_ms not in self._spaced_at:
-                    self._spaced_at[time_ms] = {}
-                    self._expect(time_ms)
-                self._spaced_at[time_ms][owner] = number
+                self._of_time(time_ms)[owner] = number
 
-    def rows(self) -> _PartsOfRows:
+    def settle(self) -> None:
+        """Put the new timers without a namespace into columns, and take note that those of their keys have changed."""
+        new = self._new
+        if new:
+            times = _times([*map(itemgetter(0), new)])
+            places = self._places_of(map(itemgetter(1), new), len(new))
+            self._keys.bring_up(places, has_changed=True)
+            self._waiting.add((places, times, np.fromiter(new.values(), NUMBERS, len(new))))
+            new.clear()
+            self._earliest_new = MAX_MS
+
+    def rows(self) -> PartsOfRows:
         """The timers of the loaded keys; one that was set again is there twice."""
-        return self._parts(self._at, self._spaced_at, self._waiting.rows(self._deleted))
+        self.settle()
+        return self._parts(self._waiting.rows(self._deleted), self._by_time)
 
     def clear(self) -> None:
         """Forget what is loaded."""
-        for of_timers in (self.changed, self._at, self._spaced_at, self._waiting, self._deleted, self._heap, self._new):
+        for of_timers in (self.changed, self._new, self._waiting, self._deleted, self._by_time, self._heap):
             of_timers.clear()
         self._earliest_new = MAX_MS
+
+    def _register_spaced(self, time_ms: int, key: object, namespace: Hashable) -> None:
+        """Set a timer with a namespace."""
+        timers = self._of_time(time_ms)
+        if (key, namespace) not in timers:
+            self.number = timers[key, namespace] = self.number + 1
+            self.changed.append(key)
+
+    def _of_time(self, time_ms: int) -> dict[tuple[Any, Hashable], int]:
+        """The timers with a namespace of a time."""
+        timers = self._by_time.get(time_ms)
+        if timers is None:
+            timers = self._by_time[time_ms] = {}
+            heapq.heappush(self._heap, time_ms)
+        return timers
 
     def _register_meanwhile(self, timer: _SetTimer) -> None:
         """Set a timer that is to fire in this advance."""
@@ -222,7 +248,7 @@ class Timers:
         heapq.heappush(self._meanwhile, (time_ms, group, self.number, timer))
         self.changed.append(key)
 
-    def _due_meanwhile(self, before: tuple[float, ...]) -> Iterator[_SetTimer]:
+    def _due_meanwhile(self, before: tuple[int, ...]) -> Iterator[_SetTimer]:
         """Fire those that were set in this advance and come before a time, or a time, a key group and a number."""
         meanwhile, firing = self._meanwhile, self._firing
         while meanwhile and meanwhile[0][:3] < before:
@@ -231,40 +257,30 @@ class Timers:
                 del firing[timer]
                 yield timer
 
-    def _expect(self, time_ms: int) -> None:
-        """Take note of a time of which no timer is loaded."""
-        self._new.append(time_ms)
-        self._earliest_new = min(self._earliest_new, time_ms)
-
-    def _take(self, until_ms: int) -> _PartsOfRows:
+    def _take(self, until_ms: int) -> PartsOfRows:
         """Take out the timers at or before a time."""
         if self._earliest_new <= until_ms:
-            self._settle()
-        plain: TimersByTime = {}
-        spaced: TimersByTime = {}
-        while self._heap and self._heap[0] <= until_ms:
-            time_ms = heapq.heappop(self._heap)
-            for by_time, taken in ((self._at, plain), (self._spaced_at, spaced)):
-                if time_ms in by_time:
-                    taken[time_ms] = by_time.pop(time_ms)
+            self.settle()
         waiting = self._waiting.take(until_ms, self._deleted)
         if len(waiting[0]):
             self._keys.bring_up(waiting[0], has_changed=True)
-        parts = self._parts(plain, spaced, [waiting])
+        spaced: TimersByTime = {}
+        while self._heap and self._heap[0] <= until_ms:
+            time_ms = heapq.heappop(self._heap)
+            spaced[time_ms] = self._by_time.pop(time_ms)
         self.changed += [key for of_time in spaced.values() for key, _ in of_time]
-        return parts
+        return self._parts([waiting], spaced)
 
-    def _parts(self, plain: TimersByTime, spaced: TimersByTime, waiting: Sequence[TimerRows]) -> _PartsOfRows:
-        """Loaded timers by time, and some that wait."""
-        keys, owners = (list(chain.from_iterable(by_time.values())) for by_time in (plain, spaced))
-        without = together([*waiting, rows_of(plain, self._places_of(keys))])
-        places = self._places_of([key for key, _ in owners])
-        return [(without, None), (rows_of(spaced, places), [namespace for _, namespace in owners])]
+    def _parts(self, waiting: Sequence[TimerRows], by_time: TimersByTime) -> PartsOfRows:
+        """Some timers that wait, and some with a namespace."""
+        owners = list(chain.from_iterable(by_time.values()))
+        places = self._places_of((key for key, _ in owners), len(owners))
+        return [(together(waiting), None), (rows_of(by_time, places), [namespace for _, namespace in owners])]
 
-    def _places_of(self, keys: list[Any]) -> Numbers:
-        return np.fromiter(map(self._index.__getitem__, keys), np.int64, len(keys))
+    def _places_of(self, keys: Iterable[Any], count: int) -> Numbers:
+        return np.fromiter(map(self._index.__getitem__, keys), np.int64, count)
 
-    def _in_order(self, parts: _PartsOfRows) -> tuple[list[_SetTimer], list[int], list[int]]:
+    def _in_order(self, parts: PartsOfRows) -> tuple[list[_SetTimer], list[int], list[int]]:
         """Timers in the order in which they fire, the key group of each, and its number."""
         places, times, numbers = together([rows for rows, _ in parts])
         if not len(places):
@@ -279,17 +295,6 @@ class Timers:
             of_timers = map(of_all.__getitem__, order.tolist())
         timers = list(zip(times[order].tolist(), keys, of_timers, strict=False))
         return timers, of_keys[order].tolist(), numbers[order].tolist()
-
-    def _settle(self) -> None:
-        """Put the new times into the heap."""
-        if len(self._new) > len(self._heap):
-            self._heap += self._new
-            heapq.heapify(self._heap)
-        else:
-            for time_ms in self._new:
-                heapq.heappush(self._heap, time_ms)
-        self._new.clear()
-        self._earliest_new = MAX_MS
 
 
 class BatchTimers(Timers):
@@ -314,7 +319,7 @@ class WaitingTimers:
 
     def __init__(self, keys: list[Any]) -> None:
         self._keys = keys
-        self._new: list[TimerColumns] = []
+        self._new: list[TimerRows] = []
         self._runs: list[tuple[int, int, _TimerRun]] = []
         """A heap: the earliest time of each run, a number, so that runs are not compared, and the run."""
         self._count = 0
@@ -323,18 +328,18 @@ class WaitingTimers:
         """Whether there may be any."""
         return bool(self._new or self._runs)
 
-    def add(self, columns: TimerColumns) -> None:
-        """Add timers whose keys are loaded, given the places of these keys."""
-        self._new.append(columns)
+    def add(self, rows: TimerRows) -> None:
+        """Add timers."""
+        self._new.append(rows)
 
-    def take(self, until_ms: int, deleted: Collection[Timer] = ()) -> TimerRows:
+    def take(self, until_ms: int, deleted: DeletedTimers = _NONE) -> TimerRows:
         """Take out those at or before a time, in no order; those that were deleted are gone."""
         self._settle()
         rows = []
         while self._runs and self._runs[0][0] <= until_ms:
             _, _, run = heapq.heappop(self._runs)
             rows.append(run.take(until_ms))
-            self._push(run, run.next_ms(()))
+            self._push(run, run.next_ms(_NONE))
         return _without(deleted, together(rows), self._keys)
 
     def delete(self, places: Numbers, times: Numbers) -> None:
@@ -344,9 +349,9 @@ class WaitingTimers:
         self._runs.clear()
         for run in runs:
             run.delete(places, times)
-            self._push(run, run.next_ms(()))
+            self._push(run, run.next_ms(_NONE))
 
-    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+    def next_ms(self, deleted: DeletedTimers) -> int | None:
         """The earliest time, in milliseconds, but for those that were deleted; None if there is none."""
         self._settle()
         while self._runs:
@@ -358,7 +363,7 @@ class WaitingTimers:
             self._push(run, next_ms)
         return None
 
-    def rows(self, deleted: Collection[Timer]) -> list[TimerRows]:
+    def rows(self, deleted: DeletedTimers) -> list[TimerRows]:
         """The timers that still wait, but for those that were deleted."""
         self._settle()
         return [_without(deleted, run.rows(), self._keys) for _, _, run in self._runs]
@@ -371,7 +376,7 @@ class WaitingTimers:
     def _settle(self) -> None:
         if self._new:
             run = _TimerRun(self._keys, self._new)
-            self._push(run, run.next_ms(()))
+            self._push(run, run.next_ms(_NONE))
             self._new = []
 
     def _push(self, run: _TimerRun, next_ms: int | None) -> None:
@@ -389,19 +394,20 @@ def together(rows: Sequence[TimerRows]) -> TimerRows:
 
 
 def rows_of(by_time: TimersByTime, places: Numbers) -> TimerRows:
-    """Timers that are loaded by time, given the places of their keys, one after the other.
-
-    One beyond the end of time, or before its beginning, is set for there.
-    """
+    """Timers by time, given the places of their keys, one after the other."""
     if not by_time:
         return _NO_ROWS
-    parts = by_time.values()
-    try:
-        times = np.fromiter(by_time, NUMBERS, len(by_time))
-    except OverflowError:
-        times = np.fromiter((max(MIN_MS, min(MAX_MS, ms)) for ms in by_time), NUMBERS, len(by_time))
+    parts, times = by_time.values(), _times(by_time)
     numbers = np.fromiter(chain.from_iterable(map(dict.values, parts)), NUMBERS, len(places))
     return places, np.repeat(times, np.fromiter(map(len, parts), np.int64, len(parts))), numbers
+
+
+def _times(of_timers: Collection[int]) -> Numbers:
+    """The times of some timers: one beyond the end of time, or before its beginning, is set for there."""
+    try:
+        return np.fromiter(of_timers, NUMBERS, len(of_timers))
+    except OverflowError:
+        return np.fromiter(map(clamp_ms, of_timers), NUMBERS, len(of_timers))
 
 
 def rows_of_columns(columns: TimerColumns) -> TimerRows:
@@ -459,9 +465,9 @@ def are_among(places: Numbers, times: Numbers, of_places: Numbers, of_times: Num
 class _TimerRun:
     """Timers that came to wait together."""
 
-    def __init__(self, keys: list[Any], columns: Sequence[TimerColumns]) -> None:
+    def __init__(self, keys: list[Any], rows: Sequence[TimerRows]) -> None:
         self._keys = keys
-        self._owners, self._times, self._numbers = together(list(map(rows_of_columns, columns)))
+        self._owners, self._times, self._numbers = together(rows)
         self._takes = 0
         self._is_sorted = False
         self._at = 0
@@ -491,13 +497,14 @@ class _TimerRun:
         stays[: self._at] = False
         self._keep(stays)
 
-    def next_ms(self, deleted: Collection[Timer]) -> int | None:
+    def next_ms(self, deleted: DeletedTimers) -> int | None:
         if not deleted and not self._is_sorted:
             return int(self._times.min()) if len(self._times) else None
         self._sort()
         while self._at < len(self._times):
             time_ms = int(self._times[self._at])
-            if not deleted or (time_ms, self._keys[self._owners[self._at]]) not in deleted:
+            timer = time_ms, self._keys[self._owners[self._at]]
+            if not deleted or deleted.get(timer, NO_NUMBER) < self._numbers[self._at]:
                 return time_ms
             self._at += 1
         return None
@@ -515,11 +522,11 @@ class _TimerRun:
         self._at = 0
 
 
-def _without(deleted: Collection[Timer], rows: TimerRows, keys: list[Any]) -> TimerRows:
+def _without(deleted: DeletedTimers, rows: TimerRows, keys: list[Any]) -> TimerRows:
     """The timers that were not deleted."""
     owners, times, numbers = rows
     if not deleted or not len(owners):
         return rows
     timers = zip(times.tolist(), map(keys.__getitem__, owners.tolist()), strict=True)
-    stays = np.fromiter((timer not in deleted for timer in timers), bool, len(owners))
+    stays = np.fromiter((deleted.get(timer, NO_NUMBER) for timer in timers), NUMBERS, len(owners)) < numbers
     return owners[stays], times[stays], numbers[stays]
