@@ -136,6 +136,8 @@ class FileDirectory(ABC):
         self._path = path.rstrip("/")
         self._stage = stage
         self._parts: PartFiles | None = None
+        """The files there, from the first micro-batch on: to find out where they are is a query of Spark's."""
+        self._has_committed = False
         self.owner: Ownership | None = None
         """Told by a streaming job, whose next run may begin while this one is at work."""
         self.job: str | None = None
@@ -177,7 +179,9 @@ class FileDirectory(ABC):
         """
 
     def _there(self, spark: SparkSession) -> PartFiles:
-        return self._parts or _parts_at(self._path, resolved(spark, self._path))
+        if self._parts is None:
+            self._parts = _parts_at(self._path, resolved(spark, self._path))
+        return self._parts
 
     def _commit(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
         """Make the files of successful attempts visible; return their number.
@@ -189,14 +193,16 @@ class FileDirectory(ABC):
         if self.job is not None:
             parts.claim(self.job)
         if self.owner is not None:
-            if self._parts is None:  # an older run may have written until it saw that it owns the checkpoint no more
+            if (
+                not self._has_committed
+            ):  # an older run may have written until it saw that it does not own the checkpoint
                 leftovers = replace(leftovers, names=frozenset(parts.names_of(number)))
             self.owner.check()  # none of these names is of a younger run: one writes after it has begun
         try:
             count = parts.commit(number, self._stage, kept, leftovers)
         except (FileNotFoundError, FileExistsError) as error:
             raise self._another_run(f": {error}") from error
-        self._parts, self.leftovers = parts, NO_LEFTOVERS
+        self._has_committed, self.leftovers = True, NO_LEFTOVERS
         return count
 
     def _another_run(self, saying: str = "") -> StateError:
