@@ -193,9 +193,7 @@ class FileDirectory(ABC):
         if self.job is not None:
             parts.claim(self.job)
         if self.owner is not None:
-            if (
-                not self._has_committed
-            ):  # an older run may have written until it saw that it does not own the checkpoint
+            if not self._has_committed:  # an older run may have written until it saw that it is not the owner
                 leftovers = replace(leftovers, names=frozenset(parts.names_of(number)))
             self.owner.check()  # none of these names is of a younger run: one writes after it has begun
         try:
