@@ -1,16 +1,5 @@
-"""One Spark cluster for all tests of this folder: a master and two workers of one core."""
+"""The cluster that all tests of this folder share."""
 
-from __future__ import annotations
+from support.cluster.fixture import cluster
 
-from collections.abc import Iterator
-
-import pytest
-
-from support.spark_cluster import SparkCluster
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[SparkCluster]:
-    """A running cluster; a test that kills a part of it starts it again."""
-    with SparkCluster(memory="1g") as running:
-        yield running
+__all__ = ["cluster"]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.kafka.test_sink_kill import by_key, disordered
-from tests.spark.faults.test_kill import PROGRAMS, check
 
 from eventide.testing import KafkaBroker
 from support import kafka_to_kafka_job
 from support.cluster.disturbed import VICTIMS, Disturbed, of_files
+from support.kafka_sinks import by_key, disordered
 from support.kafka_topics import contents, new_topic, produce
 from support.spark import killed_job
+from support.spark.undisturbed import PROGRAMS, check
 from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.faults.test_kill import PROGRAMS, check
 
 from support.cluster.disturbed import Disturbed, of_files
 from support.cluster.drivers import PATIENCE_S, started
 from support.cluster.own_disks import can_have_own_disks, with_own_disk
 from support.spark import killed_job
+from support.spark.undisturbed import PROGRAMS, check
 from support.spark_cluster import SparkCluster
 
 OTHER_MACHINES = {"SETTINGS": json.dumps({"spark.shuffle.readHostLocalDisk": "false"})}

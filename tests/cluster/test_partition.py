@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.faults.test_kill import PROGRAMS, check
 
 from support.cluster.disturbed import Disturbed, of_files
 from support.namespaces import Namespace, namespace
 from support.spark import killed_job
+from support.spark.undisturbed import PROGRAMS, check
 from support.spark_cluster import SparkCluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.cluster]

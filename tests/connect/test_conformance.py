@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.scenarios import test_conformance_spark
 from tests.scenarios.all_programs import any_program
 from tests.scenarios.checks import Record, assert_as_flink
+from tests.scenarios.on_spark import give_groups, recorded_watermarks
 from tests.scenarios.programs import Scenario
-from tests.scenarios.test_conformance_spark import recorded_watermarks
 
 from eventide.datastream import StreamExecutionEnvironment
 from eventide.plan.job import JobSettings
@@ -25,7 +24,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.connect]
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give a test the groups of scenarios that run without Spark Connect."""
-    test_conformance_spark.pytest_generate_tests(metafunc)
+    give_groups(metafunc)
 
 
 def test_spark_connect_gives_what_flink_gave(

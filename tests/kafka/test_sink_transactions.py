@@ -4,46 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 
-import pyarrow as pa
 import pytest
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from eventide.common import SimpleStringSchema
 from eventide.connectors.kafka.sink_writer import Mark, SinkProducer, Transactions
-from eventide.datastream.connectors import DeliveryGuarantee, KafkaSink
-from eventide.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSinkBuilder
+from eventide.datastream.connectors import KafkaSink
 from eventide.errors import DataError, ProgramError, StateError
 from eventide.testing import KafkaBroker
+from support.kafka_sinks import marks, sink_to, table
 from support.kafka_topics import QUIET, new_topic, values
 
 pytestmark = pytest.mark.kafka
-
-
-def sink_to(servers: str, topic: str) -> KafkaSinkBuilder:
-    records = KafkaRecordSerializationSchema.builder().set_topic(topic)
-    return (
-        KafkaSink.builder()
-        .set_bootstrap_servers(servers)
-        .set_record_serializer(records.set_value_serialization_schema(SimpleStringSchema()).build())
-        .set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE)
-        .set_transactional_id_prefix(f"prefix-{uuid.uuid4().hex[:8]}")
-        .set_property("default.api.timeout.ms", "60000")
-    )
-
-
-def table(*records: bytes) -> pa.Table:
-    return pa.table({"value": pa.array(records, pa.binary()), "timestamp": pa.array([5] * len(records), pa.int64())})
-
-
-def marks(sink: KafkaSink) -> list[Mark]:
-    """As the next run finds them."""
-    transactions = Transactions(sink)
-    found = transactions.marks()
-    transactions.close()
-    return found
 
 
 def test_records_and_mark_are_there_together(broker: KafkaBroker) -> None:

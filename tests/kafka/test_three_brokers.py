@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from tests.kafka.test_sink_transactions import marks, sink_to, table
 
 from eventide.common import SimpleStringSchema
 from eventide.connectors.kafka.library import GRACE_S
@@ -15,6 +14,7 @@ from eventide.connectors.kafka.sink_writer import Mark, Transactions
 from eventide.datastream.connectors.kafka import KafkaSource
 from eventide.datastream.connectors.source import PartRange
 from support.kafka_cluster import KafkaCluster
+from support.kafka_sinks import marks, sink_to, table
 from support.kafka_topics import produce, values
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill]

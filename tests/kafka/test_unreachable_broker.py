@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.kafka.test_sink_kill import Numbered
-from tests.kafka.test_sink_transactions import marks, sink_to, table
 
 from eventide.common import SimpleStringSchema
 from eventide.connectors.kafka.sink_writer import Mark, Transactions
 from eventide.datastream.connectors.kafka import KafkaSource
 from eventide.datastream.connectors.source import PartRange
 from support.distant_broker import DistantBroker
+from support.kafka_sinks import Numbered, marks, sink_to, table
 from support.kafka_topics import new_topic, produce, values
 from support.namespaces import Namespace, namespace
 

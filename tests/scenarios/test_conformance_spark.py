@@ -6,64 +6,27 @@ shows that the operators of a job leave each other's frames alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from tests.scenarios.all_programs import all_scenarios, any_program
+from tests.scenarios.all_programs import any_program
 from tests.scenarios.checks import Record, assert_as_flink
 from tests.scenarios.column_programs import as_recorded, column_program, fires_late_ones_together, recorded_outputs
-from tests.scenarios.programs import FIRST, Scenario
+from tests.scenarios.on_spark import give_groups, recorded_watermarks, telling
+from tests.scenarios.programs import Scenario
 from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_live_scenarios
 
 from eventide.common import Row
 from eventide.datastream import DataStream, StreamExecutionEnvironment
-from eventide.plan.job import JobPlan, JobSettings
+from eventide.plan.job import JobSettings
 from eventide.runtime.exchange.frames import Signal
-from eventide.spark.progress import said_in
 from eventide.spark.query.compiler import frames_of
 from eventide.spark.query.frame_rows import frame_of
 from eventide.spark.session.make import settings_for_start
 
-_TELLING = (
-    "lateness: a watermark of end - 1 + lateness closes the window",
-    "sliding: between the windows an element at or below the watermark is late, one above it vanishes",
-    "session: with lateness a late element between two fired sessions fires them as one",
-    "dynamic session: a shorter gap inside a longer session does not shorten it",
-    "count window: a sliding one fires with every slide-th element and shows the last size",
-    "global window: a purging count trigger starts over",
-    "continuous trigger: a long step of the watermark fires each multiple passed",
-    "count evictor after: everything is shown, then only the last two are kept",
-    "reduce: sessions that become one add up",
-    "watermark: punctuated, an element's own watermark comes right behind it",
-    "splits: a split that never spoke holds the watermark back until the end",
-    "idle: a split that comes back behind the watermark has late elements and holds it still",
-    "idle: when all splits are idle the watermark goes to the highest of them",
-    "idle: a source that is idle when its input ends sends no final watermark",
-    "end: the last elements of an idle source give no watermark, the other source goes on alone",
-    "end: punctuated, an idle source that gives a watermark in its last batch is the end of time when the other falls "
-    "idle",
-    "two stages: a first window that fires again after the second has fired is dropped there",
-    "window-035-sliding-4-splits-punctuated-idle-open-end",
-    "reduce-window-018-tumbling-event-time-trigger-lateness-4-splits-bounded-idle",
-    "two-stage-020-10-10-lateness-4-splits-monotonous-idle",
-    "timer: timers fire in order of time over all keys",
-    "debounce: each element moves the timer on",
-    "timers before windows: punctuated, in the middle of a batch",
-    "timers before windows: what a timer gives is in time for the window that the same watermark fires",
-    "connect: an idle input that comes back behind the watermark holds it still",
-    "connect: one input ended and the other idle is the end of time, what comes behind is late",
-    "broadcast: a timer sees the value of the moment it fires",
-    "broadcast: the values stay when the broadcast side has ended",
-    "interval join: an element below the watermark is late, one at the watermark is not",
-    "interval join of two sources: elements wait while one source is behind",
-    "window join of two sources: a source that comes back behind the watermark does not hold it",
-    "co-group of two sources: sessions reach across both",
-    "triggers-text-window-006-session-purging-count-trigger-lateness-bounded",
-)
 _TELLING_FOR_COLUMNS = (
     "lateness: every late element fires its window again, at once and with all its contents",
     "sliding: between the windows an element at or below the watermark is late, one above it vanishes",
@@ -91,23 +54,12 @@ _TELLING_THAT_EXPIRE = (
     "ttl: an expired value that may be seen is seen once, and that read does not keep it",
 )
 """All that a micro-batch writes has expired in the next one."""
-_SIDE_BY_SIDE = 17
 Program = Callable[[StreamExecutionEnvironment, Scenario], tuple[DataStream, DataStream | None]]
 
 
-def _telling(names: tuple[str, ...] = _TELLING) -> list[Scenario]:
-    by_name = {scenario.name: scenario for scenario in all_scenarios()}
-    return [by_name[name] for name in names]
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test its groups of scenarios, the telling ones or all of them, several of about one length to a query."""
-    if "several" not in metafunc.fixturenames:
-        return
-    chosen = all_scenarios() if metafunc.config.getoption("--all-scenarios") else _telling()
-    by_length = sorted(chosen, key=lambda scenario: scenario.batches)
-    groups = [by_length[start : start + _SIDE_BY_SIDE] for start in range(0, len(by_length), _SIDE_BY_SIDE)]
-    metafunc.parametrize("several", groups, ids=[f"from {group[0].name}" for group in groups])
+    """Give a test its groups of scenarios."""
+    give_groups(metafunc)
 
 
 @pytest.mark.spark
@@ -121,8 +73,8 @@ def test_spark_gives_what_flink_gave_on_columns_and_of_state_that_expires(
     env: StreamExecutionEnvironment, tmp_path: Path
 ) -> None:
     """In one query: columns whose late rows are kept, others whose late rows are dropped, and state of functions."""
-    kept = [(one, partial(column_program, keep_late=True)) for one in _telling(_TELLING_FOR_COLUMNS)]
-    dropped = [(one, partial(column_program, keep_late=False)) for one in _telling(_TELLING_WITHOUT_LATE_ROWS)]
+    kept = [(one, partial(column_program, keep_late=True)) for one in telling(_TELLING_FOR_COLUMNS)]
+    dropped = [(one, partial(column_program, keep_late=False)) for one in telling(_TELLING_WITHOUT_LATE_ROWS)]
     of_state = {scenario.name: scenario for scenario in time_to_live_scenarios()}
     expiring = [(of_state[name], _expiring_program) for name in _TELLING_THAT_EXPIRE]
     found = _run(env, [*kept, *dropped, *expiring], tmp_path)
@@ -175,15 +127,3 @@ def _run(
     for index, watermark in recorded_watermarks(plan, query):
         found[index][1].add_watermark(watermark)
     return found
-
-
-def recorded_watermarks(plan: JobPlan, query: StreamingQuery) -> Iterator[tuple[int, int]]:
-    """The watermarks that the first operator of each scenario had, micro-batch by micro-batch, with its number."""
-    firsts = [operator.name for operator in plan.operators if operator.name.split("-")[0] == FIRST]
-    # Operators of one name are numbered in the order in which they were made.
-    index_of = {name: int(name.partition("-")[2] or 1) - 1 for name in firsts}
-    for progress in sorted(query.recentProgress, key=lambda p: p.batchId):
-        for said in said_in(progress) or []:
-            for name, watermark in said.get("watermarks", {}).items():
-                if name in index_of:
-                    yield index_of[name], watermark

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.cluster.conftest import cluster
 
 from eventide.storage import opened
+from support.cluster.fixture import cluster
 from support.stores.hdfs_server import hdfs_server
 from support.stores.s3_server import s3_server, with_hadoop
 from support.stores.store import Store

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyarrow import fs
 from pyspark.sql import SparkSession
-from tests.spark.faults.test_kill import PROGRAMS, check
 
 from eventide.spark.checkpoint.files import CheckpointFiles
-from eventide.storage import opened
 from support.cluster import disturbed
 from support.cluster.disturbed import Disturbed, of_files
 from support.cluster.drivers import PATIENCE_S, ended, started
 from support.spark import killed_job
+from support.spark.undisturbed import PROGRAMS, check
 from support.spark_cluster import SparkCluster
 from support.stores import saved_driver
+from support.stores.copies import got, lines, put
 from support.stores.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.store]
@@ -182,28 +181,6 @@ def test_a_job_goes_on_from_a_savepoint_in_a_store_with_other_subtasks(
     outputs = [got(f"{place}/output-{parallelism}", tmp_path / parallelism) for parallelism in "23"]
     assert all(lines(output) for output in outputs)
     assert sorted(line for output in outputs for line in lines(output)) == lines(tmp_path / "output")
-
-
-def put(local: Path, there: str) -> None:
-    """Copy a file into a store, or a folder, one file after the other: sources read them from the oldest on."""
-    for file in sorted(local.rglob("*.parquet")) if local.is_dir() else [local]:
-        file_system, path = opened(there)
-        target = f"{path}/{file.relative_to(local)}" if local.is_dir() else path
-        file_system.create_dir(target.rpartition("/")[0], recursive=True)
-        fs.copy_files(str(file), target, fs.LocalFileSystem(), file_system)
-
-
-def got(there: str, local: Path) -> Path:
-    """Copy a folder of a store to the local disk."""
-    file_system, path = opened(there)
-    local.mkdir()
-    fs.copy_files(path, str(local), file_system, fs.LocalFileSystem())
-    return local
-
-
-def lines(output: Path) -> list[str]:
-    """Read a sink's output."""
-    return sorted(line for file in output.glob("*.txt") for line in file.read_text().splitlines())
 
 
 def command(variables: Any, *arguments: str) -> dict[str, Any]:

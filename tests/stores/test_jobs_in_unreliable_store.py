@@ -8,12 +8,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from tests.stores.test_jobs_in_stores import SAVED, got, lines, put
 
 from eventide.testing.servers import HOST
 from support.cluster.drivers import PATIENCE_S, started
 from support.spark import killed_job
 from support.spark_cluster import SparkCluster
+from support.stores import saved_driver
+from support.stores.copies import got, lines, put
 from support.stores.s3_server import variables, with_hadoop
 from support.stores.store import Store
 from support.stores.unreliable import Fault, unreliable
@@ -63,7 +64,7 @@ def _run(cluster: SparkCluster, place: str, folder: str, environment: Mapping[st
     """Start a driver until one ends well; return how many there were."""
     arguments = f"{place}/checkpoint", f"{place}/output", folder, "2"
     for start in range(1, starts + 1):
-        driver = started(SAVED, cluster, *arguments, variables=environment)
+        driver = started(Path(saved_driver.__file__), cluster, *arguments, variables=environment)
         driver.communicate(timeout=PATIENCE_S)
         if driver.returncode == 0:
             return start

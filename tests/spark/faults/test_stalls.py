@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.faults import test_kill
 
 from support.spark import killed_job
+from support.spark.undisturbed import PROGRAMS, check, planned, run_here
 
 _JOBS = ("bounded", "function")
 _PATIENCE_S = 400
@@ -33,7 +33,7 @@ def test_a_job_that_stands_still_while_another_run_takes_over_gives_the_undistur
     killed_job.write_input(tmp_path / "input")
     undisturbed = {job: tmp_path / "undisturbed" / job for job in _JOBS}
     for job, place in undisturbed.items():
-        test_kill._run_here(job, place)
+        run_here(job, place)
     kills, seed = (pytestconfig.getoption(option) for option in ("--kills", "--seed"))
     for series in range(kills):
         stalled = {job: tmp_path / f"stalled-{series}" / job for job in _JOBS}
@@ -41,7 +41,7 @@ def test_a_job_that_stands_still_while_another_run_takes_over_gives_the_undistur
             moments = [random.Random(f"{seed} stall {job} {series}") for job in stalled]
             said = list(pool.map(_taken_over, stalled, stalled.values(), moments))
         assert all("only one run at a time use a checkpoint" in one for one in said), [one[-2_000:] for one in said]
-        test_kill.check(spark, stalled, undisturbed)
+        check(spark, stalled, undisturbed)
 
 
 def _taken_over(job: str, place: Path, moments: random.Random) -> str:
@@ -67,7 +67,7 @@ def _taken_over(job: str, place: Path, moments: random.Random) -> str:
 def _start(job: str, place: Path, name: str) -> subprocess.Popen[bytes]:
     """Start a process for a job, which begins to work when it is told so, and says in a file what goes wrong."""
     arguments = [job, str(place / "checkpoint"), str(place / "output"), str(place.parents[1] / "input")]
-    command = [sys.executable, str(test_kill.PROGRAMS[job].__file__), *arguments]
+    command = [sys.executable, str(PROGRAMS[job].__file__), *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with (place / name).open("wb") as said:
         return subprocess.Popen(
@@ -77,11 +77,11 @@ def _start(job: str, place: Path, name: str) -> subprocess.Popen[bytes]:
 
 def _work_until(life: subprocess.Popen[bytes], place: Path, further: int, then_s: float) -> None:
     """Let a job work until it has planned some micro-batches more than those before it, and a moment after that."""
-    before, deadline = test_kill._planned(place), time.monotonic() + _PATIENCE_S
+    before, deadline = planned(place), time.monotonic() + _PATIENCE_S
     assert life.stdin is not None
     life.stdin.write(b"go\n")
     life.stdin.flush()
-    while test_kill._planned(place) < before + further:
+    while planned(place) < before + further:
         assert life.poll() is None, "the job ended before it got so far"
         assert time.monotonic() < deadline
         time.sleep(0.02)

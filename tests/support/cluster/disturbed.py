@@ -10,10 +10,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.spark.faults.test_kill import PROGRAMS
-
 from eventide.spark.checkpoint.files import CheckpointFiles
 from support.cluster.drivers import PATIENCE_S, started
+from support.spark.undisturbed import PROGRAMS
 from support.spark_cluster import SparkCluster
 
 VICTIMS = ("executor", "worker", "driver", "master")

@@ -13,7 +13,7 @@ from eventide.datastream.connectors import CollectionSource
 from eventide.datastream.window import CountTumblingWindowAssigner, TumblingEventTimeWindows
 from eventide.errors import DataError
 from eventide.testing import OperatorHarness, local_environment
-from unit.common.test_typeinfo import any_type
+from support.typed_values import any_type
 
 INFO = Types.ROW_NAMED(["id", "info"], [Types.INT(), Types.STRING()])
 TIMED = Types.ROW_NAMED(["key", "ts"], [Types.STRING(), Types.LONG()])

@@ -1,7 +1,6 @@
 """Batches that come as columns, and whose content makes a function be called with each element, are counted."""
 
 import pytest
-from tests.support.columns import in_columns
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import StreamExecutionEnvironment
@@ -9,6 +8,7 @@ from eventide.datastream.functions import AggregateFunction
 from eventide.datastream.window import TumblingEventTimeWindows
 from eventide.local.host import LocalHost
 from eventide.runtime.metrics import BATCHES_IN_PYTHON
+from support.columns import in_columns
 
 KIND = Types.ROW_NAMED(["user", "v", "at"], [Types.STRING(), Types.LONG(), Types.LONG()])
 ROWS = [Row(user="a", v=2**62, at=1), Row(user="ß", v=2**62, at=2)]

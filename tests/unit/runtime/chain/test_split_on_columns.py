@@ -1,13 +1,13 @@
 """A process function that splits a stream does it on columns, with the outputs of its calls."""
 
 import pytest
-from tests.support.columns import in_columns
 
 from eventide.common import Row, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
 from eventide.datastream.functions import ProcessFunction, in_python
 from eventide.runtime.chain.chained_operators import Process
 from eventide.testing import local_environment
+from support.columns import in_columns
 
 CLICK = Types.ROW_NAMED(["user", "at"], [Types.STRING(), Types.LONG()])
 LARGE, ODD, SAID = OutputTag("large", CLICK), OutputTag("odd", Types.LONG()), OutputTag("said")

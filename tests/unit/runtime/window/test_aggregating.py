@@ -5,7 +5,6 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.columns import in_columns
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream.functions import AggregateFunction, in_python
@@ -17,6 +16,7 @@ from eventide.runtime.tracing.folds import aggregate_fold_of
 from eventide.runtime.window.contents import Accumulated, Aggregated
 from eventide.runtime.window.reducing import ReducingPartitioner
 from eventide.testing import local_environment
+from support.columns import in_columns
 
 EVENT = Types.ROW_NAMED(
     ["user", "v", "w", "f", "at"], [Types.STRING(), Types.LONG(), Types.INT(), Types.DOUBLE(), Types.LONG()]

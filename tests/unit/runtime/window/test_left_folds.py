@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.columns import in_columns
 
 from eventide.common import Row, Time, Types, WatermarkStrategy
 from eventide.datastream import OutputTag
@@ -27,6 +26,7 @@ from eventide.runtime.window.fixed_operator import FixedWindowOperator
 from eventide.runtime.window.functions import FiringFunction, WindowSpec
 from eventide.runtime.window.reducing_columns import added_by_key, reduced_columns
 from eventide.testing import local_environment
+from support.columns import in_columns
 
 TRADE = Types.TUPLE([Types.STRING(), Types.LONG(), Types.DOUBLE(), Types.FLOAT()])
 
