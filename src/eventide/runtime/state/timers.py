@@ -503,11 +503,14 @@ class _TimerRun:
         self._sort()
         while self._at < len(self._times):
             time_ms = int(self._times[self._at])
-            timer = time_ms, self._keys[self._owners[self._at]]
-            if not deleted or deleted.get(timer, NO_NUMBER) < self._numbers[self._at]:
+            if not deleted or self._number_deleted(deleted, time_ms) < self._numbers[self._at]:
                 return time_ms
             self._at += 1
         return None
+
+    def _number_deleted(self, deleted: DeletedTimers, time_ms: int) -> int:
+        """The number up to which the first timer, which is of some time, was deleted."""
+        return deleted.get((time_ms, self._keys[self._owners[self._at]]), NO_NUMBER)
 
     def rows(self) -> TimerRows:
         return self._owners[self._at :], self._times[self._at :], self._numbers[self._at :]

@@ -1,12 +1,13 @@
 """Timers of both kinds: they fire once and in order, know the next one, and leave those of the other kind alone."""
 
+import numpy as np
 import pytest
 
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.runtime.elements.keys import key_group
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.keyed import KeyedState
-from eventide.runtime.state.timers import _TimerRun
+from eventide.runtime.state.timers import WaitingTimers, _TimerRun
 from support.counting_backend import CountingBackend
 
 
@@ -246,6 +247,16 @@ def test_an_advance_looks_only_at_waiting_timers_of_which_some_are_due(kind, mon
     assert looked_at == []
     assert [key for _, key, _ in timers.due(101)] == ["k0", "k1"]
     assert 0 < len(looked_at) < 20
+
+
+def test_timers_whose_keys_are_known_by_place_alone_are_taken_out_step_by_step():
+    waiting = WaitingTimers([])
+    waiting.add((np.array([1, 0, 1, 0]), np.array([7, 5, 6, 8]), np.arange(4)))
+    taken = []
+    for until_ms in (5, 6, 7):
+        places, times, _ = waiting.take(until_ms)
+        taken.append((places.tolist(), times.tolist(), waiting.next_ms({})))
+    assert taken == [([0], [5], 6), ([1], [6], 7), ([1], [7], 8)]
 
 
 def test_in_batch_execution_no_timer_of_either_kind_is_set_once_one_fires():
