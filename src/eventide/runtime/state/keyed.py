@@ -194,9 +194,10 @@ class KeyedState(LoadedRows[GrowingObjects]):
         """Touch the keys at some places, and take note that their timers have changed, if they have."""
         if has_changed:
             self._has_changed.array[places] = True
-        new = distinct(places[~self._is_touched.array[places]])
+        new = places[~self._is_touched.array[places]]
         if not len(new):
             return
+        new = distinct(new)
         self._is_touched.array[new] = True
         keys = list(map(self.keys.__getitem__, new.tolist()))
         self.index.update(zip(keys, new.tolist(), strict=True))

@@ -105,8 +105,8 @@ class Timers:
 
     Attributes:
         number: that of the last timer that was set.
-        changed: the keys that had a timer set, deleted or fired, unless :meth:`settle` has told of them; a key may be
-            there several times.
+        changed: the keys whose timers have changed, if that was not noted as timers became columns, or were taken out
+            of them; a key may be there several times.
     """
 
     def __init__(self, keys: Keys, kind: int, number: int) -> None:
@@ -485,6 +485,10 @@ class _TimerRun:
             self._at = end = max(begin, int(np.searchsorted(self._times, until_ms, "right")))
             return self._owners[begin:end], self._times[begin:end], self._numbers[begin:end]
         is_due = self._times <= until_ms
+        if is_due.all():
+            rows = self.rows()
+            self._keep(slice(0))
+            return rows
         due = self._owners[is_due], self._times[is_due], self._numbers[is_due]
         self._keep(~is_due)
         return due
