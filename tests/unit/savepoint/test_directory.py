@@ -6,7 +6,7 @@ import pytest
 
 from eventide.errors import StateError
 from eventide.savepoint.directory import Directory, copy_files
-from eventide.spark.checkpoint import record
+from eventide.spark.checkpoint import record, records
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
@@ -31,16 +31,18 @@ def test_of_several_attempts_to_write_a_file_one_counts_and_none_is_seen_before_
     assert (folder / "0.parquet").read_bytes() == b"whole"
 
 
-def test_a_place_where_a_rescaling_was_interrupted_is_no_new_checkpoint(monkeypatch):
+@pytest.mark.parametrize("store", ["", "hdfs://names"])
+def test_a_place_where_a_rescaling_was_interrupted_is_no_new_checkpoint(monkeypatch, tmp_path, store):
     monkeypatch.setattr(record, "records_of", lambda spark, location: [])
     monkeypatch.setattr(record, "last_committed", lambda spark, location: -1)
-    monkeypatch.setattr(
-        record, "files_at", lambda spark, path: ["savepoint.json"] if path == "/new/eventide-savepoint" else None
-    )
-    with pytest.raises(
-        StateError, match=r"/new is a new place for another checkpoint.* run the same command once more"
-    ):
-        record.fit_checkpoint(None, "/new", None, "orders")
+    place = f"{store}{tmp_path}"
+    if store:
+        found = {f"{place}/eventide-savepoint": ["savepoint.json"]}
+        monkeypatch.setattr(records, "files_at", lambda spark, path: found.get(path))
+    else:
+        (tmp_path / "eventide-savepoint").mkdir()
+    with pytest.raises(StateError, match=r"is a new place for another checkpoint.* run the same command once more"):
+        record.fit_checkpoint(None, place, None, "orders")
 
 
 @pytest.mark.parametrize("planned", [-1, 0])
@@ -49,7 +51,7 @@ def test_what_sources_remember_is_copied_anew_until_a_micro_batch_is_planned(mon
     copied = []
     saved = SimpleNamespace(restore_sources=lambda names, checkpoint: copied.append((names, checkpoint)))
     monkeypatch.setattr(record, "Savepoint", lambda location: saved)
-    monkeypatch.setattr(record, "_last", lambda spark, location, log: planned)
+    monkeypatch.setattr(record, "last_of", lambda spark, location, log: planned)
     plan = SimpleNamespace(sources=[SimpleNamespace(name="orders")])
     record.restore_sources(None, SimpleNamespace(location="/saved"), plan, "/new")
     assert copied == ([(["orders"], "/new")] if planned < 0 else [])

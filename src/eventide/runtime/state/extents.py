@@ -303,9 +303,12 @@ class RowStore:
             fit = max(1, int(np.searchsorted(sums, _MOST_HASHES, "right")))
             alike, left = alike[:fit], alike[fit:] + left
             rows = pa.concat_tables([rows for rows, _ in alike])
-            order = np.argsort(_hashes_of(rows), kind="stable")
-            due = [np.concatenate(columns)[order] for columns in zip(*(due for _, due in alike), strict=True)]
-            yield rows.take(pa.array(order)).combine_chunks(), due
+            due = [np.concatenate(columns) for columns in zip(*(due for _, due in alike), strict=True)]
+            hashes = _hashes_of(rows)
+            if (hashes[1:] < hashes[:-1]).any():
+                order = np.argsort(hashes, kind="stable")
+                rows, due = rows.take(pa.array(order)), [column[order] for column in due]
+            yield rows.combine_chunks(), due
 
     def _appended(self, rows: pa.Table, due: Sequence[NumberArray]) -> Iterator[Records]:
         """Append rows in the order of hashes as extents; and give what the index has of them."""

@@ -80,13 +80,15 @@ class GrowingArray:
 
 
 class GrowingColumn:
-    """A column of an Arrow type, in parts, which become one when values are taken: Arrow would do that each time.
+    """A column of an Arrow type, in parts.
+
+    They become one when values are taken that do not all lie in the last part: Arrow would do that each time.
 
     >>> column = GrowingColumn(pa.int64())
     >>> [column.extend(pa.array(values)).tolist() for values in ([5, None], [7])]
     [[0, -1], [2]]
-    >>> column.take(np.array([2, -1, 0])).to_pylist()
-    [7, None, 5]
+    >>> column.take(np.array([2])).to_pylist(), column.take(np.array([2, -1, 0])).to_pylist()
+    ([7], [7, None, 5])
     """
 
     def __init__(self, kind: pa.DataType) -> None:
@@ -105,6 +107,9 @@ class GrowingColumn:
 
     def take(self, places: Numbers) -> pa.Array:
         """The values at some places; null where a place is none."""
+        begin_of_last = self._length - sum(map(len, self._parts[-1:]))
+        if self._parts and places.min(initial=self._length) >= begin_of_last:
+            return self._parts[-1].take(pa.array(places - begin_of_last))
         wanted = pa.array(places, mask=places < 0)
         if len(self._parts) > 1:
             with suppress(pa.ArrowInvalid):  # more text than one array can hold

@@ -67,11 +67,15 @@ class CheckpointFiles:
 
     def committed(self) -> dict[int, int]:
         """The micro-batches in Spark's log of what is committed, each with the time at which it was, by the store."""
-        return self._numbered(_COMMITTED)
+        return self.numbered(_COMMITTED)
 
     def planned(self) -> dict[int, int]:
         """The micro-batches in Spark's log of what is planned, each with the time at which it was, by the store."""
-        return self._numbered(_PLANNED)
+        return self.numbered(_PLANNED)
+
+    def numbered(self, log: str) -> dict[int, int]:
+        """The micro-batches in a log of Spark's, each with the time at which it was written, by the store."""
+        return {int(entry.base_name): _time_ms(entry) for entry in self._entries(log) if entry.base_name.isdigit()}
 
     def plan_bytes(self) -> int:
         """The size of the log of the micro-batch that was planned last; 0 if there is none."""
@@ -149,10 +153,15 @@ class CheckpointFiles:
         there = [entry for entry in self._entries("") if entry.base_name == "metadata"]
         return (str(json.loads(self._text("metadata"))["id"]), _time_ms(there[0])) if there else None
 
-    def records(self, folder: str) -> list[str]:
-        """Read the records of eventide in a folder of its own, each a line of JSON."""
-        parts = sorted(entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
-        return [line for part in parts for line in self._text(f"{folder}/{part}").splitlines()]
+    def records(self, folder: str) -> list[Record]:
+        """Read the records of eventide in a folder of its own, each a line of JSON.
+
+        Raises:
+            StateError: if one is damaged, naming its file.
+        """
+        names = (entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
+        paths = [f"{folder}/{name}" for name in sorted(names)]
+        return [record_of(line, f"{self.location}/{path}") for path in paths for line in self._text(path).splitlines()]
 
     def listing(self) -> Listing:
         """How much there is in it. A running job adds and deletes files meanwhile."""
@@ -162,9 +171,6 @@ class CheckpointFiles:
             folder, separator, _ = entry.path[len(self._root) :].lstrip("/").partition("/")
             folders[folder if separator else ""] += entry.size or 0
         return Listing(len(files), dict(sorted(folders.items())))
-
-    def _numbered(self, log: str) -> dict[int, int]:
-        return {int(entry.base_name): _time_ms(entry) for entry in self._entries(log) if entry.base_name.isdigit()}
 
     def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
         selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)
@@ -255,29 +261,28 @@ CONTINUED_IN = "continued in"
 _WRITTEN = {"start", "after", "program", "description", "job", "directories", "id"}
 
 
-def record_of(text: str) -> Record:
+def record_of(text: str, where: str) -> Record:
     """The record of a text that `eventide.common.checksum.json_with_checksum` has written, or an earlier version.
 
     Raises:
-        StateError: if it is damaged.
+        StateError: if it is damaged, saying where it is.
     """
     try:
         return json_without_checksum(text, may_lack=True)
     except ValueError as error:
         raise StateError(
-            f"a record in one of the folders {PLACE} and {KAFKA_PLACE} of the checkpoint is not as it was written: "
-            f"{error}: {text[:80]!r}. Put a copy of that folder back, or start with a new checkpoint location, from a "
-            "savepoint if there is one"
+            f"{where} is not as it was written: {error}: {text[:80]!r}. Put a copy of it back, or start with a new "
+            "checkpoint location, from a savepoint if there is one"
         ) from error
 
 
-def in_order(texts: Iterable[str]) -> list[Record]:
-    """Records of programs from their texts, in the order of the starts.
+def in_order(found: Iterable[Record]) -> list[Record]:
+    """The records of programs in the order of the starts.
 
     Raises:
-        StateError: if one is damaged, or in the form of an earlier version.
+        StateError: if one is in the form of an earlier version.
     """
-    found = [record_of(text) for text in texts]
+    found = [*found]
     if any(_WRITTEN - one.keys() for one in found):
         check_format("of an earlier version")
     return sorted(found, key=lambda one: (int(one["start"]), one["id"]))  # two first starts at once write two ids

@@ -17,7 +17,6 @@ from eventide.spark.checkpoint.files import (
     Planned,
     in_force,
     in_order,
-    record_of,
 )
 
 _DATA_FRAME = "DataFrame"
@@ -140,10 +139,9 @@ def inspect(location: str) -> Inspection:
 
 
 def _inspected(files: CheckpointFiles) -> Inspection:
-    texts = files.records(PLACE)
-    if not texts:
+    started = in_order(files.records(PLACE))
+    if not started:
         raise StateError(_no_checkpoint(files))
-    started = in_order(texts)
     commits = files.committed()  # before the plans: what is committed has been planned
     plans = files.planned()
     committed, last = max(commits, default=-1), max(plans, default=-1)
@@ -168,7 +166,7 @@ def _inspected(files: CheckpointFiles) -> Inspection:
         operators=tuple(_operators(program["operators"])),
         sinks=tuple(sink["name"] for sink in program["sinks"]),
         directories=tuple(record["directories"]),
-        transactions=tuple(sorted({record_of(text)["group"] for text in files.records(KAFKA_PLACE)})),
+        transactions=tuple(sorted({record["group"] for record in files.records(KAFKA_PLACE)})),
         committed=_micro_batch(committed, before, plans, commits) if commits else None,
         unfinished=_micro_batch(last, behind, plans, commits) if behind else None,
         listing=files.listing(),

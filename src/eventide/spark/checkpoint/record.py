@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common.checksum import json_with_checksum
 from eventide.errors import ProgramError, StateError
 from eventide.plan.description import describe
 from eventide.plan.identity import check_identity
@@ -30,8 +28,9 @@ from eventide.spark.checkpoint.files import (
     in_force,
     in_order,
 )
+from eventide.spark.checkpoint.records import append_record, has_files, last_of, records_in
 from eventide.spark.connect import there
-from eventide.spark.session.locations import files_at, resolved, texts_at
+from eventide.spark.session.locations import resolved
 from eventide.spark.sinks.routing import directories, refuse_used_directories
 
 _BYTES_OF_A_SPLIT = 12
@@ -44,9 +43,9 @@ def fit_checkpoint(
 
     What is written down counts from the first micro-batch that is committed after it: a program that never got so far
     has made no state, and may be changed freely. The directories of its file sinks are the job's from then on,
-    because it may have written there before it committed anything. It is written with Spark itself, so it works
-    wherever Spark's checkpoint does. The description of its graph and the job's name are there for viewers of the
-    checkpoint without the program; they may change as they like. The ``savepoint`` is where the job began: see
+    because it may have written there before it committed anything. Spark itself writes it where this process may not
+    reach the checkpoint. The description of its graph and the job's name are there for viewers of the checkpoint
+    without the program; they may change as they like. The ``savepoint`` is where the job began: see
     :func:`savepoint_of`.
 
     Returns:
@@ -59,7 +58,7 @@ def fit_checkpoint(
     """
     started, committed = records_of(spark, location), last_committed(spark, location)
     refuse_continued(location, started)
-    if not started and files_at(spark, f"{location.rstrip('/')}/{RESCALED}"):
+    if not started and has_files(spark, location, RESCALED):
         raise StateError(
             f"{location} is a new place for another checkpoint, and `eventide rescale` was interrupted before it was "
             "done: run the same command once more, and then start the program"
@@ -76,11 +75,11 @@ def fit_checkpoint(
     counted = started[0].get(COUNTED, 0) if started else 0
     this |= {COUNTED: counted, KNOWN_AS: started[0].get(KNOWN_AS, checkpoint)} if counted else {}
     if not started or {what: started[-1].get(what) for what in this} != this:
-        append_record(spark, location, {"after": committed, **this})
+        append_start(spark, location, {"after": committed, **this})
         written = records_of(spark, location)  # none where it lies on the disk of an executor alone
         checkpoint = written[0]["id"] if written else checkpoint
     known_as = str(started[0].get(KNOWN_AS, checkpoint)) if started else checkpoint
-    planned = _last(spark, location, "offsets")
+    planned = last_of(spark, location, "offsets")
     return checkpoint, planned if planned > committed else None, counted, known_as
 
 
@@ -97,10 +96,9 @@ def refuse_continued(location: str, started: Sequence[Record]) -> None:
         )
 
 
-def append_record(spark: SparkSession, location: str, record: Record) -> None:
-    """Write a record after those that a checkpoint has."""
-    text = json_with_checksum({**record, "start": len(records_of(spark, location)) + 1})
-    spark.range(0, 1, 1, 1).select(F.lit(text).alias("value")).write.mode("append").text(_path(location))
+def append_start(spark: SparkSession, location: str, record: Record) -> None:
+    """Write the record of a start after those that a checkpoint has."""
+    append_record(spark, location, PLACE, {**record, "start": len(records_of(spark, location)) + 1})
 
 
 def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: JobSettings) -> Outline | None:
@@ -110,7 +108,7 @@ def savepoint_of(spark: SparkSession, location: str, plan: JobPlan, settings: Jo
         StateError: if there is no savepoint where it should be, or the program does not fit it.
     """
     started = records_of(spark, location)
-    found = in_force(started, _last(spark, location, "commits"))
+    found = in_force(started, last_of(spark, location, "commits"))
     if found is not None:
         began = found.get("savepoint")
         return None if began is None else outline(spark, began)
@@ -143,7 +141,7 @@ def restore_sources(spark: SparkSession, savepoint: Outline, plan: JobPlan, loca
 
     They have begun when a micro-batch is planned. Until then, what is there may be half of a copy.
     """
-    if _last(spark, location, "offsets") < 0:
+    if last_of(spark, location, "offsets") < 0:
         began, names = savepoint.location, [source.name for source in plan.sources]
         there(spark, lambda: Savepoint(began).restore_sources(names, location))
 
@@ -165,7 +163,7 @@ def recorded_parallelism(spark: SparkSession, location: str) -> int | None:
 
 def last_committed(spark: SparkSession, location: str) -> int:
     """The number of the micro-batch that was committed last; -1 if none was."""
-    return _last(spark, location, "commits")
+    return last_of(spark, location, "commits")
 
 
 def bytes_of_offsets(spark: SparkSession, location: str, plan: JobPlan) -> int:
@@ -182,19 +180,9 @@ def _plan_bytes(location: str) -> int:
 
 def has_begun_more(spark: SparkSession, location: str) -> bool:
     """Whether a micro-batch was begun that is not committed."""
-    return _last(spark, location, "offsets") > last_committed(spark, location)
+    return last_of(spark, location, "offsets") > last_committed(spark, location)
 
 
 def records_of(spark: SparkSession, location: str) -> list[Record]:
     """The records of the programs that were started on a checkpoint, in their order."""
-    return in_order(texts_at(spark, _path(location)))
-
-
-def _last(spark: SparkSession, location: str, log: str) -> int:
-    """The number of the last micro-batch that one of Spark's logs, of plans or of commits, has; -1 if there is none."""
-    names = (file.rpartition("/")[2] for file in files_at(spark, f"{location.rstrip('/')}/{log}") or ())
-    return max((int(name) for name in names if name.isdigit()), default=-1)
-
-
-def _path(location: str) -> str:
-    return f"{location.rstrip('/')}/{PLACE}"
+    return in_order(records_in(spark, location, PLACE))

@@ -36,7 +36,7 @@ from eventide.savepoint.saved import OUTLINED, outlined
 from eventide.spark.checkpoint.files import BEGINS_WITH, CONTINUED_IN, COUNTED, KNOWN_AS, RESCALED, Record
 from eventide.spark.checkpoint.inspection import Inspection, committed_offsets
 from eventide.spark.checkpoint.owner import Ownership
-from eventide.spark.checkpoint.record import append_record, outline, recorded_program, records_of, refuse_continued
+from eventide.spark.checkpoint.record import append_start, outline, recorded_program, records_of, refuse_continued
 from eventide.spark.checkpoint.state_reader import inspected, reading_state, stages_of_state
 from eventide.spark.connect import there
 from eventide.spark.failures import in_our_words
@@ -379,7 +379,7 @@ def rescale(
         there(spark, Ownership(location, f"rescale {uuid.uuid4().hex}").claim, [Ownership])
         if _last(inspected(spark, location)) != _last(found):
             raise _runs(checkpoint)
-        append_record(spark, location, {**last, CONTINUED_IN: target})
+        append_start(spark, location, {**last, CONTINUED_IN: target})
     _begin(spark, last, saved, target, parallelism)
     return saved
 
@@ -393,4 +393,4 @@ def _begin(spark: SparkSession, last: Record, saved: Outline, target: str, paral
     counted = before.get(COUNTED, 0) + (saved.header.batch or 0) + 1
     begins = {"start": 0, "after": -1, "id": uuid.uuid4().hex, "savepoint": saved.location}
     program = {**saved.header.program, "parallelism": parallelism}
-    append_record(spark, target, {**before, **begins, "program": program, BEGINS_WITH: parallelism, COUNTED: counted})
+    append_start(spark, target, {**before, **begins, "program": program, BEGINS_WITH: parallelism, COUNTED: counted})

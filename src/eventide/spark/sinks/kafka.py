@@ -11,9 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
-from eventide.common.checksum import json_with_checksum
 from eventide.connectors.kafka.library import library
 from eventide.connectors.kafka.sink import KafkaSink, RecordEncoder
 from eventide.connectors.kafka.sink_writer import JobRun, Mark, SinkProducer, Transactions, first_batch_to_write
@@ -23,10 +21,10 @@ from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.exchange.frames import Frame
 from eventide.runtime.invoke import calling
 from eventide.savepoint import Outline
-from eventide.spark.checkpoint.files import KAFKA_PLACE, CheckpointFiles, record_of
+from eventide.spark.checkpoint.files import KAFKA_PLACE, CheckpointFiles
+from eventide.spark.checkpoint.records import append_record, records_in
 from eventide.spark.query.frame_rows import in_channels
 from eventide.spark.query.worker import opened_sink, settled
-from eventide.spark.session.locations import texts_at
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -211,8 +209,8 @@ class SinkRun:
         if savepoint is not None and savepoint.header.batch is not None and savepoint.header.checkpoint_id is not None:
             self._savepoint = Mark(savepoint.header.batch + 1, savepoint.header.checkpoint_id)
         self.checkpoint, self._location, self._repeated = checkpoint, location, repeated
-        begun = [] if location is None else texts_at(spark, self._path(location))
-        self._begun = {record_of(text)["group"] for text in begun}
+        begun = [] if location is None else records_in(spark, location, KAFKA_PLACE)
+        self._begun = {record["group"] for record in begun}
 
     def run_of(self, group: str, batch_id: int) -> JobRun:
         """The run, as the sink with a group sees it in its first micro-batch."""
@@ -234,9 +232,7 @@ class SinkRun:
     def begin(self, spark: SparkSession, group: str) -> None:
         """Write into the checkpoint, by a session, that the sink with a group has left a mark in Kafka."""
         if self._location is not None:
-            text = json_with_checksum({"group": group})
-            rows = spark.range(0, 1, 1, 1).select(F.lit(text).alias("value"))
-            rows.write.mode("append").text(self._path(self._location))
+            append_record(spark, self._location, KAFKA_PLACE, {"group": group})
         self._begun.add(group)
 
     def at_end(self, close: Callable[[], object]) -> None:
@@ -246,7 +242,3 @@ class SinkRun:
     def close(self) -> None:
         """Say that the run is over."""
         self._closing.close()
-
-    @staticmethod
-    def _path(location: str) -> str:
-        return f"{location.rstrip('/')}/{KAFKA_PLACE}"
