@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +25,7 @@ T = TypeVar("T")
 _SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """Hadoop's names for settings that Arrow calls otherwise."""
 _ARROWS_OWN = "s3"
+_OF_HADOOP_ALONE = re.compile(r"(?!file:)[A-Za-z][\w+.-]+:/")
 
 
 def absolute(location: str) -> str:
@@ -54,6 +56,11 @@ def opened(location: str) -> tuple[FileSystem, str]:
     uri = absolute(location)
     scheme, separator, rest = uri.partition("://")
     if not separator:
+        if _OF_HADOOP_ALONE.match(location):
+            raise ProgramError(
+                f"Arrow cannot open {location!r}: it is a place that only Hadoop knows; give a path, such as that of "
+                "a mounted folder, or a URI of a store"
+            )
         return LocalFileSystem(), uri.rstrip("/")
     try:
         if scheme == "hdfs":

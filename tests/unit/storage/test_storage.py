@@ -89,3 +89,12 @@ def test_a_process_that_has_opened_hdfs_can_be_forked_as_spark_does_when_it_star
 def test_a_scheme_that_is_not_known_is_an_error() -> None:
     with pytest.raises(ProgramError, match="Arrow cannot open 'moon://a/b'"):
         opened("moon://a/b")
+
+
+@pytest.mark.parametrize("location", ["dbfs:/jobs/in", "viewfs:/jobs/in"])
+def test_a_place_that_only_hadoop_knows_is_no_folder_beside_the_program(location, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProgramError, match=f"Arrow cannot open '{location}': it is a place that only Hadoop knows"):
+        opened(location)
+    assert not [*tmp_path.iterdir()]
+    assert opened(f"{tmp_path}/{location}")[1] == f"{tmp_path}/{location}"

@@ -160,8 +160,8 @@ class CheckpointFiles:
             StateError: if one is damaged, naming its file.
         """
         names = (entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
-        paths = [f"{folder}/{name}" for name in sorted(names)]
-        return [record_of(line, f"{self.location}/{path}") for path in paths for line in self._text(path).splitlines()]
+        lines = [(path, line) for path in sorted(f"{folder}/{name}" for name in names) for line in self._lines(path)]
+        return [record_of(line, f"{self.location}/{path}") for path, line in lines]
 
     def listing(self) -> Listing:
         """How much there is in it. A running job adds and deletes files meanwhile."""
@@ -179,11 +179,15 @@ class CheckpointFiles:
         except NotADirectoryError:  # in HDFS, of a folder that is made between two of Arrow's calls
             return []
 
+    def _lines(self, path: str) -> list[str]:
+        """The lines of a file that have anything in them."""
+        return [line for line in self._text(path).splitlines() if line.strip()]
+
     def _text(self, path: str) -> str:
         """Read a file, and look at the sums that Hadoop leaves beside what it writes to a disk, as it does itself.
 
         Raises:
-            StateError: if the file does not have them.
+            StateError: if the file does not have them, or is no text.
         """
         folder, _, name = f"{self._root}/{path}".rpartition("/")
         content = self._content(f"{folder}/{name}")
@@ -191,13 +195,15 @@ class CheckpointFiles:
             sums = self._content(f"{folder}/.{name}.crc") if self._store.type_name == "local" else b""
         except FileNotFoundError:
             sums = b""
-        if not _has_sums(content, sums):
+        try:
+            if not _has_sums(content, sums):
+                raise ValueError(f"it does not have the sums in .{name}.crc beside it")
+            return content.decode()
+        except ValueError as error:
             raise StateError(
-                f"{self.location}/{path} is not as it was written: it does not have the sums in .{name}.crc beside it. "
-                "Put a copy of it back, or start the job with a new checkpoint location, from a savepoint if there is "
-                "one"
-            )
-        return content.decode()
+                f"{self.location}/{path} is not as it was written: {error}. Put a copy of it back, or start the job "
+                "with a new checkpoint location, from a savepoint if there is one"
+            ) from error
 
     def _content(self, path: str) -> bytes:
         with self._store.open_input_stream(path, compression=None) as stream:

@@ -28,7 +28,7 @@ from eventide.spark.checkpoint.files import (
     in_force,
     in_order,
 )
-from eventide.spark.checkpoint.records import append_record, has_files, last_of, records_in
+from eventide.spark.checkpoint.records import append_record, has_folder, last_of, records_in
 from eventide.spark.connect import there
 from eventide.spark.session.locations import resolved
 from eventide.spark.sinks.routing import directories, refuse_used_directories
@@ -58,7 +58,7 @@ def fit_checkpoint(
     """
     started, committed = records_of(spark, location), last_committed(spark, location)
     refuse_continued(location, started)
-    if not started and has_files(spark, location, RESCALED):
+    if not started and has_folder(spark, location, RESCALED):
         raise StateError(
             f"{location} is a new place for another checkpoint, and `eventide rescale` was interrupted before it was "
             "done: run the same command once more, and then start the program"

@@ -50,15 +50,15 @@ def last_of(spark: SparkSession, location: str, log: str) -> int:
     return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
-def has_files(spark: SparkSession, location: str, folder: str) -> bool:
-    """Whether there is anything in a folder of a checkpoint."""
+def has_folder(spark: SparkSession, location: str, folder: str) -> bool:
+    """Whether a checkpoint has a folder of a name."""
     files = _here(location)
-    return bool(files_at(spark, _place(location, folder)) if files is None else folder in files.folders())
+    return files_at(spark, _place(location, folder)) is not None if files is None else folder in files.folders()
 
 
 def _here(location: str) -> CheckpointFiles | None:
     """The files of a checkpoint on the disk of Spark's driver, whose machine this is; None for any other."""
-    return None if "://" in location or over_connect() else CheckpointFiles(location)
+    return CheckpointFiles(location) if location.startswith("/") and not over_connect() else None
 
 
 def _place(location: str, folder: str) -> str:
