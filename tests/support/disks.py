@@ -83,11 +83,12 @@ def outcome(do, *errors):
 
 
 def damages(content, config, some=100):
-    """Some bytes, changed in places and ways by chance, and cut at such places; with `--every-byte` at very many."""
+    """Some bytes, changed in places and ways by chance, cut at such places, and none; `--every-byte` changes many."""
     chance, most = random.Random(config.getoption("--seed")), _EACH if config.getoption("--every-byte") else some
     ways = [1, 128, 255, chance.randrange(2, 255)]
     changes = [(at, bits) for at in range(len(content)) for bits in ways]
     for at, bits in chance.sample(changes, min(most, len(changes))):
         yield content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :]
-    for length in chance.sample(range(len(content)), min(most, len(content))):
+    yield b""  # a file that a machine had not written when it lost its power
+    for length in chance.sample(range(1, len(content)), min(most, len(content) - 1)):
         yield content[:length]

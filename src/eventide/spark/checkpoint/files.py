@@ -160,7 +160,8 @@ class CheckpointFiles:
             StateError: if one is damaged, naming its file.
         """
         names = (entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
-        lines = [(path, line) for path in sorted(f"{folder}/{name}" for name in names) for line in self._lines(path)]
+        paths = sorted(f"{folder}/{name}" for name in names)
+        lines = [(path, line) for path in paths for line in self._lines(path) or [""]]  # an empty file has lost its own
         return [record_of(line, f"{self.location}/{path}") for path, line in lines]
 
     def listing(self) -> Listing:
