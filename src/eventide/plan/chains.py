@@ -29,6 +29,7 @@ from eventide.runtime.chain.chain import ChainNode
 from eventide.runtime.chain.chained_operators import (
     DeadLetterOperator,
     ElementOperator,
+    Filter,
     KeyCheck,
     StatelessOperator,
     type_after,
@@ -219,6 +220,8 @@ class Chains:
             case FunctionTransformation():
                 name = self._names[consumer.number]
                 operator = cast("ElementOperator", consumer.kind(name, consumer.call, consumer.user_function))
+                if isinstance(operator, Filter):
+                    operator = operator.planned(consumer.inputs[0].type_info)
                 tag = consumer.dead_letters
                 child = _Growing(
                     operator if tag is None else DeadLetterOperator(operator, tag),

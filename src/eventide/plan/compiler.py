@@ -405,7 +405,7 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
         elif isinstance(consumer, KeyTransformation):
             of_inputs = [_used(consumer, consumers, operators)]
         elif isinstance(consumer, FunctionTransformation):
-            of_inputs = [_used_by_function(consumer, consumers)]
+            of_inputs = _used_by_function(consumer, consumers, operators)
         else:
             return None
         for fields in of_inputs:
@@ -415,21 +415,15 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
     return used
 
 
-def _used_by_function(node: FunctionTransformation, consumers: Consumers) -> set[str] | None:
-    """The fields that a function reads, and those that functions read of the elements that it hands on."""
+def _used_by_function(
+    node: FunctionTransformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]
+) -> list[Iterable[str] | None]:
+    """The fields that a function reads, and those that are used of the elements that it hands on as they are."""
     operator = node.kind(node.name, node.call, node.user_function)
     if node.dead_letters is not None or not isinstance(operator, Map | Filter | FlatMap):
-        return None
-    read = operator.fields_read(node.inputs[0].type_info)
-    if read is None or not isinstance(operator, Filter):
-        return None if read is None else {*read}
-    used = {*read}
-    for consumer in consumers(node):
-        found = _used_by_function(consumer, consumers) if isinstance(consumer, FunctionTransformation) else None
-        if found is None:
-            return None
-        used |= found
-    return used
+        return [None]
+    read: list[Iterable[str] | None] = [operator.fields_read(node.inputs[0].type_info)]
+    return [*read, _used(node, consumers, operators)] if isinstance(operator, Filter) else read
 
 
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:

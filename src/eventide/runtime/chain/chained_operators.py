@@ -261,7 +261,13 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Filter(OneOutput, _CalledFunction):
-    """The elements for which the function is true."""
+    """The elements for which the function is true; ``only_looks`` says that its code shows that it changes none."""
+
+    only_looks: bool = False
+
+    def planned(self, type_info: TypeInformation) -> Filter:
+        """Return a copy that knows whether its function may change elements of a type."""
+        return replace(self, only_looks=self.fields_read(type_info) is not None)
 
     def caller(self, values: list[Any]) -> Call:
         """The element itself, or nothing."""
@@ -277,7 +283,8 @@ class Filter(OneOutput, _CalledFunction):
     def apply(self, elements: Elements) -> Elements:
         call, values = self.call, iter(elements.values)
         given = elements.values
-        stay_as_they_are = only_looks(call) or all_fixed(given)
+        is_known = self.only_looks and elements.columns is not None
+        stay_as_they_are = is_known or only_looks(call) or all_fixed(given)
         try:
             if stay_as_they_are:
                 kept = [bool(call(value)) for value in values]

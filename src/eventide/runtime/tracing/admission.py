@@ -127,6 +127,7 @@ def _without_lines(units: int) -> bytes:
 def _instructions(code: CodeType) -> list[_Instruction]:
     found: list[_Instruction] = []
     start: int | None = None
+    code = code.replace(co_consts=(None,) * len(code.co_consts))  # `dis` makes texts of them, and some have none
     for one in dis.get_instructions(code, show_caches=True):
         if one.opname == "CACHE":  # up to Python 3.12; later versions tell the sizes
             found[-1].cache += bytes((one.opcode, 0))

@@ -170,6 +170,20 @@ def test_parts_of_texts_are_those_of_python(function):
     assert kind.from_arrow(column) == [function(value) for value in values]
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda e: e[0] in {"OR", "ID", "CA"},
+        lambda e: e[0] not in {"OR", "ID"} and e[1] > 1,
+        lambda e: f"{e[1]}!" if e[1] in {1, 3} else "",
+    ],
+)
+def test_a_value_is_looked_for_in_a_set_that_the_function_names(function):
+    values = [("OR", 1), ("NV", 2), ("CA", 3)]
+    column, kind = mapped(function, columns_of(Types.TUPLE([Types.STRING(), Types.LONG()]), values), None)
+    assert kind.from_arrow(column) == [function(value) for value in values]
+
+
 def test_a_text_is_split_once_for_all_of_its_parts(monkeypatch):
     splits = []
 
