@@ -73,6 +73,15 @@ def twin(max_rows: int | None, parallelism: int = 2) -> StreamExecutionEnvironme
     return local_environment().set_parallelism(parallelism).set_max_rows_per_batch(max_rows)
 
 
+@pytest.mark.parametrize("number", QUERIES)
+def test_python_is_called_for_elements_where_a_process_function_finds_winners(
+    number: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    QUERIES[number].program(generated(twin(None), RECIPE, splits=2)).explain()
+    said = capsys.readouterr().out
+    assert any(words in said for words in ("in Python, because", "is Python,")) == (number in {4, 6, 9})
+
+
 # --- the events ---
 
 
