@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from eventide.storage import opened
+from eventide.storage import opened, opened_store
 from support.cluster.fixture import cluster
 from support.stores.hdfs_server import hdfs_server
 from support.stores.s3_server import s3_server, with_hadoop
@@ -21,7 +21,7 @@ def s3() -> Iterator[Store]:
     with s3_server() as store, pytest.MonkeyPatch.context() as patch:
         for name, value in store.variables.items():
             patch.setenv(name, value)
-        opened.cache_clear()  # of a server before this one
+        opened_store.cache_clear()  # of a server before this one
         file_system, bucket = opened(f"{store.location}?allow_bucket_creation=true")
         file_system.create_dir(bucket)
         yield store

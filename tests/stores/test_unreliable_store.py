@@ -17,7 +17,7 @@ from eventide.datastream.connectors.file_system import StreamFormat
 from eventide.errors import DataError, StateError, StorageError
 from eventide.local.runner import LocalCheckpoint, LocalRunner
 from eventide.spark.checkpoint.owner import Ownership
-from eventide.storage import Folder, opened
+from eventide.storage import Folder, opened, opened_store
 from eventide.testing import local_environment
 from eventide.testing.servers import HOST
 from support.disks import outcome
@@ -40,11 +40,11 @@ def faults() -> Iterator[Unreliable]:
         with unreliable(port) as (proxy, its_port):
             for name, value in variables(f"http://{HOST}:{its_port}").items():
                 patch.setenv(name, value)
-            opened.cache_clear()  # of a server before this one
+            opened_store.cache_clear()  # of a server before this one
             file_system, bucket = opened("s3://bucket?allow_bucket_creation=true")
             file_system.create_dir(bucket)
             yield proxy
-    opened.cache_clear()
+    opened_store.cache_clear()
 
 
 @pytest.fixture(autouse=True)

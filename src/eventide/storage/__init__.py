@@ -41,7 +41,6 @@ def absolute(location: str) -> str:
     return location if "://" in location else os.path.abspath(location)
 
 
-@lru_cache(maxsize=64)
 def opened(location: str) -> tuple[FileSystem, str]:
     """The file system of a location, and the location's path in it, without a slash at its end.
 
@@ -51,17 +50,25 @@ def opened(location: str) -> tuple[FileSystem, str]:
     >>> opened("file:///in/")[1]
     '/in'
     """
-    from pyarrow.fs import FileSystem, LocalFileSystem
+    from pyarrow.fs import LocalFileSystem
 
-    uri = absolute(location)
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        if _OF_HADOOP_ALONE.match(location):
-            raise ProgramError(
-                f"Arrow cannot open {location!r}: it is a place that only Hadoop knows; give a path, such as that of "
-                "a mounted folder, or a URI of a store"
-            )
-        return LocalFileSystem(), uri.rstrip("/")
+    place = absolute(location)
+    if "://" in place:
+        return opened_store(place)
+    if _OF_HADOOP_ALONE.match(location):
+        raise ProgramError(
+            f"Arrow cannot open {location!r}: it is a place that only Hadoop knows; give a path, such as that of "
+            "a mounted folder, or a URI of a store"
+        )
+    return LocalFileSystem(), place.rstrip("/")
+
+
+@lru_cache(maxsize=64)
+def opened_store(uri: str) -> tuple[FileSystem, str]:
+    """Open a store by its URI; a connection to it is kept, until ``cache_clear`` is called."""
+    from pyarrow.fs import FileSystem
+
+    scheme, _, rest = uri.partition("://")
     try:
         if scheme == "hdfs":
             with needing("hdfs-native", "HDFS", "hdfs"):
@@ -70,7 +77,7 @@ def opened(location: str) -> tuple[FileSystem, str]:
         else:
             file_system, path = FileSystem.from_uri(_uri_for_arrow(scheme, rest))
     except (ValueError, OSError, NotImplementedError) as error:
-        raise ProgramError(f"Arrow cannot open {location!r}: {error}") from error
+        raise ProgramError(f"Arrow cannot open {uri!r}: {error}") from error
     return file_system, path.rstrip("/")
 
 

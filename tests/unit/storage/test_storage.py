@@ -72,10 +72,10 @@ def test_a_name_of_a_cluster_that_is_not_configured_is_an_error() -> None:
 
 _OPENS_AND_FORKS = """
 import gc, subprocess, sys
-from eventide.storage import opened
+from eventide.storage import opened, opened_store
 
 opened("hdfs://127.0.0.1:9/jobs")
-opened.cache_clear()
+opened_store.cache_clear()
 gc.collect()
 subprocess.run([sys.executable, "-c", ""], preexec_fn=lambda: None, check=True)
 """
@@ -98,3 +98,10 @@ def test_a_place_that_only_hadoop_knows_is_no_folder_beside_the_program(location
         opened(location)
     assert not [*tmp_path.iterdir()]
     assert opened(f"{tmp_path}/{location}")[1] == f"{tmp_path}/{location}"
+
+
+def test_a_relative_location_is_below_the_folder_that_the_program_is_in_now(tmp_path, monkeypatch):
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        assert opened("in")[1] == str(folder / "in")
