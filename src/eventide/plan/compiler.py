@@ -29,6 +29,7 @@ from eventide.plan.graph import (
     SinkTransformation,
     SourceTransformation,
     Transformation,
+    UnionTransformation,
     heads,
     reachable,
     unique_names,
@@ -402,7 +403,7 @@ def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, Pl
             of_inputs = []
         elif isinstance(consumer, AssignTransformation):
             of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
-        elif isinstance(consumer, KeyTransformation):
+        elif isinstance(consumer, KeyTransformation | UnionTransformation):
             of_inputs = [_used(consumer, consumers, operators)]
         elif isinstance(consumer, FunctionTransformation):
             of_inputs = _used_by_function(consumer, consumers, operators)

@@ -190,11 +190,11 @@ def test_functions_of_which_it_is_known_what_they_read_get_that_from_files_and_d
         stream = env.from_data_frame(rows, STRATEGY, split_by=["country"], splits=["de", "us"])
         env.set_available_now()
     # Whole numbers beyond 64 bits send each batch to the function itself.
-    spent = stream.filter(lambda order: order.amount is not None).map(
-        lambda order: (order["user"], order.amount * 2**62 % 1_000_003)
-    )
+    known = stream.filter(lambda order: order.amount is not None)
+    parts = known.filter(lambda order: order.country in {"de"}), known.filter(lambda order: order.country not in {"de"})
+    spent = parts[0].union(parts[1]).map(lambda order: (order["user"], order.amount * 2**62 % 1_000_003))
     spent.explain()
-    named = "user, at, amount" if reads == "files" else "user, amount"  # Spark finds the times of a data frame
+    named = "user, country, at, amount" if reads == "files" else "user, country, amount"  # Spark finds the times
     assert f"reads      {named}\n" in capsys.readouterr().out
     rows_of_all = spark.read.parquet(orders).where("amount IS NOT NULL").collect()
     expected = Counter((row.user, row.amount * 2**62 % 1_000_003) for row in rows_of_all)

@@ -1,4 +1,4 @@
-"""A filter hands on elements without the fields that nothing after it needs."""
+"""Filters and unions hand on elements without the fields that nothing after them needs."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,7 @@ ORDER = Types.ROW_NAMED(
 ORDERS = {
     "user": ["a", "b", "a", "ß", "b", "ß", "a", "c"],
     "at": [1, 2, 11, 12, 5, 40, 41, 60],
-    "amount": [5, 6, 7, 8, 9, 10, 11, 2**62],
+    "amount": [5, 6, 7, 8, 9, 10, 11, 2**61],
     "limit": [0, 9, 3, 1, 4, 2, 7, 5],
     "text": [*"stuvwxyz"],
 }
@@ -70,6 +70,19 @@ def in_windows(stream, other):
     return joined.select(left("amount"), right("amount").alias("other"))
 
 
+def both(stream, other):
+    return sums(stream.union(other), None)
+
+
+def both_by_function(stream, other):
+    windows = stream.union(other).key_by(lambda order: order.user).window(TumblingEventTimeWindows.of(Time(10)))
+    return windows.reduce(lambda one, two: one if one.amount >= two.amount else two)
+
+
+def both_joined(stream, other):
+    return near(stream.union(other), other)
+
+
 def whole(stream, _):
     return stream.key_by("user").process(Amounts(), Types.TUPLE([Types.STRING(), Types.STRING()]))
 
@@ -83,7 +96,7 @@ def unchanged(stream, _):
     [
         lambda order: order.user in {"a", "b", "ß"},
         lambda order: order.limit != 3 and order.user.upper() != "B",  # a text that is not ASCII is left to Python
-        lambda order: order.amount * 2 > 0,
+        lambda order: order.amount * 4 > 0,
     ],
     ids=["columns", "text in Python", "numbers in Python"],
 )
@@ -98,11 +111,14 @@ def unchanged(stream, _):
         (near, {"user", "at", "amount"}),
         (far, {"user", "at"}),
         (in_windows, {"user", "at", "amount"}),
+        (both, {"user", "at", "amount", "limit"}),
+        (both_by_function, None),
+        (both_joined, {"user", "at", "amount"}),
         (whole, None),
         (unchanged, None),
     ],
 )
-def test_what_comes_of_a_filter_needs_no_other_fields(program, needs, where, tmp_path, capsys):
+def test_what_comes_of_filters_and_unions_needs_no_other_fields(program, needs, where, tmp_path, capsys):
     rows = pa.table(ORDERS)
     for part in range(2):
         pq.write_table(rows.slice(4 * part, 4), tmp_path / f"orders-{part}.parquet")
