@@ -225,8 +225,10 @@ class HybridSource(Source[T_co]):
         return HybridSource([source.sorting_out() for source in self._sources])
 
     def with_columns(self, columns: Collection[str]) -> HybridSource[T_co]:
-        """A copy with copies of all sources that read these columns only."""
-        return HybridSource([source.with_columns(columns) for source in self._sources])
+        """A copy with copies of all sources that read these columns only, if all of them can."""
+        sources = [source.with_columns(columns) for source in self._sources]
+        kind = sources[0].get_produced_type()
+        return HybridSource(sources) if all(one.get_produced_type() == kind for one in sources) else self
 
     def for_job(
         self, operator: str, storage: str | None, job_parameters: Mapping[str, str] | None = None

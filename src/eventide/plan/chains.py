@@ -30,7 +30,9 @@ from eventide.runtime.chain.chained_operators import (
     DeadLetterOperator,
     ElementOperator,
     Filter,
+    FlatMap,
     KeyCheck,
+    Map,
     StatelessOperator,
     type_after,
 )
@@ -134,6 +136,7 @@ class Chains:
                 self._consumers[source.number].append(node)
         self._incoming: dict[int, list[IncomingEdge]] = defaultdict(list)
         self._reported: dict[int, list[Edge]] = defaultdict(list)
+        self._fields_read: dict[int, frozenset[str] | None] = {}
         self._declared = {node.number: node.declared for node in nodes if isinstance(node, AssignTransformation)}
 
     def consumers(self, node: Transformation) -> list[Transformation]:
@@ -162,6 +165,15 @@ class Chains:
         else:
             self._follow(head, root, path)
         return root.finished()
+
+    def fields_read(self, node: FunctionTransformation) -> frozenset[str] | None:
+        """The fields of its elements that a function reads, besides handing them on; None if that is not known."""
+        if node.number not in self._fields_read:
+            operator, read = node.operator(), None
+            if isinstance(operator, Map | Filter | FlatMap):
+                read = operator.fields_read(node.inputs[0].type_info)
+            self._fields_read[node.number] = read
+        return self._fields_read[node.number]
 
     def looks_at(self, node: AssignTransformation) -> FieldsPartitioner | None:
         """The part of elements that goes to the tasks of a user-defined generator; None if elements go there.
@@ -219,9 +231,9 @@ class Chains:
         match consumer:
             case FunctionTransformation():
                 name = self._names[consumer.number]
-                operator = cast("ElementOperator", consumer.kind(name, consumer.call, consumer.user_function))
+                operator = cast("ElementOperator", consumer.operator(name))
                 if isinstance(operator, Filter):
-                    operator = operator.planned(consumer.inputs[0].type_info)
+                    operator = replace(operator, only_looks=self.fields_read(consumer) is not None)
                 tag = consumer.dead_letters
                 child = _Growing(
                     operator if tag is None else DeadLetterOperator(operator, tag),

@@ -47,7 +47,7 @@ from eventide.plan.job import (
 )
 from eventide.plan.strategies import declared, with_values
 from eventide.runtime.chain.chain import ChainNode
-from eventide.runtime.chain.chained_operators import Filter, FlatMap, Map
+from eventide.runtime.chain.chained_operators import Filter
 from eventide.runtime.chain.timestamps import AssignTimestamps
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.eventtime.valve import ValveEdge
@@ -110,18 +110,57 @@ def runs_in_batch(nodes: Iterable[Transformation], mode: RuntimeExecutionMode) -
     return not endless
 
 
-def used_fields(
-    node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]
-) -> tuple[str, ...] | None:
-    """The fields of the elements of a source that are used, in their order; None if whole elements are.
+class UsedFields:
+    """The fields of elements that are used, by the node that gives them; None if whole elements are.
 
     Whole elements are what sinks and side outputs get, and Python functions of which it is not known what they read.
     """
-    kind = node.type_info
-    used = _used(node, consumers, operators)
-    if used is None or not isinstance(kind, RowTypeInfo) or kind.names is None:
+
+    def __init__(self, chains: Chains, operators: Mapping[int, PlannedOperator]) -> None:
+        self._chains = chains
+        self._operators = operators
+        self._known: dict[int, frozenset[str] | None] = {}
+
+    def of_source(self, node: InputTransformation) -> tuple[str, ...] | None:
+        """The fields of the elements of a source, in their order; None if they have no names, too."""
+        kind, used = node.type_info, self._of(node)
+        if used is None or not isinstance(kind, RowTypeInfo) or kind.names is None:
+            return None
+        return tuple(name for name in kind.names if name in used) or kind.names[:1]
+
+    def _of(self, node: Transformation) -> frozenset[str] | None:
+        if node.number not in self._known:
+            self._known[node.number] = self._all(self._by(node, consumer) for consumer in self._chains.consumers(node))
+        return self._known[node.number]
+
+    def _by(self, node: Transformation, consumer: Transformation) -> frozenset[str] | None:
+        """The fields that a consumer of a node uses, and those after it to which it hands the elements on."""
+        operator = self._operators.get(consumer.number)
+        if operator is not None:
+            inputs = zip(consumer.inputs, operator.used_fields, strict=True)
+            return self._all(fields for source, fields in inputs if source is node)
+        match consumer:
+            case AlignmentTransformation():
+                return frozenset()
+            case AssignTransformation() if not consumer.begins_task or self._chains.looks_at(consumer) is not None:
+                return self._all((_used_by_strategy(consumer), self._of(consumer)))
+            case UnionTransformation():
+                return self._of(consumer)
+            case KeyTransformation() if consumer.dead_letters is None:
+                return self._of(consumer)
+            case FunctionTransformation() if consumer.dead_letters is None:
+                read = self._chains.fields_read(consumer)
+                return self._all((read, self._of(consumer))) if isinstance(consumer.operator(), Filter) else read
         return None
-    return tuple(name for name in kind.names if name in used) or kind.names[:1]
+
+    @staticmethod
+    def _all(parts: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
+        found: set[str] = set()
+        for part in parts:
+            if part is None:
+                return None
+            found.update(part)
+        return frozenset(found)
 
 
 class _Compiler:
@@ -153,6 +192,7 @@ class _Compiler:
         self._ids = operator_ids(self._nodes, self._operators)
         self._assigners = {n.number: n for n in self._nodes if isinstance(n, AssignTransformation)}
         self._chains = Chains(self._nodes, self._names, self._ids, self._target)
+        self._used_fields = UsedFields(self._chains, self._operators)
         self._split_tasks: dict[int, SplitTaskSpec] = {}
         self._operator_tasks: dict[int, OperatorTaskSpec] = {}
 
@@ -192,7 +232,7 @@ class _Compiler:
 
     def _source(self, node: InputTransformation) -> SourceSpec | DataFrameSourceSpec:
         name, root = self._names[node.number], self._chains.chain(node)
-        fields = used_fields(node, self._chains.consumers, self._operators)
+        fields = self._used_fields.of_source(node)
         spec: SourceSpec | DataFrameSourceSpec
         if isinstance(node, SourceTransformation):
             spec = SourceSpec(
@@ -389,42 +429,6 @@ def _stages(nodes: Sequence[Transformation]) -> dict[int, int]:
                 upstream = [head for head in upstream if isinstance(head, InputTransformation)]
             stages[node.number] = 1 + max((stages[head.number] for head in upstream), default=-1)
     return stages
-
-
-def _used(node: Transformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]) -> set[str] | None:
-    used: set[str] = set()
-    for consumer in consumers(node):
-        operator = operators.get(consumer.number)
-        if operator is not None:
-            of_inputs: list[Iterable[str] | None] = [
-                fields for source, fields in zip(consumer.inputs, operator.used_fields, strict=True) if source is node
-            ]
-        elif isinstance(consumer, AlignmentTransformation):
-            of_inputs = []
-        elif isinstance(consumer, AssignTransformation):
-            of_inputs = [_used_by_strategy(consumer), _used(consumer, consumers, operators)]
-        elif isinstance(consumer, KeyTransformation | UnionTransformation):
-            of_inputs = [_used(consumer, consumers, operators)]
-        elif isinstance(consumer, FunctionTransformation):
-            of_inputs = _used_by_function(consumer, consumers, operators)
-        else:
-            return None
-        for fields in of_inputs:
-            if fields is None:
-                return None
-            used.update(fields)
-    return used
-
-
-def _used_by_function(
-    node: FunctionTransformation, consumers: Consumers, operators: Mapping[int, PlannedOperator]
-) -> list[Iterable[str] | None]:
-    """The fields that a function reads, and those that are used of the elements that it hands on as they are."""
-    operator = node.kind(node.name, node.call, node.user_function)
-    if node.dead_letters is not None or not isinstance(operator, Map | Filter | FlatMap):
-        return [None]
-    read: list[Iterable[str] | None] = [operator.fields_read(node.inputs[0].type_info)]
-    return [*read, _used(node, consumers, operators)] if isinstance(operator, Filter) else read
 
 
 def _used_by_strategy(node: AssignTransformation) -> set[str] | None:

@@ -161,9 +161,14 @@ class FunctionTransformation(Transformation):
         self.has_side_outputs = has_side_outputs
         self.kind, self.call, self.user_function = captured((kind, call, user_function), f"the operator {name!r}")
 
+    def operator(self, name: str | None = None) -> ChainedOperator:
+        """Make the operator, with the name that it has in a program, or the one that the user gave."""
+        return self.kind(name or self.name, self.call, self.user_function)
+
     def known_type(self, *, for_good: bool) -> TypeInformation:
-        operator = self.kind(self.name, self.call, self.user_function)
-        return type_after(operator, self.inputs[0].known_type(for_good=for_good), self.type_info, for_good=for_good)
+        return type_after(
+            self.operator(), self.inputs[0].known_type(for_good=for_good), self.type_info, for_good=for_good
+        )
 
     @property
     def is_operator(self) -> bool:

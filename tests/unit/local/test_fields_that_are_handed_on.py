@@ -1,13 +1,15 @@
 """Filters and unions hand on elements without the fields that nothing after them needs."""
 
+from copy import copy
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from eventide.aggregates import collect_list, count, sum_
-from eventide.common import Time, Types, WatermarkStrategy
+from eventide.common import Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.datastream import KeyedProcessFunction, OutputTag
-from eventide.datastream.connectors import FileSource
+from eventide.datastream.connectors import CollectionSource, FileSource, HybridSource, Source
 from eventide.datastream.functions import in_python
 from eventide.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.joins import left, right
@@ -147,3 +149,129 @@ def test_what_comes_of_filters_and_unions_needs_no_other_fields(program, needs, 
         assert results == expected
         asked = {field for field in ORDERS if field in where.__code__.co_names}
         assert reads == (set() if needs is None else needs | asked)
+
+
+class ByTime(WatermarkGenerator):
+    """The usual one: it looks at times alone."""
+
+    def __init__(self):
+        self.latest = -(2**62)
+
+    def on_event(self, event, event_timestamp, output):
+        self.latest = max(self.latest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.latest - 3))
+
+
+class Rows(Source):
+    """A source of the user's that may leave out columns, and gives rows one by one."""
+
+    def __init__(self, rows):
+        self.rows = rows
+        self.kind = ORDER
+
+    def splits(self):
+        return ["all"]
+
+    def latest_position(self, split):
+        return len(self.rows)
+
+    def is_bounded(self):
+        return True
+
+    def get_produced_type(self):
+        return self.kind
+
+    def with_columns(self, columns):
+        narrow, pairs = copy(self), zip(ORDER.field_names, ORDER.types, strict=True)
+        narrow.kind = Types.ROW_NAMED(*zip(*(pair for pair in pairs if pair[0] in columns), strict=True))
+        return narrow
+
+    def read(self, split, start, end):
+        for row in self.rows[start:end]:
+            yield Row(**{name: row[name] for name in self.kind.field_names})
+
+
+UNTIMED = WatermarkStrategy.no_watermarks()
+GENERATED = WatermarkStrategy.for_generator(ByTime).with_timestamp_assigner("at")
+FEW = [Row(user="z", at=70, amount=1, limit=9, text="-"), Row(user="a", at=71, amount=2, limit=8, text="-")]
+
+
+def generated(stream, where):
+    return stream(UNTIMED).union(stream(UNTIMED)).assign_timestamps_and_watermarks(GENERATED).filter(where)
+
+
+def generated_before(stream, where):
+    return stream(UNTIMED).filter(where).assign_timestamps_and_watermarks(GENERATED)
+
+
+def generated_between(stream, where):
+    timed = stream(UNTIMED).filter(where).assign_timestamps_and_watermarks(GENERATED)
+    return timed.assign_timestamps_and_watermarks(STRATEGY).filter(where)
+
+
+def of_two_kinds(stream, where):
+    files_first = [stream.files(), CollectionSource(FEW, type_info=ORDER)]
+    rows_first = [CollectionSource(FEW[:1], type_info=ORDER), stream.files()]
+    streams = [stream.env.from_source(HybridSource(sources), STRATEGY, "two") for sources in (files_first, rows_first)]
+    return streams[0].union(streams[1]).filter(where)
+
+
+def of_rows(stream, where):
+    return stream.env.from_source(Rows(FEW), STRATEGY, "rows").filter(where)
+
+
+def with_rows(stream, where):
+    return (
+        stream(STRATEGY)
+        .union(stream.env.from_source(CollectionSource(FEW, type_info=ORDER), STRATEGY, "few"))
+        .filter(where)
+    )
+
+
+def keyed_in_between(stream, where):
+    keyed = stream(STRATEGY).filter(where).key_by(lambda order: (order.text,))
+    return keyed.side_output_dead_letters(OutputTag("letters"))
+
+
+class Files:
+    """Streams of the orders in an environment."""
+
+    def __init__(self, env, place):
+        self.env = env
+        self.place = str(place)
+
+    def files(self):
+        return FileSource.parquet(self.place, type_info=ORDER).build()
+
+    def __call__(self, strategy):
+        return self.env.from_source(self.files(), strategy, f"orders {len(vars(self))}")
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        lambda order: order.at != 12,
+        lambda order: order.user.upper() != "B",
+        lambda order: "text" in order,
+        lambda order: "user" in order,
+        lambda order: len(order) != 3 and order.amount > 0,
+        lambda order: len(order) != 4 and order.amount > 0,
+        lambda order: len(order.as_dict()) != 3,
+        lambda order: next(iter(order.as_dict())) == "user",
+        lambda order: order[-1] != "v",
+    ],
+)
+@pytest.mark.parametrize(
+    "program",
+    [generated, generated_before, generated_between, of_two_kinds, of_rows, with_rows, keyed_in_between],
+)
+def test_what_needs_whole_elements_gets_them(program, where, tmp_path):
+    pq.write_table(pa.table(ORDERS), tmp_path / "orders.parquet")
+
+    def found(function):
+        stream = program(Files(local_environment().set_parallelism(1), tmp_path), function)
+        return sorted(map(str, sums(stream, None).execute_and_collect()))
+
+    assert found(where) == found(in_python(where)) != []

@@ -265,10 +265,6 @@ class Filter(OneOutput, _CalledFunction):
 
     only_looks: bool = False
 
-    def planned(self, type_info: TypeInformation) -> Filter:
-        """Return a copy that knows whether its function may change elements of a type."""
-        return replace(self, only_looks=self.fields_read(type_info) is not None)
-
     def caller(self, values: list[Any]) -> Call:
         """The element itself, or nothing."""
         call = self.call

@@ -54,6 +54,7 @@ class SourceSpec(ChainSpec):
     ``fields`` are those of its elements that anything uses; None if whole elements are. ``audience`` is a name for the
     operators that wait for what sources say: another one for others, or where they expect other splits. With
     ``alignment``, its splits wait for others. ``dead_letters`` is the side output of what it cannot read.
+    ``is_pruned`` says that its elements come without fields that they were declared with.
     """
 
     source: Source
@@ -61,6 +62,7 @@ class SourceSpec(ChainSpec):
     audience: str = ""
     alignment: SourceAlignment | None = None
     dead_letters: str | None = None
+    is_pruned: bool = False
 
     def pruned(self) -> SourceSpec:
         """Return a copy whose source may leave out unused columns, and sorts out bad elements if that is wanted."""
@@ -69,7 +71,8 @@ class SourceSpec(ChainSpec):
         if self.fields is None or self.source.get_produced_type() != self.type_info:
             return self
         source = self.source.with_columns(self.fields)
-        return replace(self, source=source, type_info=source.get_produced_type())
+        kind = source.get_produced_type()
+        return replace(self, source=source, type_info=kind, is_pruned=kind != self.type_info)
 
     @property
     def planned(self) -> PlannedSource:
@@ -89,6 +92,7 @@ class SourceTask:
         self._task = task
         self._clock_ms = clock_ms
         self._dead_letters = spec.dead_letters if isinstance(spec, SourceSpec) else None
+        self._is_pruned = isinstance(spec, SourceSpec) and spec.is_pruned
         self._output = ReaderOutput(spec.name, spec.root, task, self._metrics, clock_ms)
 
     def read_ranges(self, source: Source, ranges: Sequence[SplitRange], ends_source: bool) -> Iterator[Frame]:
@@ -206,6 +210,8 @@ class SourceTask:
     def _send(self, output: SourceOutput, batch: Elements, tag: str | None = None) -> Iterator[Frame]:
         if tag is None:
             self._metrics.count(self._name, RECORDS_OUT, len(batch))
+            if self._is_pruned and batch.columns is None:  # as rows, they would be taken for those of all fields
+                batch = Elements(columns=batch.as_columns(self._type_info))
         yield from output.send(batch, tag)
 
     def _last_frames(self) -> Iterator[Frame]:

@@ -160,9 +160,14 @@ class CheckpointFiles:
             StateError: if one is damaged, naming its file.
         """
         names = (entry.base_name for entry in self._entries(folder) if entry.base_name.startswith("part-"))
-        paths = sorted(f"{folder}/{name}" for name in names)
-        lines = [(path, line) for path in paths for line in self._lines(path) or [""]]  # an empty file has lost its own
-        return [record_of(line, f"{self.location}/{path}") for path, line in lines]
+        lines_of = {path: self._lines(path) for path in sorted(f"{folder}/{name}" for name in names)}
+        for path in (path for path, lines in lines_of.items() if not lines):
+            raise StateError(
+                f"{self.location}/{path} is empty, as a machine leaves a file when it loses its power. If the job has "
+                "started again since then, delete it; else put a copy of it back, or start with a new checkpoint "
+                "location, from a savepoint if there is one"
+            )
+        return [record_of(line, f"{self.location}/{path}") for path, lines in lines_of.items() for line in lines]
 
     def listing(self) -> Listing:
         """How much there is in it. A running job adds and deletes files meanwhile."""

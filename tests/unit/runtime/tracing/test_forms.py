@@ -12,7 +12,7 @@ import pytest
 from eventide.common.typeinfo import Types
 from eventide.common.types import Row
 from eventide.runtime.elements.elements import Columns
-from eventide.runtime.tracing.column_functions import filtered, mapped
+from eventide.runtime.tracing.column_functions import fields_read, filtered, mapped
 
 KIND = Types.ROW_NAMED(
     ["user", "text", "n", "x", "d", "t"],
@@ -101,3 +101,23 @@ def test_functions_that_make_values(function):
 def test_functions_that_decide(function):
     mask = filtered(function, Columns(KIND, KIND.to_arrow(VALUES), None, None))
     assert mask.to_pylist() == [bool(function(value)) for value in VALUES]
+
+
+@pytest.mark.parametrize(
+    ("function", "fields"),
+    [
+        (lambda e: e.n > LIMIT and e["x"] > 0, {"n", "x"}),
+        (lambda e: True, set()),
+        (lambda e: (len(e.text), e[-1]), {"text", "t"}),
+        (lambda e: e[0], {"user"}),
+        (lambda e: e[1], None),
+        (lambda e: "user" in e, None),
+        (lambda e: "n" in e.as_dict(), None),
+        (lambda e: next(iter(e.as_dict())) == "user", None),
+        (lambda e: len(e) != 3 and e.n > 0, None),
+        (lambda e: len(e.as_dict()) != 5, None),
+        (lambda e: e, None),
+    ],
+)
+def test_the_fields_that_a_function_reads(function, fields):
+    assert fields_read(function, KIND) == (None if fields is None else frozenset(fields))

@@ -292,3 +292,6 @@ def test_what_has_changed_in_the_record_of_a_program_is_an_error(tmp_path: Path,
         assert not said or str(file) in said
     file.write_bytes(b"\n" + content + b"\n")  # as an editor leaves it
     assert inspect(str(tmp_path)).operators == expected
+    file.write_bytes(b"")
+    with pytest.raises(StateError, match=r"part-1\.txt is empty, .*delete it"):
+        inspect(str(tmp_path))
