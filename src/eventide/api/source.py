@@ -292,7 +292,8 @@ class Source(ABC, Generic[T_co]):
     def with_columns(self, columns: Collection[str]) -> Source[T_co]:
         """A copy of the source for a program that uses only these columns; it may leave out others.
 
-        Called for sources whose elements are rows with names; columns that they do not have are ignored.
+        Called for sources whose elements are rows with names; columns that they do not have are ignored. A copy that
+        leaves out columns keeps the order and the types of the others; if it does not, the source itself is read.
         """
         return self
 

@@ -129,38 +129,56 @@ class UsedFields:
         return tuple(name for name in kind.names if name in used) or kind.names[:1]
 
     def _of(self, node: Transformation) -> frozenset[str] | None:
-        if node.number not in self._known:
-            self._known[node.number] = self._all(self._by(node, consumer) for consumer in self._chains.consumers(node))
+        waiting = [node]  # without recursion: a program may be longer than Python's stack is deep
+        while waiting:
+            consumers = self._chains.consumers(waiting[-1])
+            unknown = [one for one in consumers if self._hands_on(one) and one.number not in self._known]
+            if unknown:
+                waiting += unknown
+            else:
+                done = waiting.pop()
+                self._known[done.number] = _together(self._by(done, consumer) for consumer in consumers)
         return self._known[node.number]
+
+    def _hands_on(self, node: Transformation) -> bool:
+        """Whether what comes to a node goes on as it is."""
+        match node:
+            case AssignTransformation():
+                return not node.begins_task or self._chains.looks_at(node) is not None
+            case FunctionTransformation():
+                return node.dead_letters is None and isinstance(node.operator(), Filter)
+            case KeyTransformation():
+                return node.dead_letters is None
+        return isinstance(node, UnionTransformation)
 
     def _by(self, node: Transformation, consumer: Transformation) -> frozenset[str] | None:
         """The fields that a consumer of a node uses, and those after it to which it hands the elements on."""
         operator = self._operators.get(consumer.number)
         if operator is not None:
             inputs = zip(consumer.inputs, operator.used_fields, strict=True)
-            return self._all(fields for source, fields in inputs if source is node)
-        match consumer:
-            case AlignmentTransformation():
-                return frozenset()
-            case AssignTransformation() if not consumer.begins_task or self._chains.looks_at(consumer) is not None:
-                return self._all((_used_by_strategy(consumer), self._of(consumer)))
-            case UnionTransformation():
-                return self._of(consumer)
-            case KeyTransformation() if consumer.dead_letters is None:
-                return self._of(consumer)
-            case FunctionTransformation() if consumer.dead_letters is None:
-                read = self._chains.fields_read(consumer)
-                return self._all((read, self._of(consumer))) if isinstance(consumer.operator(), Filter) else read
-        return None
+            return _together(fields for source, fields in inputs if source is node)
+        if isinstance(consumer, AlignmentTransformation):
+            return frozenset()
+        read: Iterable[str] | None = None
+        if isinstance(consumer, FunctionTransformation) and consumer.dead_letters is None:
+            read = self._chains.fields_read(consumer)
+        elif isinstance(consumer, AssignTransformation):
+            read = _used_by_strategy(consumer)
+        elif isinstance(consumer, KeyTransformation | UnionTransformation):
+            read = ()
+        if self._hands_on(consumer):
+            return _together((read, self._known[consumer.number]))
+        return _together((read,)) if isinstance(consumer, FunctionTransformation) else None
 
-    @staticmethod
-    def _all(parts: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
-        found: set[str] = set()
-        for part in parts:
-            if part is None:
-                return None
-            found.update(part)
-        return frozenset(found)
+
+def _together(parts: Iterable[Iterable[str] | None]) -> frozenset[str] | None:
+    """All fields of some parts; None if one of them is not known."""
+    found: set[str] = set()
+    for part in parts:
+        if part is None:
+            return None
+        found.update(part)
+    return frozenset(found)
 
 
 class _Compiler:

@@ -12,6 +12,7 @@ from eventide.datastream import KeyedProcessFunction, OutputTag
 from eventide.datastream.connectors import CollectionSource, FileSource, HybridSource, Source
 from eventide.datastream.functions import in_python
 from eventide.datastream.window import CountTrigger, EventTimeSessionWindows, TumblingEventTimeWindows
+from eventide.errors import DataError
 from eventide.joins import left, right
 from eventide.testing import local_environment
 
@@ -193,6 +194,16 @@ class Rows(Source):
             yield Row(**{name: row[name] for name in self.kind.field_names})
 
 
+class Reordered(Rows):
+    """A source whose rows, with columns left out, have another order of fields: they cannot be used."""
+
+    def with_columns(self, columns):
+        narrow = super().with_columns(columns)
+        names, types = narrow.kind.field_names, narrow.kind.types
+        narrow.kind = Types.ROW_NAMED(names[::-1], types[::-1])
+        return narrow
+
+
 UNTIMED = WatermarkStrategy.no_watermarks()
 GENERATED = WatermarkStrategy.for_generator(ByTime).with_timestamp_assigner("at")
 FEW = [Row(user="z", at=70, amount=1, limit=9, text="-"), Row(user="a", at=71, amount=2, limit=8, text="-")]
@@ -220,6 +231,10 @@ def of_two_kinds(stream, where):
 
 def of_rows(stream, where):
     return stream.env.from_source(Rows(FEW), STRATEGY, "rows").filter(where)
+
+
+def of_reordered_rows(stream, where):
+    return stream.env.from_source(Reordered(FEW), STRATEGY, "rows").filter(where)
 
 
 def with_rows(stream, where):
@@ -265,7 +280,16 @@ class Files:
 )
 @pytest.mark.parametrize(
     "program",
-    [generated, generated_before, generated_between, of_two_kinds, of_rows, with_rows, keyed_in_between],
+    [
+        generated,
+        generated_before,
+        generated_between,
+        of_two_kinds,
+        of_rows,
+        of_reordered_rows,
+        with_rows,
+        keyed_in_between,
+    ],
 )
 def test_what_needs_whole_elements_gets_them(program, where, tmp_path):
     pq.write_table(pa.table(ORDERS), tmp_path / "orders.parquet")
@@ -275,3 +299,20 @@ def test_what_needs_whole_elements_gets_them(program, where, tmp_path):
         return sorted(map(str, sums(stream, None).execute_and_collect()))
 
     assert found(where) == found(in_python(where)) != []
+
+
+def test_a_row_without_fields_is_of_the_declared_type_or_an_error_says_where():
+    env = local_environment().set_parallelism(1)
+    rows = env.from_source(Rows([*FEW, Row(user="z", at=72, amount=2**70, limit=9, text="-")]), STRATEGY, "rows")
+    with pytest.raises(DataError, match=r"operator 'rows', .*split 'all'.* field amount: expected LONG"):
+        list(rows.map(lambda order: (order.user, order.amount)).execute_and_collect())
+
+
+def test_a_program_of_many_unions_is_planned(tmp_path, capsys):
+    pq.write_table(pa.table(ORDERS), tmp_path / "orders.parquet")
+    stream = Files(local_environment().set_parallelism(1), tmp_path)
+    united = stream(STRATEGY)
+    for _ in range(250):
+        united = united.union(stream(STRATEGY))
+    sums(united, None).explain()
+    assert capsys.readouterr().out.count("  reads      user, at, amount, limit\n") == 251

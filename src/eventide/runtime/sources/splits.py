@@ -60,6 +60,7 @@ class SplitReader:
         count: takes what the source has counted.
         may_be_idle: whether the first item of all ends an idleness.
         sorts_out: whether elements of another type count as what cannot be read.
+        as_columns: whether rows become columns at once: they lack fields, and would be taken for rows with all.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class SplitReader:
         *,
         may_be_idle: bool,
         sorts_out: bool = False,
+        as_columns: bool = False,
     ) -> None:
         self.range = range
         self.output = output
@@ -81,6 +83,7 @@ class SplitReader:
         self._unreadable = unreadable
         self._count = count
         self._sorts_out = sorts_out
+        self._as_columns = as_columns
         self._may_be_idle = may_be_idle
         self._chunk = Elements()
         self._aside: dict[str, Elements] = {}
@@ -181,6 +184,8 @@ class SplitReader:
         try:
             converted = kind.as_declared if self._sorts_out and not kind.is_pickled else kind.converted
             chunk.values = converted(chunk.values)
+            if self._as_columns:
+                return Elements(columns=chunk.as_columns(kind))
         except DataError as error:
             if not self._sorts_out:
                 raise advised(error) from error

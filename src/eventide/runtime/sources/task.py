@@ -9,7 +9,7 @@ from typing import Any
 from eventide.api.functions.output_tag import DEAD_LETTER, DeadLetterLimits
 from eventide.api.source import Counted, SideOutput, Source, Unreadable
 from eventide.common.ms import MIN_MS
-from eventide.common.typeinfo import TypeInformation
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.errors import advised
 from eventide.runtime.chain.chain import ChainNode, end_frames
 from eventide.runtime.chain.outputs import cannot_be_read, dead_letter
@@ -72,12 +72,23 @@ class SourceSpec(ChainSpec):
             return self
         source = self.source.with_columns(self.fields)
         kind = source.get_produced_type()
+        if not _is_part(kind, self.type_info, self.fields) or kind.has_exponents:  # which columns would not give back
+            return self
         return replace(self, source=source, type_info=kind, is_pruned=kind != self.type_info)
 
     @property
     def planned(self) -> PlannedSource:
         """The part of it that plans micro-batches."""
         return PlannedSource(self.name, self.source, self.alignment)
+
+
+def _is_part(kind: TypeInformation, whole: TypeInformation, fields: Iterable[str]) -> bool:
+    """Whether rows of a type are those of another, in the same order, without fields other than some."""
+    if not isinstance(kind, RowTypeInfo) or not isinstance(whole, RowTypeInfo) or kind.names is None:
+        return False
+    pairs = zip(whole.field_names, whole.types, strict=True)
+    kept = [pair for pair in pairs if pair[0] in kind.names]
+    return {*fields} <= {*kind.names} and kept == [*zip(kind.names, kind.types, strict=True)]
 
 
 class SourceTask:
@@ -120,6 +131,7 @@ class SourceTask:
                 self._count,
                 may_be_idle=may_be_idle,
                 sorts_out=self._dead_letters is not None,
+                as_columns=self._is_pruned,
             )
             for one in ranges
         ]
@@ -210,8 +222,6 @@ class SourceTask:
     def _send(self, output: SourceOutput, batch: Elements, tag: str | None = None) -> Iterator[Frame]:
         if tag is None:
             self._metrics.count(self._name, RECORDS_OUT, len(batch))
-            if self._is_pruned and batch.columns is None:  # as rows, they would be taken for those of all fields
-                batch = Elements(columns=batch.as_columns(self._type_info))
         yield from output.send(batch, tag)
 
     def _last_frames(self) -> Iterator[Frame]:

@@ -292,10 +292,11 @@ def fields_read(
 ) -> frozenset[str] | None:
     """The fields of its first argument, a row, that a function reads; None if it is not known to do without the others.
 
-    The function is traced with rows that have no others of these fields, too, and has to do the same with them. So it
-    is not one that counts the fields, looks for names, or takes fields by places that would be others. What `open()`
-    makes is not there yet, and may be anything; and another value from outside may be another one in a worker. So all
-    fields count that code names which looks at one.
+    The function is traced with rows of these fields alone, too, and has to do the same with them, and to ask them for
+    single fields only: one that counts fields, looks for names or compares rows might do something else with other
+    rows. A field taken by its place has to be the same one. What `open()` makes is not there yet, and may be anything;
+    and another value from outside may be another one in a worker. So all fields count that code names which looks at
+    one.
 
     Args:
         function: the function.
@@ -315,36 +316,23 @@ def fields_read(
     try:
         found = trace(function, [type_info, *more], several=several, is_opened=False)
         names = _names(found.tree, type_info.names)
-        if names is None or found.admission.tests_for_none or _may_look_for_another(found):
+        if names is None or found.admission.tests_for_none:
             return None
         if not found.admission.is_closed:
             names |= _named_in(found) & {*type_info.names}
-        others, numbers = len(type_info.names) - len(names), dict[Any, int]()
-        form = _form(found.tree, type_info, numbers)
-        for count in range(not names, others + 1) if "len" in _named_in(found) else {int(not names), others}:
-            narrow = _without_others(type_info, names, count)
-            if form != _form(trace(function, [narrow, *more], several=several, is_opened=False).tree, narrow, numbers):
-                return None
+        narrow = _narrowed(type_info, names)
+        again = trace(function, [narrow, *more], several=several, is_opened=False, by_field=True)
     except NotTraceable:
         return None
-    return names
+    numbers: dict[Any, int] = {}
+    return names if _form(found.tree, type_info, numbers) == _form(again.tree, narrow, numbers) else None
 
 
-def _without_others(type_info: RowTypeInfo, names: frozenset[str], count: int) -> RowTypeInfo:
-    """The type of rows with some of the fields, and with others of no known name in place of a number of the rest."""
-    fields: list[tuple[str, TypeInformation]] = []
-    for name, kind in zip(type_info.field_names, type_info.types, strict=True):
-        if name in names:
-            fields.append((name, kind))
-        elif count:
-            count -= 1
-            fields.append((f"\0{count}", kind))
-    return Types.ROW_NAMED([name for name, _ in fields], [kind for _, kind in fields])
-
-
-def _may_look_for_another(found: Trace) -> bool:
-    """Whether a function with values from outside makes dicts of rows, and so may ask for a field that is missing."""
-    return not found.admission.is_closed and "as_dict" in _named_in(found)
+def _narrowed(type_info: RowTypeInfo, names: frozenset[str]) -> RowTypeInfo:
+    """The type of rows that have some of the fields, at least one."""
+    fields = [*zip(type_info.field_names, type_info.types, strict=True)]
+    kept = [pair for pair in fields if pair[0] in names] or fields[:1]
+    return Types.ROW_NAMED([name for name, _ in kept], [kind for _, kind in kept])
 
 
 def _named_in(found: Trace) -> frozenset[str]:

@@ -111,6 +111,37 @@ class Trace:
         return kind
 
 
+class FieldsOfRow(Row):
+    """A row that is asked for single fields alone: other rows with these fields give a function the same.
+
+    >>> row = FieldsOfRow.of(Row(user=1, n=2))
+    >>> row.user, row["n"], row[1]
+    (1, 2, 2)
+    >>> len(row)
+    Traceback (most recent call last):
+    eventide.runtime.tracing.admission.NotTraceable: it looks at a row as a whole
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(row: Row) -> FieldsOfRow:
+        """Make one with the fields of a row."""
+        made = FieldsOfRow(*row)
+        made.set_field_names(row.get_field_names() or [])
+        return made
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise NotTraceable("it looks at a row as a whole")
+
+    def __getitem__(self, item: Any) -> Any:
+        return self._refuse() if isinstance(item, slice) else super().__getitem__(item)
+
+    __bool__ = __len__ = __iter__ = __contains__ = __eq__ = __hash__ = __call__ = _refuse
+    __copy__ = __reduce__ = __repr__ = __str__ = __format__ = as_dict = _refuse
+    get_field_names = get_fields_by_names = has_field_names = get_row_kind = set_row_kind = _refuse
+
+
 def trace(
     function: Callable[..., Any],
     types: Sequence[TypeInformation],
@@ -118,13 +149,15 @@ def trace(
     several: bool = False,
     arrange: Arrange | None = None,
     is_opened: bool = True,
+    by_field: bool = False,
 ) -> Trace:
     """Trace a function over arguments of some types; with ``several``, one that has any number of results.
 
     Where its object is still to be opened, what it reads of that is unknown, and the trace cannot be evaluated.
 
     Raises:
-        NotTraceable: if columns might not give what the function gives.
+        NotTraceable: if columns might not give what the function gives; with ``by_field``, also if it asks its first
+            argument, a row, for anything but single fields.
     """
     unopened: list[Unknown] = []
 
@@ -140,7 +173,10 @@ def trace(
         way = TracePath(answers, known)
         for attribute in unopened:
             go_on(attribute, way)
-        ways.append(_one_way(admission.function, types, way, several=several, arrange=arrange))
+        arguments = [argument((number,), kind, way) for number, kind in enumerate(types)]
+        if by_field:
+            arguments[0] = FieldsOfRow.of(arguments[0])
+        ways.append(_one_way(admission.function, arguments, way, several=several, arrange=arrange))
         if len(ways) > _MOST_LEAVES:
             raise NotTraceable(f"there are more than {_MOST_LEAVES} ways through it")
         answers = [*way.asked.values()]
@@ -153,13 +189,12 @@ def trace(
 
 def _one_way(
     function: Callable[..., Any],
-    types: Sequence[TypeInformation],
+    arguments: list[Any],
     way: TracePath,
     *,
     several: bool,
     arrange: Arrange | None,
 ) -> tuple[dict[Expression, bool], Leaf]:
-    arguments = [argument((number,), kind, way) for number, kind in enumerate(types)]
     before = _content(arguments)
     try:
         value = function(*(arguments if arrange is None else arrange(arguments)))

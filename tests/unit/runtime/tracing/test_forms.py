@@ -27,10 +27,15 @@ COUNTRIES = {"ann": 1, "bob": 2}
 NAMES, NUMBERS, LISTED = {"ann"}, frozenset({7, 8}), ["bob", "eve"]
 PATTERN = re.compile(r"(\w),(\w+)")
 LIMIT = 3
+SIZE = len
 
 
 def helper(n):
     return n * 2 if n > 0 else -n
+
+
+def reads_some(e):
+    return e.user if e.n > LIMIT else ""
 
 
 def several_paths(e):
@@ -117,6 +122,15 @@ def test_functions_that_decide(function):
         (lambda e: len(e) != 3 and e.n > 0, None),
         (lambda e: len(e.as_dict()) != 5, None),
         (lambda e: e, None),
+        (lambda e: sum(1 for _ in e) != 3 and e.n > 0, None),
+        (lambda e: SIZE(e) != 3 and e.n > 0, None),
+        (lambda e: [*e][1:] == [] and e.n > 0, None),
+        (lambda e: bool(e[2:4]) and e.n > 0, None),
+        (lambda e: max(e.as_dict()) != "x" and e.n > 0, None),
+        (lambda e: ",".join(e.as_dict()) != "n,x" and e.n > 0, None),
+        (lambda e: e != Row(user="ann", n=7) and e.n > 0, None),
+        (lambda e: e.as_dict() != {"user": "ann"} and e.n > 0, None),
+        (lambda e: (reads_some(e), e.x), {"user", "n", "x"}),
     ],
 )
 def test_the_fields_that_a_function_reads(function, fields):
