@@ -5,6 +5,8 @@ from copy import copy
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eventide.aggregates import collect_list, count, sum_
 from eventide.common import Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
@@ -204,6 +206,14 @@ class Reordered(Rows):
         return narrow
 
 
+@pytest.fixture(scope="module")
+def orders(tmp_path_factory):
+    """Where the orders lie."""
+    place = tmp_path_factory.mktemp("orders")
+    pq.write_table(pa.table(ORDERS), place / "orders.parquet")
+    return place
+
+
 UNTIMED = WatermarkStrategy.no_watermarks()
 GENERATED = WatermarkStrategy.for_generator(ByTime).with_timestamp_assigner("at")
 FEW = [Row(user="z", at=70, amount=1, limit=9, text="-"), Row(user="a", at=71, amount=2, limit=8, text="-")]
@@ -264,41 +274,55 @@ class Files:
         return self.env.from_source(self.files(), strategy, f"orders {len(vars(self))}")
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        lambda order: order.at != 12,
-        lambda order: order.user.upper() != "B",
-        lambda order: "text" in order,
-        lambda order: "user" in order,
-        lambda order: len(order) != 3 and order.amount > 0,
-        lambda order: len(order) != 4 and order.amount > 0,
-        lambda order: len(order.as_dict()) != 3,
-        lambda order: next(iter(order.as_dict())) == "user",
-        lambda order: order[-1] != "v",
-    ],
-)
-@pytest.mark.parametrize(
-    "program",
-    [
-        generated,
-        generated_before,
-        generated_between,
-        of_two_kinds,
-        of_rows,
-        of_reordered_rows,
-        with_rows,
-        keyed_in_between,
-    ],
-)
-def test_what_needs_whole_elements_gets_them(program, where, tmp_path):
-    pq.write_table(pa.table(ORDERS), tmp_path / "orders.parquet")
+WHERES = [
+    lambda order: order.at != 12,
+    lambda order: order.user.upper() != "B",
+    lambda order: "text" in order,
+    lambda order: "user" in order,
+    lambda order: len(order) != 3 and order.amount > 0,
+    lambda order: len(order) != 4 and order.amount > 0,
+    lambda order: len(order.as_dict()) != 3,
+    lambda order: next(iter(order.as_dict())) == "user",
+    lambda order: order[-1] != "v",
+]
+BEGINNINGS = [
+    *(generated, generated_before, generated_between, of_two_kinds),
+    *(of_rows, of_reordered_rows, with_rows, keyed_in_between),
+]
 
+
+@pytest.mark.parametrize("where", WHERES)
+@pytest.mark.parametrize("program", BEGINNINGS)
+def test_what_needs_whole_elements_gets_them(program, where, orders):
     def found(function):
-        stream = program(Files(local_environment().set_parallelism(1), tmp_path), function)
+        stream = program(Files(local_environment().set_parallelism(1), orders), function)
         return sorted(map(str, sums(stream, None).execute_and_collect()))
 
     assert found(where) == found(in_python(where)) != []
+
+
+AS_THEY_ARE, SHUFFLES = (lambda stream: stream), [lambda stream: stream.rebalance(), lambda stream: stream.global_()]
+ENDINGS = [
+    *(sums, early_counts, sessions, with_late_ones, rolling, near, far),
+    *(in_windows, both, both_by_function, both_joined, whole, unchanged),
+]
+
+
+@given(
+    st.sampled_from(BEGINNINGS),
+    st.lists(st.sampled_from(WHERES), min_size=1, max_size=3),
+    st.sampled_from([AS_THEY_ARE, AS_THEY_ARE, *SHUFFLES]),
+    st.sampled_from(ENDINGS),
+)
+def test_a_program_gives_what_it_gives_with_whole_elements(orders, beginning, wheres, shuffle, ending):
+    def found(functions):
+        files = Files(local_environment().set_parallelism(1), orders)
+        stream = beginning(files, functions[0])
+        for function in functions:
+            stream = stream.filter(function)
+        return sorted(map(str, ending(shuffle(stream), files(STRATEGY)).execute_and_collect()))
+
+    assert found(wheres) == found([*map(in_python, wheres)])
 
 
 def test_a_row_without_fields_is_of_the_declared_type_or_an_error_says_where():
@@ -308,9 +332,8 @@ def test_a_row_without_fields_is_of_the_declared_type_or_an_error_says_where():
         list(rows.map(lambda order: (order.user, order.amount)).execute_and_collect())
 
 
-def test_a_program_of_many_unions_is_planned(tmp_path, capsys):
-    pq.write_table(pa.table(ORDERS), tmp_path / "orders.parquet")
-    stream = Files(local_environment().set_parallelism(1), tmp_path)
+def test_a_program_of_many_unions_is_planned(orders, capsys):
+    stream = Files(local_environment().set_parallelism(1), orders)
     united = stream(STRATEGY)
     for _ in range(250):
         united = united.union(stream(STRATEGY))
