@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -61,8 +61,6 @@ from eventide.runtime.tasks.operator_task import OperatorTaskSpec
 from eventide.runtime.tasks.split_task import SplitTaskSpec
 from eventide.runtime.tasks.stage import Stage
 from eventide.runtime.tasks.task import TaskSpec
-
-Consumers = Callable[[Transformation], Sequence[Transformation]]
 
 
 def compile_plan(

@@ -248,11 +248,8 @@ def of_reordered_rows(stream, where):
 
 
 def with_rows(stream, where):
-    return (
-        stream(STRATEGY)
-        .union(stream.env.from_source(CollectionSource(FEW, type_info=ORDER), STRATEGY, "few"))
-        .filter(where)
-    )
+    few = stream.env.from_source(CollectionSource(FEW, type_info=ORDER), STRATEGY, "few")
+    return stream(STRATEGY).union(few).filter(where)
 
 
 def keyed_in_between(stream, where):
@@ -271,7 +268,7 @@ class Files:
         return FileSource.parquet(self.place, type_info=ORDER).build()
 
     def __call__(self, strategy):
-        return self.env.from_source(self.files(), strategy, f"orders {len(vars(self))}")
+        return self.env.from_source(self.files(), strategy, "orders")
 
 
 WHERES = [

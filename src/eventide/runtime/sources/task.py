@@ -72,7 +72,7 @@ class SourceSpec(ChainSpec):
             return self
         source = self.source.with_columns(self.fields)
         kind = source.get_produced_type()
-        if not _is_part(kind, self.type_info, self.fields) or kind.has_exponents:  # which columns would not give back
+        if not _is_part(kind, self.type_info, self.fields) or kind.has_exponents:  # columns would lose exponents
             return self
         return replace(self, source=source, type_info=kind, is_pruned=kind != self.type_info)
 
@@ -83,7 +83,7 @@ class SourceSpec(ChainSpec):
 
 
 def _is_part(kind: TypeInformation, whole: TypeInformation, fields: Iterable[str]) -> bool:
-    """Whether rows of a type are those of another, in the same order, without fields other than some."""
+    """Whether the fields of a type of rows are among those of another, in their order, and some fields among them."""
     if not isinstance(kind, RowTypeInfo) or not isinstance(whole, RowTypeInfo) or kind.names is None:
         return False
     pairs = zip(whole.field_names, whole.types, strict=True)
