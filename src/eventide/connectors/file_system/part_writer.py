@@ -192,13 +192,14 @@ def by_folder(rows: pa.Table, buckets: Sequence[str]) -> Iterator[tuple[str, pa.
         if pa.types.is_string(values.type):
             values = values.fill_null("")  # both have the same folder
         found = values.dictionary_encode(null_encoding="encode")
-        combined = pa.array(numbers * len(found.dictionary) + found.indices.to_numpy())
-        numbers = combined.dictionary_encode().indices.to_numpy().astype(np.int64)
+        if numbers.any():
+            found = pa.array(numbers * len(found.dictionary) + found.indices.to_numpy()).dictionary_encode()
+        numbers = found.indices.to_numpy().astype(np.int64)
+    order, rest = np.arange(len(rows)), rows.drop_columns(list(buckets))
     if (numbers[1:] < numbers[:-1]).any():
         order = np.argsort(numbers, kind="stable")
-        numbers, rows = numbers[order], rows.take(order)
-    rest = rows.drop_columns(list(buckets))
+        numbers, rest = numbers[order], rest.take(order)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     for begin, end in pairwise([*begins, len(rows)]):
-        folder = bucket_of({name: rows.column(name)[begin].as_py() for name in buckets})
+        folder = bucket_of({name: rows.column(name)[order[begin]].as_py() for name in buckets})
         yield f"{folder}/", rest.slice(begin, end - begin)

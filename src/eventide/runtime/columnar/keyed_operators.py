@@ -25,6 +25,7 @@ from eventide.runtime.columnar.layout import (
 from eventide.runtime.columnar.operator import ColumnarOperator, ColumnarWindow
 from eventide.runtime.columnar.panes import Panes, RegularPanes, later
 from eventide.runtime.columnar.stores import KeyedTable
+from eventide.runtime.elements.keys import first_rows
 from eventide.runtime.elements.ordering import order_by, spread
 from eventide.runtime.eventtime.rules import has_passed, is_window_late, latest_late_time, passes
 from eventide.runtime.metrics import KEYS, OPEN_SESSIONS
@@ -198,15 +199,37 @@ class MergedIntervals:
 def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     """Put intervals of one key that overlap or touch into one session.
 
+    Intervals of a key that all have a moment in common are one session, without being sorted.
+
     Args:
-        keys: the key of each interval, as a number from 0.
+        keys: the key of each interval, as a number from 0; each number up to the highest occurs.
         starts: when each begins, in milliseconds.
         ends: when each ends (exclusive), in milliseconds.
 
     >>> found = sessions_of(np.array([0, 0, 1, 0]), np.array([0, 10, 5, 21]), np.array([10, 20, 15, 31]))
     >>> found.number.tolist(), found.starts.tolist(), found.ends.tolist()
-    ([0, 0, 2, 1], [0, 21, 5], [20, 31, 15])
+    ([1, 1, 0, 2], [5, 0, 21], [15, 20, 31])
     """
+    first = first_rows(keys)
+    first_start, last_start, first_end, last_end = (values[first] for values in (starts, starts, ends, ends))
+    np.minimum.at(first_start, keys, starts)
+    np.maximum.at(last_start, keys, starts)
+    np.minimum.at(first_end, keys, ends)
+    np.maximum.at(last_end, keys, ends)
+    is_one = last_start <= first_end
+    number = (np.cumsum(is_one) - 1)[keys]
+    others = np.flatnonzero(~is_one[keys])
+    found = _sorted_sessions(keys[others], starts[others], ends[others])
+    number[others] = np.count_nonzero(is_one) + found.number
+    return MergedIntervals(
+        number,
+        np.concatenate([first[is_one], others[found.first]]),
+        np.concatenate([first_start[is_one], found.starts]),
+        np.concatenate([last_end[is_one], found.ends]),
+    )
+
+
+def _sorted_sessions(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     order = order_by(keys, starts)
     sorted_keys, sorted_starts = keys[order], starts[order]
     reach = _highest_so_far(sorted_keys, ends[order])

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.common.ms import MAX_MS
-from eventide.runtime.columnar.layout import slices_by, with_keys_of
+from eventide.runtime.columnar.layout import key_numbers, slices_by, with_keys_of
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.elements.hashing import Hashes
-from eventide.runtime.elements.keys import hashes_of_columns
+from eventide.runtime.elements.keys import first_rows, hashes_of_columns
 from eventide.runtime.elements.ordering import distinct, firsts
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.bucket_store import BucketStore
@@ -328,7 +328,8 @@ class KeyedTable:
 
     def read_keys_of(self, rows: pa.Table) -> None:
         """Read the rows of the keys of some rows."""
-        self._read(distinct(self._hashes_of(rows)))
+        keys = rows.take(pa.array(first_rows(key_numbers(rows, self._keys))))
+        self._read(distinct(self._hashes_of(keys)))
 
     def read_due(self, time_ms: int) -> None:
         """Read the rows of the keys whose time has come: of all keys, at the end of time."""

@@ -39,12 +39,13 @@ def merged_one_by_one(intervals):
 
 
 @given(INTERVALS)
-def test_sorting_finds_the_sessions_that_merging_finds(intervals):
-    keys = np.array([key for key, _, _ in intervals], np.int64)
+def test_sessions_are_those_that_merging_one_by_one_finds(intervals):
+    keys = key_numbers(pa.table({"key": pa.array([key for key, _, _ in intervals], pa.int64())}), ["key"])
     starts = np.array([start for _, start, _ in intervals], np.int64)
     ends = np.array([start + length for _, start, length in intervals], np.int64)
     found = sessions_of(keys, starts, ends)
-    bounds = zip(keys[found.first].tolist(), found.starts.tolist(), found.ends.tolist(), strict=True)
+    named = [intervals[first][0] for first in found.first.tolist()]
+    bounds = zip(named, found.starts.tolist(), found.ends.tolist(), strict=True)
     by_number = dict(enumerate(bounds))
     assert {place: by_number[n] for place, n in enumerate(found.number.tolist())} == merged_one_by_one(intervals)
 
@@ -52,6 +53,13 @@ def test_sorting_finds_the_sessions_that_merging_finds(intervals):
 def test_intervals_that_touch_are_one_session_and_those_a_millisecond_apart_are_two():
     found = sessions_of(np.array([0, 0, 0]), np.array([0, 10, 21]), np.array([10, 20, 30]))
     assert found.number.tolist() == [0, 0, 1]
+
+
+def test_only_keys_whose_intervals_have_no_moment_in_common_are_sorted():
+    found = sessions_of(np.array([0, 1, 0, 1, 2]), np.array([0, 30, 50, 35, 7]), np.array([10, 40, 60, 45, 17]))
+    assert found.number.tolist() == [2, 0, 3, 0, 1]
+    assert found.first.tolist() == [1, 4, 0, 2]
+    assert (found.starts.tolist(), found.ends.tolist()) == ([30, 7, 0, 50], [45, 17, 10, 60])
 
 
 def test_a_key_is_one_number_whatever_its_columns_and_nulls_are():
