@@ -15,9 +15,9 @@ from benchmarks.peers import results, topics
 from benchmarks.peers.engines import ENGINES, Engine
 from benchmarks.peers.events import Events
 from benchmarks.peers.page import PAGE, RESULTS, Outcome, show, write
-from benchmarks.peers.race import Cell, Race
+from benchmarks.peers.race import Cell, Race, reason
 
-MANY, FEW = 1_000_000, 200_000
+MANY, FEW = 5_000_000, 200_000
 LITTLE = Events(20_000)
 
 
@@ -77,7 +77,7 @@ def _race(options: argparse.Namespace, engines: list[Engine], place: Path, conso
                 except (RuntimeError, ValueError) as error:  # the other cells don't depend on this one
                     console.print(str(error), style="red", highlight=False, markup=False)
                     failed.append(f"{engine.name}, {program}")
-                    continue
+                    cell = Cell(program, engine.name, note=f"it stopped with an error: {reason(str(error))}")
                 cells.append(cell)
                 console.print(f"[dim]{program}, {engine.name}: {_said(cell)}[/]", highlight=False)
                 Outcome(recipe.count, versions, machine(), cells).store()

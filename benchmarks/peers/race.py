@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,3 +106,14 @@ class Race:
         if engine.reads_kafka and self.broker is not None:
             return topics.read(self.broker, program)
         return results.written(program, out / "results" / "out")
+
+
+def reason(error: str) -> str:
+    r"""The innermost cause in what a program said last, shortened.
+
+    >>> reason("Job failed.\n\tat Task.run\nCaused by: IllegalState: closed\n\tat Task.close\n")
+    'IllegalState: closed'
+    """
+    lines = [line for line in error.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    return textwrap.shorten((causes or lines)[-1].partition(" (")[0], 200)

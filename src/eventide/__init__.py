@@ -4,6 +4,6 @@ import sys
 
 from eventide._absent import AbsentNames
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 sys.meta_path.append(AbsentNames())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.runtime.columnar.aggregation import ROWS, TIMESTAMP
-from eventide.runtime.elements.codec import decode_table, encode_table
+from eventide.runtime.elements.codec import decode_numbered, encode_numbered, size_of_numbered
 from eventide.runtime.elements.keys import numbers_of_columns
 from eventide.runtime.tasks.operator import OperatorInput, SortInputs
 
@@ -93,12 +93,17 @@ class TableCodec:
 
     def encode(self, table: pa.Table, first: int) -> bytes:
         """A table to bytes."""
-        return encode_table(table.replace_schema_metadata({_FIRST: str(first)}))
+        names = [name for name in (TIMESTAMP, SEQUENCE) if name in table.column_names]
+        return encode_numbered(table.replace_schema_metadata({_FIRST: str(first)}), names)
 
     def decode(self, data: bytes) -> TablePayload:
         """The inverse of :meth:`encode`."""
-        table = decode_table(data)
+        table = decode_numbered(data)
         return TablePayload(table.replace_schema_metadata(None), int(table.schema.metadata[_FIRST]))
+
+    def size(self, data: bytes) -> int:
+        """How many bytes a table has when it is read."""
+        return size_of_numbered(data)
 
 
 def joined_rows(parts: Sequence[TablePayload]) -> pa.Table:

@@ -255,7 +255,8 @@ class Inbox:
                 for report in frame.content:
                     self._reports.setdefault(report.point, []).append((frame.edge, report))
         self._piece_bytes = piece_bytes
-        self._is_whole = sum(len(frame.content) for frame in elements) * _OBJECTS <= piece_bytes
+        size = sum(codecs[frame.edge].size(frame.content) for frame in elements)
+        self._is_whole = size * _OBJECTS <= piece_bytes
         waiting = [self._read(frame, codecs[frame.edge]) for frame in elements]
         self._waiting = [one for _, one in sorted(waiting, key=lambda entry: entry[0])]
 
@@ -267,7 +268,7 @@ class Inbox:
         if not self._is_whole:
             numbers = payload.numbers()
             one.number = None if numbers is None else int(numbers[0])
-            one.weight = len(frame.content) * (1 if payload.is_unread else _OBJECTS)
+            one.weight = codec.size(frame.content) * (1 if payload.is_unread else _OBJECTS)
             one.payload = payload if payload.is_unread else None
             # A frame whose elements are not in the order of their numbers cannot be cut by them.
             self._is_whole = numbers is not None and bool((numbers[1:] < numbers[:-1]).any())

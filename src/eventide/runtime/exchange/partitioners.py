@@ -63,6 +63,9 @@ class Codec(Protocol):
     def decode(self, data: bytes) -> Payload:
         """The content of a frame."""
 
+    def size(self, data: bytes) -> int:
+        """How many bytes the content of a frame has when it is read."""
+
 
 class RecordWriter(Protocol):
     """Gathers what leaves on one edge; ``size`` is how many elements are waiting."""
@@ -556,3 +559,6 @@ class _SelectingWriter:
 class _NoElements:
     def decode(self, data: bytes) -> Payload:
         raise DataError("elements have come on an edge that carries only watermarks")
+
+    def size(self, data: bytes) -> int:
+        return len(data)

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from eventide.common.typeinfo import DictTypeInfo, Types
 from eventide.datastream.functions import in_python
-from eventide.runtime.elements.codec import ElementCodec, encode_table, encoded
+from eventide.runtime.elements.codec import (
+    ElementCodec,
+    decode_numbered,
+    encode_numbered,
+    encode_table,
+    encoded,
+    size_of_numbered,
+)
 from eventide.runtime.elements.elements import FRAME_BYTES, Columns, Elements
 from eventide.testing import local_environment
 
@@ -65,10 +72,44 @@ def test_frames_are_cut_by_all_that_they_hold():
     numbers = pa.array(range(7, 7 + count), pa.int64())
     sent = Columns(Types.BOOLEAN(), pa.nulls(count, pa.bool_()), pc.add(numbers, 1_700_000_000_000), numbers)
     contents = [*encoded(codec, [Elements(columns=sent)], [])]
-    assert max(map(len, contents)) < 2 * FRAME_BYTES
+    assert max(map(codec.size, contents)) < 2 * FRAME_BYTES
     found = Columns.joined([codec.decode(content).columns for content in contents])
     assert found.sequence.equals(numbers)
     assert found.timestamps.equals(sent.timestamps)
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+COLUMNS = st.one_of(
+    st.lists(st.none() | NUMBERS, max_size=8),
+    st.builds(lambda start, steps: [start + step for step in steps], st.integers(-9, 9), st.lists(st.integers(0, 9))),
+    st.builds(
+        lambda start, count: [*range(start, start + count)], st.integers(-(2**63), 2**63 - 50), st.integers(0, 40)
+    ),
+)
+
+
+@given(COLUMNS)
+def test_numbers_arrive_as_they_are_however_few_bytes_they_take(numbers):
+    sent = pa.table({"number": pa.array(numbers, pa.int64()), "name": [*map(str, numbers)]})
+    content = encode_numbered(sent, ["number"])
+    found = decode_numbered(content)
+    assert found.equals(sent)
+    assert found.schema.equals(sent.schema)
+    assert size_of_numbered(content) >= sent.nbytes
+
+
+def test_numbers_take_four_bytes_and_those_that_follow_one_another_none():
+    count, kind = 10_000, Types.BOOLEAN()
+    values, near, far = (
+        pa.nulls(count, pa.bool_()),
+        pa.array([5, 9] * (count // 2)),
+        pa.array([5, 2**33] * (count // 2)),
+    )
+    follow = pa.array(range(count))
+    for timestamps, sequence, expected in [(near, follow, 4), (far, follow, 8), (near, near, 8), (far, far, 16)]:
+        content = ElementCodec(kind).encode(Elements(columns=Columns(kind, values, timestamps, sequence)))
+        assert len(content) // count == expected
+        assert ElementCodec(kind).size(content) // count == 16
 
 
 def test_a_column_in_several_chunks_is_sent():
