@@ -1,6 +1,6 @@
 """Builds the documentation into a folder of its version, beside those of other versions.
 
-A hook of MkDocs. `site/0.1` has the pages of every eventide 0.1.z; a build replaces these, and leaves other versions.
+A hook of MkDocs. `site/0.2` has the pages of every eventide 0.2.z; a build replaces these, and leaves other versions.
 `site/versions.json` is the list from which the theme lets the reader choose, and `site/index.html` leads to the newest.
 """
 

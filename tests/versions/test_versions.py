@@ -21,7 +21,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_there_is_an_archive_of_each_version() -> None:
-    assert [archive.name for archive in archives()] == ["0.1.0.tar.xz"]
+    assert [archive.name for archive in archives()] == ["0.1.0.tar.xz", "0.2.0.tar.xz"]
 
 
 def test_a_job_begins_with_the_savepoint(stored: Path) -> None:
