@@ -211,12 +211,15 @@ def sessions_of(keys: Array, starts: Array, ends: Array) -> MergedIntervals:
     ([1, 1, 0, 2], [5, 0, 21], [15, 20, 31])
     """
     first = first_rows(keys)
-    first_start, last_start, first_end, last_end = (values[first] for values in (starts, starts, ends, ends))
-    np.minimum.at(first_start, keys, starts)
+    last_start, first_end = starts[first], ends[first]
     np.maximum.at(last_start, keys, starts)
     np.minimum.at(first_end, keys, ends)
-    np.maximum.at(last_end, keys, ends)
     is_one = last_start <= first_end
+    if not is_one.any():
+        return _sorted_sessions(keys, starts, ends)
+    first_start, last_end = starts[first], ends[first]
+    np.minimum.at(first_start, keys, starts)
+    np.maximum.at(last_end, keys, ends)
     number = (np.cumsum(is_one) - 1)[keys]
     others = np.flatnonzero(~is_one[keys])
     found = _sorted_sessions(keys[others], starts[others], ends[others])

@@ -328,8 +328,10 @@ class KeyedTable:
 
     def read_keys_of(self, rows: pa.Table) -> None:
         """Read the rows of the keys of some rows."""
-        keys = rows.take(pa.array(first_rows(key_numbers(rows, self._keys))))
-        self._read(distinct(self._hashes_of(keys)))
+        if self._keys:
+            first = first_rows(key_numbers(rows, self._keys))
+            rows = rows.select(self._keys).take(pa.array(first))
+        self._read(distinct(self._hashes_of(rows)))
 
     def read_due(self, time_ms: int) -> None:
         """Read the rows of the keys whose time has come: of all keys, at the end of time."""

@@ -1,7 +1,10 @@
 """Elements whose type was not declared travel as columns where functions on columns made them, else as a pickle."""
 
+from itertools import accumulate, chain
+
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,24 +81,29 @@ def test_frames_are_cut_by_all_that_they_hold():
     assert found.timestamps.equals(sent.timestamps)
 
 
-NUMBERS = st.integers(-(2**63), 2**63 - 1)
-COLUMNS = st.one_of(
-    st.lists(st.none() | NUMBERS, max_size=8),
-    st.builds(lambda start, steps: [start + step for step in steps], st.integers(-9, 9), st.lists(st.integers(0, 9))),
-    st.builds(
-        lambda start, count: [*range(start, start + count)], st.integers(-(2**63), 2**63 - 50), st.integers(0, 40)
-    ),
-)
+EXTREMES = st.sampled_from([-(2**63), -(2**32), 0, 2**32 - 1, 2**63 - 1])
+RUNS = st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 2**32]), st.integers(100, 400)), min_size=1, max_size=4)
 
 
-@given(COLUMNS)
-def test_numbers_arrive_as_they_are_however_few_bytes_they_take(numbers):
+@given(EXTREMES, RUNS, st.booleans(), st.booleans())
+def test_numbers_arrive_as_they_are_however_few_bytes_they_take(extreme, runs, has_null, in_order):
+    """Numbers in runs of one distance each, up from an extreme, or down from it."""
+    distances = accumulate(step for step, count in runs for _ in range(count))
+    up = 1 if extreme <= 0 else -1
+    numbers = sorted(extreme + up * distance for distance in chain([0], distances))
+    numbers = [None] * has_null + (numbers if in_order else numbers[::2] + numbers[1::2])
     sent = pa.table({"number": pa.array(numbers, pa.int64()), "name": [*map(str, numbers)]})
     content = encode_numbered(sent, ["number"])
     found = decode_numbered(content)
     assert found.equals(sent)
     assert found.schema.equals(sent.schema)
     assert size_of_numbered(content) >= sent.nbytes
+
+
+@pytest.mark.parametrize("last", [2**63 - 1, 2**63 - 2, 600])
+def test_numbers_that_follow_one_another_may_end_with_the_last_there_is(last):
+    sent = pa.table({"number": pa.array([last - 600 + n for n in range(601)], pa.int64())})
+    assert decode_numbered(encode_numbered(sent, ["number"])).equals(sent)
 
 
 def test_numbers_take_four_bytes_and_those_that_follow_one_another_none():
