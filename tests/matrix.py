@@ -25,7 +25,9 @@ PAGE = Path("docs/matrix.md")
 RESULTS = Path("build/matrix.json")
 SPARKS = ("4.1", "4.2", "4.3")
 PYTHONS = ("3.11", "3.12", "3.13")
-EXTRAS = "avro,connect,dashboard,hdfs,kafka,opentelemetry,plot,polars,sketches"
+EXTRAS = ("avro", "connect", "dashboard", "hdfs", "kafka", "opentelemetry", "plot", "polars", "sketches")
+WITHOUT_WHEEL = {"3.14": {"sketches"}}
+"""By Python, the extras of which a library has no wheel for it."""
 TOOLS = ("hypothesis", "pytest")
 SHOWN = ("pyspark", "pandas", "pyarrow", "numpy", "protobuf")
 
@@ -66,7 +68,8 @@ class Cell:
         wheels = ["--only-binary=:all:", "--no-binary=pyspark", "--no-binary=eventide-spark"]
         resolution = {"oldest": "lowest-direct", "newest": "highest"}[self.versions]
         options = [f"--python={python}", f"--resolution={resolution}", f"--overrides={overrides}", *wheels]
-        _call("uv", "pip", "install", "--quiet", *options, f".[{EXTRAS}]", f"pyspark=={self.spark}.*", *tools)
+        extras = ",".join(extra for extra in EXTRAS if extra not in WITHOUT_WHEEL.get(self.python, set()))
+        _call("uv", "pip", "install", "--quiet", *options, f".[{extras}]", f"pyspark=={self.spark}.*", *tools)
         return python
 
     def run(self) -> Outcome:

@@ -27,7 +27,7 @@ def test_its_first_spark_is_the_lower_bound() -> None:
 
 def test_its_environments_have_each_extra_that_programs_use() -> None:
     tools = {"bench", "build", "demo", "dev", "docs", "lint", "matrix", "notebooks", "test"}
-    assert {*matrix.EXTRAS.split(",")} == {*PROJECT["optional-dependencies"]} - tools
+    assert {*matrix.EXTRAS} == {*PROJECT["optional-dependencies"]} - tools
 
 
 def test_the_page_has_a_line_of_each_cell(monkeypatch: pytest.MonkeyPatch) -> None:
