@@ -171,14 +171,14 @@ def store(outcomes: dict[str, Outcome]) -> None:
 
 def table(outcomes: dict[str, Outcome]) -> str:
     """The table of the page."""
-    head = ["Python", "Java", "dependencies", *(f"`{name}`" for name in SHOWN), "result", "on"]
+    spark, *others = (f"`{name}`" for name in SHOWN)
+    head = ["Python", "Java", "dependencies", spark, "result", "on", *others]
     lines = [head, ["---"] * len(head)]
     for cell in cells():
         outcome = outcomes.get(cell.name, Outcome(cell, ""))
-        versions = [outcome.packages.get(name, "") for name in SHOWN]
-        versions[0] = versions[0] or f"{cell.spark}.*"
-        versions[1] = versions[1] or f"{cell.pandas}.*"
-        lines.append([cell.python, cell.java, cell.versions, *versions, outcome.result, outcome.date])
+        known = {"pyspark": f"{cell.spark}.*", "pandas": f"{cell.pandas}.*", **outcome.packages}
+        spark, *others = (known.get(name, "") for name in SHOWN)
+        lines.append([cell.python, cell.java, cell.versions, spark, outcome.result, outcome.date, *others])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

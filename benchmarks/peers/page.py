@@ -60,12 +60,12 @@ class Outcome:
         return None if cell.seconds is None else self.events * self._rows(cell.program) / cell.seconds
 
     def rows(self) -> list[tuple[str, list[str]]]:
-        """For each program, the texts of its cells; the first of all is in bold."""
+        """For each program, the texts of its cells, in rows a second; the first of all is in bold."""
         lines = []
         for program in self._programs():
             rates = [self.rate(cell) for cell in self._of(program)]
             best = max((rate for rate in rates if rate is not None), default=0)
-            texts = ["" if rate is None else shown(rate, "rows/s") for rate in rates]
+            texts = ["" if rate is None else shown(rate, "rows/s").removesuffix(" rows/s") for rate in rates]
             bold = [f"**{text}**" if rate == best else text for rate, text in zip(rates, texts, strict=True)]
             lines.append((TITLES[program], bold))
         return lines
@@ -108,7 +108,7 @@ class Outcome:
 
 def show(outcome: Outcome, console: Console) -> None:
     """Print all."""
-    table = Table("program", *outcome.versions, box=None, pad_edge=False)
+    table = Table("rows a second", *outcome.versions, box=None, pad_edge=False)
     for title, texts in outcome.rows():
         table.add_row(title, *(text.replace("**", "") for text in texts))
     console.print(table)
@@ -124,7 +124,7 @@ def write() -> None:
 def texts(outcome: Outcome) -> dict[str, str]:
     """Return the text between each pair of markers of the page."""
     machine = outcome.machine
-    head = ["program", *outcome.versions]
+    head = ["rows a second", *outcome.versions]
     return {
         "peers-machine": (
             f"Measured with {outcome.events:,} events, on {machine['cores']} cores ({machine['cpu']}), with Python "

@@ -55,5 +55,5 @@ def test_what_is_stored_is_read_again(tmp_path: Path, monkeypatch: pytest.Monkey
     outcome = matrix.Outcome(cell, "2026-11-26", "2 passed", {"pyspark": "4.3.0", "pandas": "2.3.3"})
     matrix.store({cell.name: outcome})
     assert matrix.read() == {cell.name: outcome}
-    assert "| 3.13 | 21 | newest | 4.3.0 | 2.3.3 |  |  |  | 2 passed | 2026-11-26 |" in matrix.table(matrix.read())
+    assert "| 3.13 | 21 | newest | 4.3.0 | 2 passed | 2026-11-26 | 2.3.3 |  |  |  |" in matrix.table(matrix.read())
     assert len(json.loads(matrix.RESULTS.read_text())) == 1
