@@ -116,4 +116,4 @@ def reason(error: str) -> str:
     """
     lines = [line for line in error.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return textwrap.shorten((causes or lines)[-1].partition(" (")[0], 200)
+    return textwrap.shorten((causes or lines or ["it said nothing"])[-1].partition(" (")[0], 200)
