@@ -123,6 +123,7 @@ ON_THIS_MACHINE = (
     "eventide.spark.session.python_files",
     "eventide.spark.failures",
     "eventide.spark.session.make",
+    "eventide.storage.local_copies",
     "eventide.testing",
 )
 LOCAL_FILES = ("pathlib", "tempfile", "shutil", "glob", "fileinput")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol
 
 from eventide.common.checksum import with_checksum, without_checksum
@@ -27,6 +27,49 @@ class Backend(Protocol):
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         """Every name that begins in some way, with its value: for each, much cheaper than a call."""
+
+    def put_immutable(self, values: Mapping[str, bytes]) -> str:
+        """Store values that are never replaced, and are deleted together.
+
+        Returns:
+            The id of a copy that is cheaper to read; empty if there is none.
+        """
+        for name, value in values.items():
+            self.put(name, value)
+        return ""
+
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+        """Some of the values that were stored together.
+
+        Args:
+            names: their names, by their places among all of these.
+            copy: the id of the copy.
+            count: how many were stored together.
+
+        Raises:
+            StateError: if one is not there.
+        """
+        return [content_of(self, name) for name in names.values()]
+
+    def delete_immutable(self, names: Iterable[str], copy: str) -> None:
+        """Forget all values that were stored together."""
+        for name in names:
+            self.delete(name)
+
+
+def content_of(backend: Backend, name: str) -> bytes:
+    """The content under a name that must be there.
+
+    Raises:
+        StateError: if it is not.
+    """
+    stored = backend.get(name)
+    if stored is None:
+        raise StateError(
+            f"{name!r} is named by the head of the state, and is not there: the checkpoint is damaged; restore a "
+            "backup of it, or begin with a savepoint"
+        )
+    return stored
 
 
 class MemoryBackend(Backend):
@@ -79,6 +122,16 @@ class PartOfState(Backend):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return ((name.removeprefix(self._prefix), value) for name, value in self._whole.all_of(self._prefix + prefix))
 
+    def put_immutable(self, values: Mapping[str, bytes]) -> str:
+        return self._whole.put_immutable({self._prefix + name: value for name, value in values.items()})
+
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+        whole = {number: self._prefix + name for number, name in names.items()}
+        return self._whole.get_immutable(whole, copy, count)
+
+    def delete_immutable(self, names: Iterable[str], copy: str) -> None:
+        self._whole.delete_immutable([self._prefix + name for name in names], copy)
+
 
 class CheckedBackend(Backend):
     """State whose values have checksums: a value that is not as it was stored is an error.
@@ -117,6 +170,25 @@ class CheckedBackend(Backend):
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return ((name, value_of(stored, name, self._where)) for name, stored in self._whole.all_of(prefix))
+
+    def put_immutable(self, values: Mapping[str, bytes]) -> str:
+        return self._whole.put_immutable({name: with_checksum(value) for name, value in values.items()})
+
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+        """Some of the values that were stored together; of a copy that is damaged, those that were stored.
+
+        Raises:
+            StateError: if one is not there, or what was stored is damaged.
+        """
+        found = self._whole.get_immutable(names, copy, count)
+        values = map(without_checksum, found)
+        return [
+            value_of(content_of(self._whole, name), name, self._where) if value is None else value
+            for name, value in zip(names.values(), values, strict=True)
+        ]
+
+    def delete_immutable(self, names: Iterable[str], copy: str) -> None:
+        self._whole.delete_immutable(names, copy)
 
 
 def value_of(stored: bytes, name: str, where: Callable[[str], str] = repr) -> bytes:

@@ -6,8 +6,7 @@ import json
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from eventide.runtime.elements.elements import without_collection
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.runs import content_of
+from eventide.runtime.state.backend import Backend, content_of
 
 _PIECE = 1 << 20
 """The bytes of one value at most: a larger chunk is stored in pieces."""

@@ -22,16 +22,8 @@ from eventide.common.ms import MAX_MS
 from eventide.runtime.elements.elements import without_collection
 from eventide.runtime.elements.hashing import Hashes
 from eventide.runtime.elements.ordering import are_first, distinct, equal_runs, firsts, spread
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.runs import (
-    NumberArray,
-    Records,
-    SortedRuns,
-    compressed,
-    content_of,
-    decompressed,
-    newest,
-)
+from eventide.runtime.state.backend import Backend, content_of
+from eventide.runtime.state.runs import NumberArray, Records, SortedRuns, compressed, decompressed, newest
 from eventide.runtime.state.timers import NO_PLACE, Numbers
 
 HASH = "__hash"
@@ -47,7 +39,7 @@ NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 """Beginnings of the names of a store's values, up to a slash."""
 
 _SCHEMA = "schema"
-_PAGE_BYTES = 24_576
+_PAGE_BYTES = 65_536
 """The bytes of rows in one value of the backend: a call costs as much as reading 7 kB, which is their stored size."""
 
 _FEW_ROWS = 4_096
@@ -171,8 +163,13 @@ class RowStore:
         self._next: int = head.get("next", 0)
         runs = head.get("times") or [()] * kinds
         self._kinds = len(runs)
-        self._index = SortedRuns(backend, "index", ["<u8", "<u8", *["<i8"] * self._kinds], head.get("index", ()))
-        self._times = [SortedRuns(backend, f"times/{kind}", ["<i8", "<u8"], run) for kind, run in enumerate(runs)]
+        self._copies: dict[str, str] = head.get("copies", {})
+        """The ids of copies of extents and runs, by their names."""
+        of_index, of_times = ["<u8", "<u8", *["<i8"] * self._kinds], ["<i8", "<u8"]
+        self._index = SortedRuns(backend, "index", of_index, head.get("index", ()), self._copies)
+        self._times = [
+            SortedRuns(backend, f"times/{kind}", of_times, run, self._copies) for kind, run in enumerate(runs)
+        ]
         self.user: dict[str, Any] = head.get("user", {})
         self._begin()
 
@@ -328,9 +325,12 @@ class RowStore:
         number, self._next = self._next, self._next + 1
         extent = _Extent(self._number_of(rows.schema), len(rows), per_page, len(first), len(first))
         self._extents[number] = extent
+        values = {}
         for page in range(extent.pages):
             (batch,) = rows.slice(page * per_page, per_page).combine_chunks().to_batches()
-            self._backend.put(_page_name(number, page), compressed(batch.serialize()))
+            values[_page_name(number, page)] = compressed(batch.serialize())
+        if copy := self._backend.put_immutable(values):
+            self._copies[_extent_name(number)] = copy
         at = (np.uint64(number) << _ROW_BITS) | first.astype(np.uint64)
         return hashes[first], at, *(np.minimum.reduceat(column, first) for column in due)
 
@@ -393,7 +393,7 @@ class RowStore:
 
     def _living(self, number: int) -> tuple[pa.Table, list[NumberArray]]:
         """The rows of an extent that are not garbage, and when they are due."""
-        rows = pa.Table.from_batches([self._page(number, page) for page in range(self._extents[number].pages)])
+        rows = pa.Table.from_batches(self._pages_of(number, range(self._extents[number].pages)))
         hashes = _hashes_of(rows)
         is_first = are_first(hashes)
         first, of_row = np.flatnonzero(is_first), np.cumsum(is_first) - 1
@@ -453,9 +453,10 @@ class RowStore:
             extent = self._extents[number]
             of_page = first[begin:end] // extent.per_page
             of_hashes, of_rows, pages = found.setdefault(extent.schema, ([], [], []))
-            for page_begin, page_end in equal_runs(of_page):
+            bounds = [*equal_runs(of_page)]
+            needed = self._pages_of(number, [int(of_page[page_begin]) for page_begin, _ in bounds])
+            for (page_begin, page_end), page in zip(bounds, needed, strict=True):
                 some = slice(begin + page_begin, begin + page_end)
-                page = self._page(number, int(of_page[page_begin]))
                 rows, of_row = _with_twins(first[some] % extent.per_page, page.column(HASH).to_numpy())
                 of_hashes.append(places[some][of_row])
                 of_rows.append(rows + lengths.get(extent.schema, 0))
@@ -466,17 +467,20 @@ class RowStore:
             for of_hashes, of_rows, pages in found.values()
         ]
 
-    def _page(self, number: int, page: int) -> pa.RecordBatch:
-        found = self._pages.get((number, page))
-        if found is None:
-            content = pa.py_buffer(decompressed(content_of(self._backend, _page_name(number, page))))
-            schema = self._schema(self._extents[number].schema)
-            found = self._pages[number, page] = pa.ipc.read_record_batch(content, schema)
-        return found
+    def _pages_of(self, number: int, pages: Sequence[int]) -> list[pa.RecordBatch]:
+        extent = self._extents[number]
+        names = {page: _page_name(number, page) for page in pages if (number, page) not in self._pages}
+        copy = self._copies.get(_extent_name(number), "")
+        stored = self._backend.get_immutable(names, copy, extent.pages) if names else []
+        for page, content in zip(names, stored, strict=True):
+            rows = pa.py_buffer(decompressed(content))
+            self._pages[number, page] = pa.ipc.read_record_batch(rows, self._schema(extent.schema))
+        return [self._pages[number, page] for page in pages]
 
     def _delete(self, number: int) -> None:
-        for page in range(self._extents.pop(number).pages):
-            self._backend.delete(_page_name(number, page))
+        names = [_page_name(number, page) for page in range(self._extents.pop(number).pages)]
+        self._backend.delete_immutable(names, self._copies.pop(_extent_name(number), ""))
+        for page in range(len(names)):
             self._pages.pop((number, page), None)
 
     def _put_head(self) -> None:
@@ -500,6 +504,8 @@ class RowStore:
             "times": [runs.stored for runs in self._times],
             "user": self.user,
         }
+        if self._copies:
+            head["copies"] = self._copies
         stored = json.dumps(head, separators=(",", ":")).encode()
         if stored != self._stored:
             self._backend.put(EXTENTS, stored)
@@ -519,8 +525,12 @@ def _taken(pages: list[pa.RecordBatch], rows: NumberArray) -> pa.Table:
     return together.combine_chunks().take(pa.array(rows))
 
 
+def _extent_name(number: int) -> str:
+    return f"extent/{number}"
+
+
 def _page_name(number: int, page: int) -> str:
-    return f"extent/{number}/{page}"
+    return f"{_extent_name(number)}/{page}"
 
 
 def are_in(hashes: Hashes, others: Hashes) -> _Flags:

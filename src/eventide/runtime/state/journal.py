@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from eventide.runtime.state.backend import Backend
-from eventide.runtime.state.runs import compressed, content_of, decompressed
+from eventide.runtime.state.backend import Backend, content_of
+from eventide.runtime.state.runs import compressed, decompressed
 
 Json: TypeAlias = dict[str, Any]
 

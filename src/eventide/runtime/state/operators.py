@@ -131,6 +131,15 @@ class OperatorState(Backend):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return chain(self._small.all_of(prefix), self._large.all_of(prefix))
 
+    def put_immutable(self, values: Mapping[str, bytes]) -> str:
+        return self._large.put_immutable(values)
+
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+        return self._large.get_immutable(names, copy, count)
+
+    def delete_immutable(self, names: Iterable[str], copy: str) -> None:
+        self._large.delete_immutable(names, copy)
+
     def _backend_of(self, name: str) -> Backend:
         return self._large if "/" in name else self._small
 

@@ -13,7 +13,6 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from eventide.errors import StateError
 from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.state.backend import Backend
 
@@ -32,7 +31,7 @@ class MergeRuns(Protocol):
         """Return that run."""
 
 
-CHUNK = 1_024
+CHUNK = 2_048
 """The number of records in one value of the backend: a call costs as much as reading 7 kB."""
 
 _PATIENCE = 4
@@ -58,6 +57,7 @@ class SortedRuns:
         name: the beginning of their names there.
         kinds: the types of the columns.
         stored: the runs that there are.
+        copies: the ids of copies of what lies in the backend, by the names of runs; they change with the runs.
 
     >>> from eventide.runtime.state.backend import MemoryBackend
     >>> runs = SortedRuns(MemoryBackend(), "r", ["<u8", "<i8"], [])
@@ -68,9 +68,17 @@ class SortedRuns:
     ([True, False, True], [30, 71])
     """
 
-    def __init__(self, backend: Backend, name: str, kinds: Sequence[str], stored: Iterable[Sequence[int]]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        name: str,
+        kinds: Sequence[str],
+        stored: Iterable[Sequence[int]],
+        copies: dict[str, str] | None = None,
+    ) -> None:
         self._backend = backend
         self._name = name
+        self._copies = {} if copies is None else copies
         self._kinds = [np.dtype(kind) for kind in kinds]
         self._runs = [_Run(*run) for run in stored]
         self._chunks: dict[tuple[int, int], Records] = {}
@@ -168,28 +176,29 @@ class SortedRuns:
 
     def _put(self, run: _Run, records: Records) -> None:
         self._runs.append(run)
+        values = {}
         for chunk in range(run.chunks):
             part = tuple(column[chunk * CHUNK : (chunk + 1) * CHUNK] for column in records)
             self._chunks[run.number, chunk] = part
-            content = b"".join(column.tobytes() for column in part)
-            self._backend.put(self._chunk_name(run, chunk), compressed(content))
+            values[self._value_name(run, chunk)] = compressed(b"".join(column.tobytes() for column in part))
         if run.chunks > 1:
             bounds = self._bounds[run.number] = records[0][CHUNK::CHUNK].copy()
-            self._backend.put(self._bounds_name(run), bounds.tobytes())
+            values[self._value_name(run, run.chunks)] = bounds.tobytes()
+        if copy := self._backend.put_immutable(values):
+            self._copies[self._run_name(run)] = copy
 
     def _delete(self, run: _Run) -> None:
+        names = [self._value_name(run, number) for number in range(run.values)]
+        self._backend.delete_immutable(names, self._copies.pop(self._run_name(run), ""))
         for chunk in range(run.chunks):
-            self._backend.delete(self._chunk_name(run, chunk))
             self._chunks.pop((run.number, chunk), None)
-        if run.chunks > 1:
-            self._backend.delete(self._bounds_name(run))
-            self._bounds.pop(run.number, None)
+        self._bounds.pop(run.number, None)
 
     def _bounds_of(self, run: _Run) -> NumberArray:
         """The first number of each chunk but the first one."""
         found = self._bounds.get(run.number)
         if found is None:
-            stored = content_of(self._backend, self._bounds_name(run)) if run.chunks > 1 else b""
+            (stored,) = self._values(run, [run.chunks]) if run.chunks > 1 else [b""]
             found = self._bounds[run.number] = np.frombuffer(stored, self._kinds[0])
         return found
 
@@ -204,25 +213,41 @@ class SortedRuns:
         return tuple(column[begin:] for column in self._chunk(run, chunk))
 
     def _read(self, run: _Run, chunks: Sequence[int]) -> Records:
-        found = [self._chunk(run, chunk) for chunk in chunks]
+        self._load(run, chunks)
+        found = [self._chunks[run.number, chunk] for chunk in chunks]
         return found[0] if len(found) == 1 else tuple(map(np.concatenate, zip(*found, strict=True)))
 
     def _chunk(self, run: _Run, chunk: int) -> Records:
-        found = self._chunks.get((run.number, chunk))
-        if found is None:
-            content = decompressed(content_of(self._backend, self._chunk_name(run, chunk)))
-            count = len(content) // sum(kind.itemsize for kind in self._kinds)
-            columns, begin = [], 0
-            for kind in self._kinds:
-                columns.append(np.frombuffer(content, kind, count, begin))
-                begin += count * kind.itemsize
-            found = self._chunks[run.number, chunk] = tuple(columns)
-        return found
+        self._load(run, [chunk])
+        return self._chunks[run.number, chunk]
 
-    def _chunk_name(self, run: _Run, chunk: int) -> str:
-        return f"{self._name}/{run.number}/{chunk}"
+    def _load(self, run: _Run, chunks: Sequence[int]) -> None:
+        new = [chunk for chunk in chunks if (run.number, chunk) not in self._chunks]
+        if not new:
+            return
+        if len(new) == run.chunks > 1:  # all values of a run at once: then the backend may copy them
+            new.append(run.chunks)
+        for chunk, stored in zip(new, self._values(run, new), strict=True):
+            if chunk < run.chunks:
+                self._chunks[run.number, chunk] = self._records(decompressed(stored))
 
-    def _bounds_name(self, run: _Run) -> str:
+    def _records(self, content: bytes) -> Records:
+        count = len(content) // sum(kind.itemsize for kind in self._kinds)
+        columns, begin = [], 0
+        for kind in self._kinds:
+            columns.append(np.frombuffer(content, kind, count, begin))
+            begin += count * kind.itemsize
+        return tuple(columns)
+
+    def _values(self, run: _Run, numbers: Iterable[int]) -> list[bytes]:
+        names = {number: self._value_name(run, number) for number in numbers}
+        return self._backend.get_immutable(names, self._copies.get(self._run_name(run), ""), run.values)
+
+    def _value_name(self, run: _Run, number: int) -> str:
+        """The name of a chunk, or of the bounds, which come after the last one."""
+        return f"{self._run_name(run)}/{number}" if number < run.chunks else self._run_name(run)
+
+    def _run_name(self, run: _Run) -> str:
         return f"{self._name}/{run.number}"
 
 
@@ -237,6 +262,11 @@ class _Run:
     @property
     def chunks(self) -> int:
         return -(-self.count // CHUNK)
+
+    @property
+    def values(self) -> int:
+        """How many values it has in the backend: its chunks, and their bounds if there are several."""
+        return self.chunks + (self.chunks > 1)
 
 
 def newest(runs: Sequence[Records], *, is_base: bool) -> Records:
@@ -292,18 +322,3 @@ def _words(content: bytes | pa.Buffer) -> tuple[np.ndarray[Any, np.dtype[np.uint
     """The words of a value, and the bytes after the last one."""
     end = len(content) // _WORD * _WORD
     return np.frombuffer(content, np.uint8, end).reshape(-1, _WORD), memoryview(content)[end:]
-
-
-def content_of(backend: Backend, name: str) -> bytes:
-    """The content under a name that must be there.
-
-    Raises:
-        StateError: if it is not.
-    """
-    stored = backend.get(name)
-    if stored is None:
-        raise StateError(
-            f"{name!r} is named by the head of the state, and is not there: the checkpoint is damaged; restore a "
-            "backup of it, or begin with a savepoint"
-        )
-    return stored

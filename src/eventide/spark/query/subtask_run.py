@@ -10,19 +10,24 @@ import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any
 
 from pyspark.sql import Row
 
 from eventide.errors import ProgramError, StateError
 from eventide.runtime.exchange.frames import ALIGNMENT, Frame
+from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.copied import CopiedState
 from eventide.spark.query.frame_rows import FRAME_ROW
 from eventide.spark.query.shared_files import AlignmentFolder, Runs
 from eventide.spark.query.worker import opened_stage, settled
 from eventide.storage import writing
+from eventide.storage.local_copies import LocalCopies
 
 _HELD_BYTES = 256 << 20
 _ALIGNED = 64
+_COPIES = "eventide-state"
 
 
 class HeldFrames:
@@ -70,7 +75,12 @@ class HeldFrames:
 
 
 def _folder() -> str:
-    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or tempfile.gettempdir()
+    return _folder_of_spark() or tempfile.gettempdir()
+
+
+def _folder_of_spark() -> str:
+    """A folder on the disk of this executor, which Spark deletes when the application ends; empty if it is unknown."""
+    return os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
 
 
 _MOST_BYTES = (1 << 31) - (1 << 20)
@@ -117,7 +127,9 @@ class SubtaskRun:
 
     def _run(self, frames: list[Frame], clock_ms: int) -> Iterator[Row]:
         stage = opened_stage(self.payload, self.subtask)
-        backend = MapStateBackend(self.map_state)
+        backend: Backend = MapStateBackend(self.map_state)
+        if (copies := _local_copies()) is not None:
+            backend = CopiedState(backend, copies)
         if self.savepoint is not None:
             from eventide.savepoint.saved import opened_savepoint  # which few jobs need
 
@@ -165,8 +177,14 @@ def _of_one_subtask(rows: Iterator[Row]) -> Iterator[Row]:
         yield row
 
 
-class MapStateBackend:
-    """A :class:`~eventide.runtime.state.backend.Backend` over a ``MapState`` of Spark.
+@cache
+def _local_copies() -> LocalCopies | None:
+    folder = _folder_of_spark()
+    return LocalCopies(os.path.join(folder, _COPIES)) if folder else None
+
+
+class MapStateBackend(Backend):
+    """State in a ``MapState`` of Spark.
 
     Names read before are known, so that deleting what was never there costs no call.
     """
