@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -54,6 +58,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if over_connect and len(over_connect) < len(items):
         config.hook.pytest_deselected(items=over_connect)
         items[:] = [item for item in items if not item.get_closest_marker("connect")]
+
+
+@pytest.fixture
+def injected(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """Counts the faults that a test injects, by kind; if it passes, they are noted for `python -m tests.faults`."""
+    faults: Counter[str] = Counter()
+    began, failed = time.monotonic(), request.session.testsfailed
+    yield faults
+    if faults and request.session.testsfailed == failed:
+        from faults import Injected, add
+
+        asked = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
+        said = subprocess.run(asked, check=False, capture_output=True, text=True)
+        seed, took_s = request.config.getoption("--seed"), time.monotonic() - began
+        date = datetime.now(UTC).date().isoformat()
+        add(Injected(request.node.nodeid, seed, dict(faults), round(took_s), said.stdout.strip(), date))
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.cluster]
 
 
 def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_job(
-    spark: SparkSession, cluster: SparkCluster, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession,
+    cluster: SparkCluster,
+    tmp_path: Path,
+    pytestconfig: pytest.Config,
+    injected: Counter[str],
 ) -> None:
     """Every kind of job, each with an executor, a worker, the driver and the master killed; `--kills=5` five times."""
     dice = random.Random(pytestconfig.getoption("--seed"))
@@ -37,6 +42,7 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
             disturbed = Disturbed(cluster, job, *of_files(job, str(place), str(folder)), dice)
             disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
         check(spark, killed, undisturbed)
+        injected["part of a cluster killed"] += len(VICTIMS) * len(killed)
 
 
 EAGER = {

@@ -7,6 +7,7 @@ import random
 import signal
 import time
 import uuid
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_a_mark_that_has_expired_stops_a_job_that_cannot_know(broker: KafkaBroke
 
 
 def test_windows_and_joins_from_topic_to_topic_are_exact_whatever_is_killed_whenever(
-    broker: KafkaBroker, tmp_path: Path, pytestconfig: pytest.Config
+    broker: KafkaBroker, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """A reader of committed records sees those of an undisturbed run, byte for byte; `--kills=50` for long."""
     orders, payments = (new_topic(broker, partitions=2) for _ in range(2))
@@ -104,3 +105,4 @@ def test_windows_and_joins_from_topic_to_topic_are_exact_whatever_is_killed_when
             job.dies(chosen, with_broker=kill % 2 == 0)
         assert job.ends(job.start()) == 0, job.said()
         assert job.written() == expected, f"run {series}"
+        injected["killed"] += kill + 1

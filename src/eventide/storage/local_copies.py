@@ -8,9 +8,9 @@ import secrets
 import shutil
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import accumulate, pairwise
+from typing import IO
 
 _LOG = logging.getLogger("eventide")
 _ID_BYTES = 8
@@ -20,24 +20,28 @@ _KEPT_S, _USED_S, _SWEEP_S = 3_600.0, 600.0, 600.0
 _FREE = 10
 """One part in this many of the disk stays free."""
 
-_COUNT = struct.Struct("<q")
+_NUMBER, _PAIR = struct.Struct("<q"), struct.Struct("<qq")
 
 
 class LocalCopies:
-    """Values in files, one for each set that was written together.
+    """Values in files, one for each set that was written together: the values, where each ends, and their number.
 
-    Nothing here fails: a copy that cannot be written or read is not there.
+    Nothing here fails: a copy that cannot be written or read is not there. Values that are read may be damaged.
 
     Args:
         folder: where the files lie; it is made if it is not there.
 
     >>> import tempfile
     >>> copies = LocalCopies(tempfile.mkdtemp())
-    >>> found = copies.write([b"a", b"bc", b""])
-    >>> copies.read(found, [1, 2])
+    >>> copy = copies.new_id()
+    >>> writer = copies.write(copy)
+    >>> for value in (b"a", b"bc", b""):
+    ...     writer.add(value)
+    >>> writer.end()
+    >>> [*copies.read(copy, [1, 2], 3)]
     [b'bc', b'']
-    >>> copies.delete(found)
-    >>> copies.read(found, [1]) is None
+    >>> copies.delete(copy)
+    >>> copies.read(copy, [1], 3) is None
     True
     """
 
@@ -45,45 +49,50 @@ class LocalCopies:
         self._folder = folder
         self._sweep_at = self._write_at = 0.0
 
-    def write(self, values: Sequence[bytes], copy: str | None = None) -> str:
-        """Copy values, and return the id of the copy, whether it could be written or not.
+    def new_id(self) -> str:
+        """Draw the id of a copy."""
+        return secrets.token_hex(_ID_BYTES)
 
-        Args:
-            values: the values.
-            copy: the id, of values that have one already.
-        """
-        copy = copy or secrets.token_hex(_ID_BYTES)
-        if time.monotonic() >= self._write_at:
-            self._sweep()
-            try:
-                self._write(copy, values)
-            except OSError as error:
-                self._write_at = time.monotonic() + _SWEEP_S
-                _LOG.warning("state is not copied to %s for ten minutes, and read from Spark: %s", self._folder, error)
-        return copy
-
-    def read(self, copy: str, numbers: Sequence[int]) -> list[bytes] | None:
-        """The values at some places of a copy; None if there is none, or it is damaged."""
-        path = self._path(copy)
+    def write(self, copy: str) -> LocalCopy:
+        """Begin a copy with an id; it is not written if the disk is nearly full, or soon after an error."""
+        if time.monotonic() < self._write_at:
+            return LocalCopy(self, self._path(copy), None)
+        self._sweep()
         try:
-            with open(path, "rb", buffering=0) as file:
-                found = os.fstat(file.fileno())
-                (count,) = _COUNT.unpack(file.read(_COUNT.size))
-                if not 0 < count * _COUNT.size < found.st_size:
-                    return None
-                ends = struct.unpack(f"<{count + 1}q", file.read((count + 1) * _COUNT.size))
-                if ends[-1] != found.st_size or any(end < begin for begin, end in pairwise(ends)):
-                    return None
-                values = []
-                for number in numbers:
-                    file.seek(ends[number])
-                    values.append(file.read(ends[number + 1] - ends[number]))
-        except (OSError, ValueError, struct.error, IndexError):
+            os.makedirs(self._folder, mode=0o700, exist_ok=True)
+            disk = shutil.disk_usage(self._folder)
+            if disk.free * _FREE < disk.total:
+                raise OSError(f"less than a tenth of its disk is free, {disk.free:,} bytes")
+            return LocalCopy(self, self._path(copy), open(f"{self._path(copy)}.{os.getpid()}", "wb"))
+        except OSError as error:
+            self.failed(error)
+            return LocalCopy(self, self._path(copy), None)
+
+    def failed(self, error: OSError) -> None:
+        """Take note that a copy could not be written: for a while, no other is tried."""
+        self._write_at = time.monotonic() + _SWEEP_S
+        _LOG.warning("state is not copied to %s for ten minutes, and read from Spark: %s", self._folder, error)
+
+    def read(self, copy: str, numbers: Sequence[int], count: int) -> Iterator[bytes] | None:
+        """Return the values at some places of a copy of ``count`` values; None if there is none."""
+        path, beginning = self._path(copy), (count + 2) * _NUMBER.size
+        try:
+            file = open(path, "rb", buffering=0)  # noqa: SIM115 - until all values have been read
+        except OSError:
+            return None
+        try:
+            found = os.fstat(file.fileno())
+            file.seek(max(0, found.st_size - _NUMBER.size))
+            is_whole = found.st_size >= beginning and file.read(_NUMBER.size) == _NUMBER.pack(count)
+        except OSError:
+            is_whole = False
+        if not is_whole:
+            file.close()
             return None
         if found.st_mtime < time.time() - _USED_S:
             with suppress(OSError):
                 os.utime(path)
-        return values
+        return _values(file, found.st_size - beginning, numbers)
 
     def delete(self, copy: str) -> None:
         """Delete a copy."""
@@ -92,24 +101,6 @@ class LocalCopies:
 
     def _path(self, copy: str) -> str:
         return os.path.join(self._folder, copy)
-
-    def _write(self, copy: str, values: Sequence[bytes]) -> None:
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        disk = shutil.disk_usage(self._folder)
-        if disk.free * _FREE < disk.total:
-            raise OSError(f"less than a tenth of its disk is free, {disk.free:,} bytes")
-        begin = (len(values) + 2) * _COUNT.size
-        ends = [begin, *(begin + end for end in accumulate(map(len, values)))]
-        unfinished = f"{self._path(copy)}.{os.getpid()}"
-        try:
-            with open(unfinished, "wb") as file:
-                file.write(struct.pack(f"<{len(ends) + 1}q", len(values), *ends))
-                file.writelines(values)
-            os.replace(unfinished, self._path(copy))
-        except OSError:
-            with suppress(OSError):
-                os.remove(unfinished)
-            raise
 
     def _sweep(self) -> None:
         """Now and then delete the copies that nothing has read for long, as those of jobs that have ended."""
@@ -122,3 +113,66 @@ class LocalCopies:
                 with suppress(OSError):
                     if file.stat().st_mtime < oldest:
                         os.remove(file.path)
+
+
+class LocalCopy:
+    """A copy that is being written, under another name until its end; without a file it is not written.
+
+    Args:
+        copies: those that it belongs to.
+        path: its name.
+        file: the file under the other name.
+    """
+
+    def __init__(self, copies: LocalCopies, path: str, file: IO[bytes] | None) -> None:
+        self._copies = copies
+        self._path = path
+        self._file = file
+        self._ends = [0]
+
+    def add(self, value: bytes) -> None:
+        """Write the next value."""
+        if self._file is not None:
+            try:
+                self._file.write(value)
+            except OSError as error:
+                self._fail(error)
+            self._ends.append(self._ends[-1] + len(value))
+
+    def end(self) -> None:
+        """Give the copy its name."""
+        if self._file is None:
+            return
+        try:
+            self._file.write(struct.pack(f"<{len(self._ends) + 1}q", *self._ends, len(self._ends) - 1))
+            self._file.close()
+            os.replace(self._file.name, self._path)
+        except OSError as error:
+            self._fail(error)
+
+    def drop(self) -> None:
+        """Delete the file."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
+            with suppress(OSError):
+                os.remove(file.name)
+
+    def _fail(self, error: OSError) -> None:
+        self.drop()
+        self._copies.failed(error)
+
+
+def _values(file: IO[bytes], size: int, numbers: Sequence[int]) -> Iterator[bytes]:
+    """Values of a file, whose bytes lie in its first ``size`` ones; one that cannot be read is empty."""
+    with file:
+        for number in numbers:
+            value = b""
+            with suppress(OSError, struct.error):
+                file.seek(size + number * _NUMBER.size)
+                begin, end = _PAIR.unpack(file.read(_PAIR.size))
+                if 0 <= begin <= end <= size:
+                    file.seek(begin)
+                    value = file.read(end - begin)
+            yield value

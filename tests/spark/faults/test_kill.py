@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -31,7 +32,7 @@ _FURTHER_BATCHES = 2
 @pytest.mark.spark
 @pytest.mark.kill
 def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
-    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """State, windows, sources and sinks of every kind, and the clock; `--kills=50` for long, `--seed=` for the same."""
     killed_job.write_input(tmp_path / "input")
@@ -47,12 +48,13 @@ def test_killed_at_random_moments_a_job_gives_the_undisturbed_output(
                 run_here(job, place)
             assert list(codes) == [0] * len(killed)
         check(spark, killed, undisturbed)
+        injected["killed"] += sum(times)
 
 
 @pytest.mark.spark
 @pytest.mark.kill
 def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism_and_is_killed_again(
-    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """The job is killed until no sink has results of the micro-batch that it died in; with `--kills=50`, ten times."""
     job = "bounded"
@@ -65,7 +67,7 @@ def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism
         moments = random.Random(f"{seed} savepoint {series}")
         before, after = (tmp_path / f"series-{series}" / name for name in ("before", "after"))
         saved = str(tmp_path / f"series-{series}" / "saved")
-        _killed_until_it_can_be_saved(spark, job, before, moments, saved)
+        injected["killed"] += 1 + _killed_until_it_can_be_saved(spark, job, before, moments, saved)
         assert _killed_again_and_again(job, after, moments, 1, "3", saved) == 0
         found = output_of(spark, before)
         for sink, lines in output_of(spark, after).items():
@@ -75,10 +77,14 @@ def test_a_job_that_was_killed_goes_on_from_a_savepoint_with_another_parallelism
 
 def _killed_until_it_can_be_saved(
     spark: SparkSession, job: str, place: Path, moments: random.Random, saved: str
-) -> None:
-    """Kill a job in mid work, again if its sinks may have some of a micro-batch that is not finished; then save it."""
+) -> int:
+    """Kill a job in mid work, again if its sinks may have some of a micro-batch that is not finished; then save it.
+
+    Returns:
+        How often it was killed.
+    """
     place.mkdir(parents=True)
-    for _ in range(_MOST_KILLS):
+    for kills in range(1, _MOST_KILLS + 1):
         life = _start(job, place)
         try:
             _kill_in_mid_work(life, place, moments.uniform(0, 1))
@@ -89,7 +95,7 @@ def _killed_until_it_can_be_saved(
         except StateError as error:
             refused = str(error)  # a sink has begun to write, or nothing is committed yet
         else:
-            return
+            return kills
     pytest.fail(f"killed {_MOST_KILLS} times, each time when there was nothing to save: {refused}")
 
 

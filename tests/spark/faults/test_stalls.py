@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,7 +28,7 @@ _PATIENCE_S = 400
 @pytest.mark.spark
 @pytest.mark.kill
 def test_a_job_that_stands_still_while_another_run_takes_over_gives_the_undisturbed_output(
-    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
+    spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config, injected: Counter[str]
 ) -> None:
     """`--kills=50` does this often, `--seed=` at the same moments."""
     killed_job.write_input(tmp_path / "input")
@@ -42,6 +43,7 @@ def test_a_job_that_stands_still_while_another_run_takes_over_gives_the_undistur
             said = list(pool.map(_taken_over, stalled, stalled.values(), moments))
         assert all("only one run at a time use a checkpoint" in one for one in said), [one[-2_000:] for one in said]
         check(spark, stalled, undisturbed)
+        injected["suspended"] += len(stalled)
 
 
 def _taken_over(job: str, place: Path, moments: random.Random) -> str:

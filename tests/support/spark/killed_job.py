@@ -18,7 +18,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.aggregates import collect_list, count, last, max_, mean, sum_
-from eventide.common import Duration, Row, Time, Types, Watermark, WatermarkGenerator, WatermarkStrategy
+from eventide.common import (
+    Duration,
+    RestartStrategies,
+    Row,
+    Time,
+    Types,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 from eventide.datastream import (
     DataStream,
     KeyedBroadcastProcessFunction,
@@ -332,6 +341,16 @@ def function(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
     everything.sink_to(FormatSink("parquet", {"path": f"{output}/everything"}))
 
 
+RESTARTS = "RESTARTS_OF_A_KILLED_JOB"
+"""The variable that says how often a job starts again by itself."""
+
+
+def may_restart(env: StreamExecutionEnvironment) -> None:
+    """Let a job start again by itself, if its process was told so."""
+    if restarts := int(os.environ.get(RESTARTS, "0")):
+        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(restarts, 0))
+
+
 JOBS = {"bounded": (bounded, 200), "function": (function, 100)}
 """The jobs, each with its limit of rows per micro-batch: both have some 14 micro-batches."""
 
@@ -346,6 +365,7 @@ def main(
     build, max_rows = JOBS[job]
     env.set_max_rows_per_batch(max_rows).get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
     build(env, output, folder)
+    may_restart(env)
     env.execute(f"killed job: {job}")
 
 

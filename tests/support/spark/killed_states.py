@@ -37,6 +37,7 @@ from eventide.datastream.window import (
     SlidingEventTimeWindows,
     TumblingEventTimeWindows,
 )
+from support.spark.killed_job import may_restart
 
 EVENT = Types.ROW_NAMED(["key", "ts", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 LINE = Types.ROW_NAMED(["pipeline", "key", "at", "n"], [Types.STRING(), Types.STRING(), Types.LONG(), Types.LONG()])
@@ -205,6 +206,7 @@ def main(job: str, checkpoint: str, output: str, folder: str) -> None:
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2).set_available_now()
     env.get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
     states(env, output, folder)
+    may_restart(env)
     env.execute(f"killed job: {job}")
 
 

@@ -28,18 +28,18 @@ class Backend(Protocol):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         """Every name that begins in some way, with its value: for each, much cheaper than a call."""
 
-    def put_immutable(self, values: Mapping[str, bytes]) -> str:
-        """Store values that are never replaced, and are deleted together.
+    def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
+        """Store values, each with its name, that are never replaced, and are deleted together.
 
         Returns:
             The id of a copy that is cheaper to read; empty if there is none.
         """
-        for name, value in values.items():
+        for name, value in values:
             self.put(name, value)
         return ""
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
-        """Some of the values that were stored together.
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
+        """Read some of the values that were stored together, one after the other.
 
         Args:
             names: their names, by their places among all of these.
@@ -49,10 +49,10 @@ class Backend(Protocol):
         Raises:
             StateError: if one is not there.
         """
-        return [content_of(self, name) for name in names.values()]
+        return (content_of(self, name) for name in names.values())
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
-        """Forget all values that were stored together."""
+        """Forget all values that were stored together, and their copy; without names, the copy alone."""
         for name in names:
             self.delete(name)
 
@@ -122,10 +122,10 @@ class PartOfState(Backend):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return ((name.removeprefix(self._prefix), value) for name, value in self._whole.all_of(self._prefix + prefix))
 
-    def put_immutable(self, values: Mapping[str, bytes]) -> str:
-        return self._whole.put_immutable({self._prefix + name: value for name, value in values.items()})
+    def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
+        return self._whole.put_immutable((self._prefix + name, value) for name, value in values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
         whole = {number: self._prefix + name for number, name in names.items()}
         return self._whole.get_immutable(whole, copy, count)
 
@@ -171,21 +171,22 @@ class CheckedBackend(Backend):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return ((name, value_of(stored, name, self._where)) for name, stored in self._whole.all_of(prefix))
 
-    def put_immutable(self, values: Mapping[str, bytes]) -> str:
-        return self._whole.put_immutable({name: with_checksum(value) for name, value in values.items()})
+    def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
+        return self._whole.put_immutable((name, with_checksum(value)) for name, value in values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
-        """Some of the values that were stored together; of a copy that is damaged, those that were stored.
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
+        """Read some of the values that were stored together; where a copy is damaged, those that were stored.
 
         Raises:
             StateError: if one is not there, or what was stored is damaged.
         """
         found = self._whole.get_immutable(names, copy, count)
-        values = map(without_checksum, found)
-        return [
-            value_of(content_of(self._whole, name), name, self._where) if value is None else value
-            for name, value in zip(names.values(), values, strict=True)
-        ]
+        for name, stored in zip(names.values(), found, strict=True):
+            value = without_checksum(stored)
+            if value is None:
+                value = value_of(content_of(self._whole, name), name, self._where)
+                self._whole.delete_immutable((), copy)
+            yield value
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
         self._whole.delete_immutable(names, copy)

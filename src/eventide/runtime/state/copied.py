@@ -15,14 +15,30 @@ _FEW = 2
 """The fewest values that are copied: one costs a call to read, and its id would take room in the head."""
 
 
+class CopyWriter(Protocol):
+    """Writes a copy, value by value."""
+
+    def add(self, value: bytes) -> None:
+        """Copy the next value."""
+
+    def end(self) -> None:
+        """Let the copy be read."""
+
+    def drop(self) -> None:
+        """Delete what was copied."""
+
+
 class ValueCopies(Protocol):
     """Where copies lie; any of them may be missing, and its values may be damaged."""
 
-    def write(self, values: Sequence[bytes], copy: str | None = None) -> str:
-        """Copy values under an id, or under a new one, and return that."""
+    def new_id(self) -> str:
+        """Return an id that no copy has, nor ever had."""
 
-    def read(self, copy: str, numbers: Sequence[int]) -> list[bytes] | None:
-        """The values at some places of a copy, or None."""
+    def write(self, copy: str) -> CopyWriter:
+        """Begin a copy with an id."""
+
+    def read(self, copy: str, numbers: Sequence[int], count: int) -> Iterator[bytes] | None:
+        """The values at some places of a copy of ``count`` values; None if there is none."""
 
     def delete(self, copy: str) -> None:
         """Delete a copy."""
@@ -37,35 +53,62 @@ class CopiedState(Backend):
     """
 
     def __init__(self, whole: Backend, copies: ValueCopies) -> None:
-        self._whole = whole
+        self.whole = whole
         self._copies = copies
 
     def get(self, name: str) -> bytes | None:
-        return self._whole.get(name)
+        return self.whole.get(name)
 
     def put(self, name: str, value: bytes) -> None:
-        self._whole.put(name, value)
+        self.whole.put(name, value)
 
     def delete(self, name: str) -> None:
-        self._whole.delete(name)
+        self.whole.delete(name)
 
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
-        return self._whole.all_of(prefix)
+        return self.whole.all_of(prefix)
 
-    def put_immutable(self, values: Mapping[str, bytes]) -> str:
-        super().put_immutable(values)
-        return self._copies.write([*values.values()]) if len(values) >= _FEW else ""
+    def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
+        copy, count = self._copies.new_id(), 0
+        writer = self._copies.write(copy)
+        try:
+            for name, value in values:
+                self.whole.put(name, value)
+                writer.add(value)
+                count += 1
+        except BaseException:
+            writer.drop()
+            raise
+        if count < _FEW:
+            writer.drop()
+            return ""
+        writer.end()
+        return copy
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
-        """Some of the values that were stored together; if all of them are read from the store, they are copied."""
-        found = self._copies.read(copy, [*names]) if copy else None
-        if found is None:
-            found = super().get_immutable(names, copy, count)
-            if copy and len(found) == count:
-                self._copies.write(found, copy)
-        return found
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
+        """Read some of the values that were stored together; if all of them are read from the store, they are copied.
+
+        Raises:
+            StateError: if one is not there.
+        """
+        found = self._copies.read(copy, [*names], count) if copy and names else None
+        if found is not None:
+            return found
+        stored = self.whole.get_immutable(names, "", count)
+        return self._copied(stored, copy) if copy and len(names) == count else stored
+
+    def _copied(self, values: Iterator[bytes], copy: str) -> Iterator[bytes]:
+        writer = self._copies.write(copy)
+        try:
+            for value in values:
+                writer.add(value)
+                yield value
+        except BaseException:  # the reader may end too early as well
+            writer.drop()
+            raise
+        writer.end()
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
-        super().delete_immutable(names, copy)
+        self.whole.delete_immutable(names, "")
         if copy:
             self._copies.delete(copy)

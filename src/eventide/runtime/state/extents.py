@@ -40,7 +40,7 @@ NAMES = frozenset({EXTENTS, "extent", "index", "schema", "times"})
 
 _SCHEMA = "schema"
 _PAGE_BYTES = 65_536
-"""The bytes of rows in one value of the backend: a call costs as much as reading 7 kB, which is their stored size."""
+"""The bytes of rows in one value of the backend."""
 
 _FEW_ROWS = 4_096
 """Extents with fewer rows become one when there are `_MANY` of them."""
@@ -325,11 +325,7 @@ class RowStore:
         number, self._next = self._next, self._next + 1
         extent = _Extent(self._number_of(rows.schema), len(rows), per_page, len(first), len(first))
         self._extents[number] = extent
-        values = {}
-        for page in range(extent.pages):
-            (batch,) = rows.slice(page * per_page, per_page).combine_chunks().to_batches()
-            values[_page_name(number, page)] = compressed(batch.serialize())
-        if copy := self._backend.put_immutable(values):
+        if copy := self._backend.put_immutable(_pages(number, rows, per_page)):
             self._copies[_extent_name(number)] = copy
         at = (np.uint64(number) << _ROW_BITS) | first.astype(np.uint64)
         return hashes[first], at, *(np.minimum.reduceat(column, first) for column in due)
@@ -471,7 +467,7 @@ class RowStore:
         extent = self._extents[number]
         names = {page: _page_name(number, page) for page in pages if (number, page) not in self._pages}
         copy = self._copies.get(_extent_name(number), "")
-        stored = self._backend.get_immutable(names, copy, extent.pages) if names else []
+        stored = self._backend.get_immutable(names, copy, extent.pages)
         for page, content in zip(names, stored, strict=True):
             rows = pa.py_buffer(decompressed(content))
             self._pages[number, page] = pa.ipc.read_record_batch(rows, self._schema(extent.schema))
@@ -523,6 +519,13 @@ def _taken(pages: list[pa.RecordBatch], rows: NumberArray) -> pa.Table:
     if len(rows) == len(together):
         return together
     return together.combine_chunks().take(pa.array(rows))
+
+
+def _pages(number: int, rows: pa.Table, per_page: int) -> Iterator[tuple[str, bytes]]:
+    """The values of an extent, by their names."""
+    for page, begin in enumerate(range(0, len(rows), per_page)):
+        (batch,) = rows.slice(begin, per_page).combine_chunks().to_batches()
+        yield _page_name(number, page), compressed(batch.serialize())
 
 
 def _extent_name(number: int) -> str:

@@ -13,6 +13,7 @@ from eventide.common.checksum import has_checksum
 from eventide.errors import StateError
 from eventide.pickling.pickles import dumps, is_pickle, plain_loads
 from eventide.runtime.state.backend import Backend, CheckedBackend, MemoryBackend, PartOfState, value_of
+from eventide.runtime.state.copied import CopiedState
 
 FORMAT = 4
 """The version of the stored form of state."""
@@ -131,10 +132,10 @@ class OperatorState(Backend):
     def all_of(self, prefix: str) -> Iterator[tuple[str, bytes]]:
         return chain(self._small.all_of(prefix), self._large.all_of(prefix))
 
-    def put_immutable(self, values: Mapping[str, bytes]) -> str:
+    def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
         return self._large.put_immutable(values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> list[bytes]:
+    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
         return self._large.get_immutable(names, copy, count)
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
@@ -151,7 +152,8 @@ def _opened(backend: Backend, stored: bytes | None, where: Callable[[str], str] 
         StateError: if the head is damaged.
     """
     if stored is not None and is_pickle(stored):  # as the version before has stored it
-        return backend, stored
+        # Without checksums, a damaged copy would not be noticed.
+        return backend.whole if isinstance(backend, CopiedState) else backend, stored
     return CheckedBackend(backend, where), None if stored is None else value_of(stored, HEAD, where)
 
 

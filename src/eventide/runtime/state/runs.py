@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from eventide.errors import StateError
 from eventide.runtime.elements.ordering import are_first
 from eventide.runtime.state.backend import Backend
 
@@ -31,8 +32,8 @@ class MergeRuns(Protocol):
         """Return that run."""
 
 
-CHUNK = 2_048
-"""The number of records in one value of the backend: a call costs as much as reading 7 kB."""
+CHUNK = 1_024
+"""The number of records in one value of the backend: a part of the stored form, as runs do not say it."""
 
 _PATIENCE = 4
 """The number of runs within one chunk that are left unmerged."""
@@ -133,6 +134,11 @@ class SortedRuns:
             before = run.taken
             while run.taken < run.count:
                 part = self._from_first(run)
+                if not len(part[0]):
+                    raise StateError(
+                        f"the state {self._run_name(run)!r} has fewer records than its head says: restore a backup of "
+                        "the checkpoint, or begin with a savepoint"
+                    )
                 end = int(np.searchsorted(part[0], until, "right"))
                 run.taken += end
                 if end:
@@ -176,16 +182,18 @@ class SortedRuns:
 
     def _put(self, run: _Run, records: Records) -> None:
         self._runs.append(run)
-        values = {}
+        if copy := self._backend.put_immutable(self._contents(run, records)):
+            self._copies[self._run_name(run)] = copy
+
+    def _contents(self, run: _Run, records: Records) -> Iterator[tuple[str, bytes]]:
+        """The values of a run by their names, which are remembered."""
         for chunk in range(run.chunks):
             part = tuple(column[chunk * CHUNK : (chunk + 1) * CHUNK] for column in records)
             self._chunks[run.number, chunk] = part
-            values[self._value_name(run, chunk)] = compressed(b"".join(column.tobytes() for column in part))
+            yield self._value_name(run, chunk), compressed(b"".join(column.tobytes() for column in part))
         if run.chunks > 1:
             bounds = self._bounds[run.number] = records[0][CHUNK::CHUNK].copy()
-            values[self._value_name(run, run.chunks)] = bounds.tobytes()
-        if copy := self._backend.put_immutable(values):
-            self._copies[self._run_name(run)] = copy
+            yield self._value_name(run, run.chunks), bounds.tobytes()
 
     def _delete(self, run: _Run) -> None:
         names = [self._value_name(run, number) for number in range(run.values)]
@@ -198,7 +206,7 @@ class SortedRuns:
         """The first number of each chunk but the first one."""
         found = self._bounds.get(run.number)
         if found is None:
-            (stored,) = self._values(run, [run.chunks]) if run.chunks > 1 else [b""]
+            (stored,) = self._values(run, [run.chunks]) if run.chunks > 1 else (b"",)
             found = self._bounds[run.number] = np.frombuffer(stored, self._kinds[0])
         return found
 
@@ -225,8 +233,8 @@ class SortedRuns:
         new = [chunk for chunk in chunks if (run.number, chunk) not in self._chunks]
         if not new:
             return
-        if len(new) == run.chunks > 1:  # all values of a run at once: then the backend may copy them
-            new.append(run.chunks)
+        if len(new) == run.chunks > 1 and self._run_name(run) in self._copies:
+            new.append(run.chunks)  # all values of a run at once: then a copy that is gone can be made again
         for chunk, stored in zip(new, self._values(run, new), strict=True):
             if chunk < run.chunks:
                 self._chunks[run.number, chunk] = self._records(decompressed(stored))
@@ -239,7 +247,7 @@ class SortedRuns:
             begin += count * kind.itemsize
         return tuple(columns)
 
-    def _values(self, run: _Run, numbers: Iterable[int]) -> list[bytes]:
+    def _values(self, run: _Run, numbers: Iterable[int]) -> Iterator[bytes]:
         names = {number: self._value_name(run, number) for number in numbers}
         return self._backend.get_immutable(names, self._copies.get(self._run_name(run), ""), run.values)
 

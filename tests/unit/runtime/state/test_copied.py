@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide.errors import StateError
+from eventide.pickling.pickles import dumps
 from eventide.runtime.state.backend import CheckedBackend, MemoryBackend, PartOfState
 from eventide.runtime.state.copied import CopiedState
 from eventide.runtime.state.extents import NEVER, RowStore
+from eventide.runtime.state.operators import OperatorStates
 from eventide.storage import local_copies
-from eventide.storage.local_copies import LocalCopies
+from eventide.storage.local_copies import LocalCopies, LocalCopy
 from support.counting_backend import CountingBackend
 from support.row_stores import BATCH, SCHEMAS, check, opened, with_small_parts
 
@@ -143,13 +145,13 @@ def test_each_byte_of_a_copy_may_change():
         backend = MemoryBackend()
         of_all = CheckedBackend(CopiedState(backend, LocalCopies(folder)), repr)
         names = {0: "a/0", 1: "a/1"}
-        copy = of_all.put_immutable({"a/0": b"first", "a/1": b"second"})
+        copy = of_all.put_immutable([("a/0", b"first"), ("a/1", b"second")])
         path = Path(folder, copy)
         content = path.read_bytes()
         for at in range(len(content)):
             for bit in range(8):
                 path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
-                assert of_all.get_immutable(names, copy, 3) == [b"first", b"second"]
+                assert [*of_all.get_immutable(names, copy, 2)] == [b"first", b"second"]
 
 
 def test_a_disk_that_is_nearly_full_gets_no_copies(tmp_path, monkeypatch, caplog):
@@ -166,25 +168,80 @@ def test_where_no_copy_can_be_written_nothing_fails(tmp_path, caplog):
     (tmp_path / "file").touch()
     copies = LocalCopies(str(tmp_path / "file" / "folder"))
     for _ in range(2):
-        assert copies.read(copies.write([b"a", b"b"]), [0]) is None
+        assert copies.read(copied(copies), [0], 2) is None
     assert len(caplog.records) == 1  # it is not tried again at once
 
 
-def test_half_a_copy_is_removed_when_the_disk_is_full(tmp_path, monkeypatch):
-    def full(source, target):
-        raise OSError(28, "No space left on device")
+def copied(copies, *values):
+    copy = copies.new_id()
+    writer = copies.write(copy)
+    for value in values or (b"a", b"b"):
+        writer.add(value)
+    writer.end()
+    return copy
 
+
+def full(*arguments):
+    raise OSError(28, "No space left on device")
+
+
+def test_half_a_copy_is_removed_when_the_disk_is_full(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "replace", full)
-    LocalCopies(str(tmp_path)).write([b"a", b"b"])
+    copied(LocalCopies(str(tmp_path)))
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_disk_that_gets_full_within_a_value_leaves_the_state_whole(tmp_path, monkeypatch, caplog):
+    backend = MemoryBackend()
+    whole = CopiedState(backend, LocalCopies(str(tmp_path)))
+
+    def values():
+        yield "a/0", b"first"
+        for file in tmp_path.iterdir():
+            assert "." in file.name  # not to be read before it is whole
+        monkeypatch.setattr(LocalCopy, "add", lambda copy, value: copy._fail(OSError(28, "No space left on device")))
+        yield "a/1", b"second"
+
+    copy = whole.put_immutable(values())
+    assert not [*tmp_path.iterdir()]
+    assert "No space left on device" in caplog.text
+    assert [*whole.get_immutable({0: "a/0", 1: "a/1"}, copy, 2)] == [b"first", b"second"]
 
 
 def test_copies_that_nothing_reads_are_deleted_after_an_hour(tmp_path):
     copies = LocalCopies(str(tmp_path))
-    unused, used = copies.write([b"a", b"b"]), copies.write([b"c", b"d"])
+    unused, used = copied(copies), copied(copies, b"c", b"d")
     for copy in (unused, used):
         os.utime(tmp_path / copy, (time.time() - 4_000,) * 2)
-    assert copies.read(used, [1]) == [b"d"]
-    LocalCopies(str(tmp_path)).write([b"e", b"f"])
-    assert copies.read(unused, [0]) is None
-    assert copies.read(used, [0]) == [b"c"]
+    assert [*copies.read(used, [1], 2)] == [b"d"]
+    copied(LocalCopies(str(tmp_path)))
+    assert copies.read(unused, [0], 2) is None
+    assert [*copies.read(used, [0], 2)] == [b"c"]
+
+
+def test_a_copy_of_another_number_of_values_is_not_read(tmp_path):
+    copies = LocalCopies(str(tmp_path))
+    copy = copied(copies)
+    assert copies.read(copy, [0], 3) is None
+    assert copies.read(copy, [0], 1) is None
+
+
+def test_a_copy_that_is_damaged_is_made_again(tmp_path):
+    backend = CountingBackend()
+    write(state(backend, tmp_path), 7)
+    for copy in tmp_path.iterdir():
+        flip(copy)
+    assert values(state(backend, tmp_path)) == {7}  # of the store, and each damaged copy is deleted
+    assert values(state(backend, tmp_path)) == {7}  # of the store, and copied
+    backend.calls.clear()
+    assert values(state(backend, tmp_path)) == {7}
+    assert read_from(backend) == []
+
+
+def test_state_without_checksums_is_not_copied(tmp_path):
+    head = dumps({"format": 3, "clocks": {}, "small": {}})
+    backend = MemoryBackend({"head": head})
+    states = OperatorStates(CopiedState(backend, LocalCopies(str(tmp_path))), {"rows": {}})
+    write(states.of("rows"), 7)
+    assert values(states.of("rows")) == {7}
+    assert not [*tmp_path.iterdir()]

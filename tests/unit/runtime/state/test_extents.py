@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide.errors import StateError
+from eventide.runtime.state import runs
 from eventide.runtime.state.backend import MemoryBackend
 from eventide.runtime.state.extents import NEVER
 from eventide.runtime.state.runs import compressed, decompressed
@@ -63,3 +65,24 @@ def test_of_a_large_value_the_form_is_taken_that_is_shorter_for_a_sample(kind):
     stored = compressed(content)
     assert decompressed(stored) == content
     assert len(stored) <= {"numbers": 1_000, "text": 4_000, "numbers and text": 10_000}[kind]
+
+
+def test_the_chunks_of_the_index_have_the_size_that_is_stored_nowhere():
+    """Runs of a checkpoint say how many records they have; with another size of chunks they would be read wrongly."""
+    backend = MemoryBackend()
+    hashes = np.arange(3_000, dtype=np.uint64)
+    store = opened(backend)
+    store.read(hashes)
+    store.write(pa.table([hashes, hashes.astype(np.int64)], schema=SCHEMAS["numbers"]), [np.full(3_000, NEVER)] * 2)
+    store.flush()
+    lengths = [len(decompressed(backend.values[f"index/0/{chunk}"])) // 32 for chunk in range(3)]
+    assert lengths == [1_024, 1_024, 952]
+
+
+def test_a_run_with_fewer_records_than_its_head_says_is_an_error(monkeypatch):
+    backend = MemoryBackend()
+    sorted_runs = runs.SortedRuns(backend, "times", ["<i8"], [])
+    sorted_runs.append((np.arange(3_000),), runs.newest)
+    monkeypatch.setattr(runs, "CHUNK", 2_048)
+    with pytest.raises(StateError, match="'times/0' has fewer records than its head says"):
+        list(runs.SortedRuns(backend, "times", ["<i8"], sorted_runs.stored).take(9_999))
