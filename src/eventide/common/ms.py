@@ -35,12 +35,14 @@ def add_ms(a: int, b: int) -> int:
 
 
 def whole_ms(time: Any) -> int:
-    """Return the time of a timer, which must be a whole number of milliseconds; it saturates at the end of time.
+    """Return the time of a timer in whole milliseconds; it saturates at the end of time.
+
+    As in PyFlink, a fraction is cut off, towards zero.
 
     Raises:
-        ProgramError: if it is not such a number, or is before the beginning of time.
+        ProgramError: if it is not a number, or is before the beginning of time.
 
-    >>> whole_ms(5.0), whole_ms(2**70) == MAX_MS
+    >>> whole_ms(5.9), whole_ms(2**70) == MAX_MS
     (5, True)
     """
     if type(time) is int and MIN_MS <= time <= MAX_MS:
@@ -49,8 +51,8 @@ def whole_ms(time: Any) -> int:
         whole = int(time) if not isinstance(time, str) else None
     except (TypeError, ValueError, OverflowError):
         whole = None
-    if whole is None or whole != time:
-        raise ProgramError(f"a timer is set for a time in whole milliseconds, not for {time!r}")
+    if whole is None:
+        raise ProgramError(f"a timer is set for a time in milliseconds, not for {time!r}")
     if whole < MIN_MS:
         raise ProgramError(
             f"a timer is set for {time!r} ms, but the smallest time is -2**63 ms, the watermark before the first one; "

@@ -264,9 +264,9 @@ def test_global_windows_may_be_told_never_to_fire():
     [
         (None, "the timestamp is None"),
         (float("nan"), "the timestamp is NaN"),
-        (1.0, "is a float, not an integer"),
-        ("1", "is a str, not an integer"),
-        (True, "is a bool, not an integer"),
+        (float("inf"), "is out of range"),
+        ("1", "is a str, not a number"),
+        (True, "is a bool, not a number"),
         (2**63, "is out of range"),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import math
 import operator as python_operator
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -139,7 +138,7 @@ class AssignTimestamps:
             return self._one_by_one(batch, keeps_null)
         columns, without = batch.columns, None
         with calling(self.name, during="when timestamps were read from a column", advice=DEAD_LETTER_ADVICE):
-            array = self._column(columns)
+            array = _without_nan(self._column(columns))
             if len(array) != len(columns):
                 raise ProgramError(f"the timestamp assigner gave {len(array)} timestamps for {len(columns)} elements")
             if keeps_null and array.null_count:
@@ -312,6 +311,8 @@ def array_of(array: object) -> pa.Array:
 def checked_column(array: pa.Array) -> pa.Array:
     """A column of timestamps as int64 milliseconds: whole numbers as they are, a date and time without a zone as UTC.
 
+    As in PyFlink, a fraction of a millisecond is cut off, towards zero.
+
     Raises:
         DataError: if one is missing or out of range, or the column is of another type.
 
@@ -334,16 +335,21 @@ def _milliseconds(array: pa.Array) -> pa.Array:
             return pc.multiply_checked(count, 1000)
         divisor = _PER_MS[array.type.unit]
         return count if divisor == 1 else pa.array(np.floor_divide(count.to_numpy(), divisor))
-    if pa.types.is_integer(array.type):
+    if pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
         try:
-            return array.cast(pa.int64())
+            return (array if pa.types.is_integer(array.type) else pc.trunc(array)).cast(pa.int64())
         except pa.ArrowInvalid as error:
             raise DataError(f"a timestamp is out of range: {error}; {_ADVICE}") from error
-    raise DataError(f"the timestamps are of Arrow type {array.type}, not whole numbers or timestamps; {_ADVICE}")
+    raise DataError(f"the timestamps are of Arrow type {array.type}, not numbers or timestamps; {_ADVICE}")
+
+
+def _without_nan(array: pa.Array) -> pa.Array:
+    """Timestamps with nulls in place of NaN."""
+    return pc.if_else(pc.is_nan(array), None, array) if pa.types.is_floating(array.type) else array
 
 
 def _is_null(timestamp: object) -> bool:
-    return timestamp is None or (isinstance(timestamp, float) and math.isnan(timestamp))
+    return timestamp is None or (isinstance(timestamp, float | np.floating) and bool(np.isnan(timestamp)))
 
 
 def _as_they_are(timestamps: list[Any]) -> pa.Array | None:
@@ -363,18 +369,24 @@ def no_timestamp_found(timestamp: object) -> DataError:
 
 
 def checked_timestamp(timestamp: object) -> int:
-    """A timestamp as an int of milliseconds, whatever kind of integer it is.
+    """A timestamp as an int of milliseconds, whatever kind of integer or float it is.
+
+    As in PyFlink, a fraction of a millisecond is cut off, towards zero.
 
     Raises:
-        DataError: if it is missing, no integer, or out of range.
+        DataError: if it is missing, no number, or out of range.
 
-    >>> checked_timestamp(np.int64(5))
-    5
+    >>> checked_timestamp(np.int64(5)), checked_timestamp(5.9)
+    (5, 5)
     """
     if _is_null(timestamp):
         raise no_timestamp_found(timestamp)
+    if isinstance(timestamp, float | np.floating):
+        if not MIN_MS <= timestamp < -MIN_MS:
+            raise DataError(f"the timestamp {timestamp} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")
+        return checked_timestamp(int(timestamp))
     if isinstance(timestamp, bool) or not hasattr(timestamp, "__index__"):
-        raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not an integer; {_ADVICE}")
+        raise DataError(f"the timestamp {timestamp!r} is a {type(timestamp).__name__}, not a number; {_ADVICE}")
     number = python_operator.index(timestamp)
     if not MIN_MS < number <= MAX_MS:
         raise DataError(f"the timestamp {number} is out of range ({MIN_MS + 1} to {MAX_MS}); {_ADVICE}")

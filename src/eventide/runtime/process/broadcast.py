@@ -286,8 +286,8 @@ class _BroadcastMap(_View, BroadcastState[Any, Any]):
     def put(self, key: object, value: object) -> None:
         self._keyed.write(own(key), None, _VALUE, (own_unless(value, self.get(key)),))
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: object) -> None:

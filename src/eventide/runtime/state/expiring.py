@@ -176,9 +176,9 @@ class ExpiringMap(MapState[Any, Any]):
     def put(self, key: object, value: object) -> None:
         self.put_all({key: value})
 
-    def put_all(self, dict_value: Mapping[Any, Any]) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         parts, now = self._parts(), self._ttl.clock()
-        for key, value in dict_value.items():
+        for key, value in dict(dict_value).items():
             _, held = parts.get(key, (now, None))
             parts[own(key)] = (now, own_unless(value, held))
         self._keep(parts)

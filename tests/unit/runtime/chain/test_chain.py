@@ -1,11 +1,12 @@
 """Chained functions keep timestamps and places, and say which element was wrong."""
 
 import datetime as dt
+import math
 
 import numpy as np
 import pytest
 
-from eventide.common import Row, Types, WatermarkStrategy
+from eventide.common import NullTimestamps, Row, Types, WatermarkStrategy
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.time import Instant
 from eventide.datastream import OutputTag
@@ -82,8 +83,11 @@ def test_an_assigner_sees_the_timestamp_that_was_there_or_the_minimum():
     assert seen == [7, MIN_MS]
 
 
-@pytest.mark.parametrize("timestamp", [MIN_MS + 1, -1, 0, MAX_MS, np.int64(5)])
-def test_whole_milliseconds_within_64_bits_are_timestamps(timestamp):
+@pytest.mark.parametrize(
+    "timestamp", [MIN_MS + 1, -1, 0, MAX_MS, np.int64(5), 1.5, -1.5, 2.0, -0.0, np.float32(7.9), -(2.0**62)]
+)
+def test_milliseconds_within_64_bits_are_timestamps_without_their_fractions(timestamp):
+    """PyFlink gives these."""
     (given,) = assign(lambda *_: timestamp).sort_out(elements(1))[0].timestamps
     assert (given, type(given)) == (int(timestamp), int)
 
@@ -93,11 +97,13 @@ def test_whole_milliseconds_within_64_bits_are_timestamps(timestamp):
     [
         (None, "is None"),
         (float("nan"), "is NaN"),
-        (1.5, "1.5 is a float, not an integer"),
-        (2.0, "2.0 is a float, not an integer"),
-        ("12", "'12' is a str, not an integer"),
-        (True, "True is a bool, not an integer"),
-        (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "is a datetime, not an integer"),
+        (np.float32("nan"), "is NaN"),
+        (float("inf"), "inf is out of range"),
+        (-(2.0**63), "out of range"),
+        (2.0**63, "out of range"),
+        ("12", "'12' is a str, not a number"),
+        (True, "True is a bool, not a number"),
+        (dt.datetime(2020, 1, 1, tzinfo=dt.UTC), "is a datetime, not a number"),
         (MIN_MS, "out of range"),
         (MAX_MS + 1, "out of range"),
     ],
@@ -123,6 +129,28 @@ def test_anything_else_is_refused_with_the_element(timestamp, said):
 def test_a_column_may_hold_milliseconds_or_a_date_and_time(value, expected):
     step = AssignTimestamps("times", 1, MONOTONOUS.with_timestamp_assigner("at"))
     assert step.sort_out(Elements([Row(at=value)], [None], [0]))[0].timestamps == [expected]
+
+
+@pytest.mark.parametrize("kind", [Types.DOUBLE(), Types.FLOAT()])
+@pytest.mark.parametrize("assigner", ["at", lambda row, _: row.at])
+@pytest.mark.parametrize("null", [NullTimestamps.FAIL, NullTimestamps.DROP])
+@pytest.mark.parametrize("bad", [None, math.nan, math.inf, 1e19])
+def test_floats_are_the_same_timestamps_in_columns_and_one_by_one(kind, assigner, null, bad):
+    type_info = Types.ROW_NAMED(["at"], [kind])
+    strategy = MONOTONOUS.with_timestamp_assigner(assigner).with_null_timestamps(null)
+    step = AssignTimestamps("times", 1, strategy)
+    for values in ([1.75, -1.75, 0.0, 1e6], [3.0, bad, 2.5]):
+        rows = Elements([Row(at=value) for value in values], [None] * len(values), list(range(len(values))))
+        columns = rows.as_columns(type_info)
+        assert told(lambda: step.sort_out(Elements(columns=columns))) == told(lambda: step.sort_out(rows))  # noqa: B023
+
+
+def told(act):
+    """Return the timestamps, or whether an error says that one is out of range."""
+    try:
+        return act()[0].timestamps
+    except DataError as error:
+        return "out of range" in str(error)
 
 
 def test_a_strategy_without_an_assigner_keeps_the_timestamps_and_refuses_none():

@@ -139,7 +139,7 @@ def test_a_reduced_value_expires():
 
 
 def test_what_has_expired_leaves_the_checkpoint_though_its_key_is_not_touched():
-    keys = [(f"key {number}", "set", number) for number in range(4_000)]
+    keys = [(f"key {number}", "set", number) for number in range(12_000)]
     descriptor = expiring(ValueStateDescriptor("v", LONG))
     _, before = play(descriptor, VALUE, [(0, keys)])
     _, after = play(descriptor, VALUE, [(0, keys), (5, [("other", "set", 1)]), (12, [("third", "set", 1)])])
