@@ -69,18 +69,24 @@ class CopiedState(Backend):
         return self.whole.all_of(prefix)
 
     def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
-        copy, count = self._copies.new_id(), 0
-        writer = self._copies.write(copy)
+        first, writer = list[bytes](), None
+        copy = self._copies.new_id()
         try:
             for name, value in values:
                 self.whole.put(name, value)
+                if writer is None and len(first) + 1 < _FEW:
+                    first.append(value)
+                    continue
+                if writer is None:
+                    writer = self._copies.write(copy)
+                    for earlier in first:
+                        writer.add(earlier)
                 writer.add(value)
-                count += 1
         except BaseException:
-            writer.drop()
+            if writer is not None:
+                writer.drop()
             raise
-        if count < _FEW:
-            writer.drop()
+        if writer is None:
             return ""
         writer.end()
         return copy
