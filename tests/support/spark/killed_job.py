@@ -342,14 +342,7 @@ def function(env: StreamExecutionEnvironment, output: str, folder: str) -> None:
 
 
 RESTARTS = "RESTARTS_OF_A_KILLED_JOB"
-"""The variable that says how often a job starts again by itself."""
-
-
-def may_restart(env: StreamExecutionEnvironment) -> None:
-    """Let a job start again by itself, if its process was told so."""
-    if restarts := int(os.environ.get(RESTARTS, "0")):
-        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(restarts, 0))
-
+"""The variable that says how often a job, also that of killed_states.py, starts again by itself."""
 
 JOBS = {"bounded": (bounded, 200), "function": (function, 100)}
 """The jobs, each with its limit of rows per micro-batch: both have some 14 micro-batches."""
@@ -365,7 +358,8 @@ def main(
     build, max_rows = JOBS[job]
     env.set_max_rows_per_batch(max_rows).get_checkpoint_config().set_checkpoint_storage_dir(checkpoint)
     build(env, output, folder)
-    may_restart(env)
+    if restarts := int(os.environ.get(RESTARTS, "0")):
+        env.set_restart_strategy(RestartStrategies.fixed_delay_restart(restarts, 0))
     env.execute(f"killed job: {job}")
 
 
