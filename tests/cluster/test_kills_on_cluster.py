@@ -42,7 +42,7 @@ def test_whatever_is_killed_of_a_cluster_the_output_is_that_of_an_undisturbed_jo
             disturbed = Disturbed(cluster, job, *of_files(job, str(place), str(folder)), dice)
             disturbed.run(dice.sample(VICTIMS, len(VICTIMS)))
         check(spark, killed, undisturbed)
-        injected["part of a cluster killed"] += len(VICTIMS) * len(killed)
+        injected["parts of a cluster killed"] += len(VICTIMS) * len(killed)
 
 
 EAGER = {

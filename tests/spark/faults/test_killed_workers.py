@@ -84,12 +84,12 @@ def _disturb(process: int, dice: random.Random) -> str:
     with suppress(ProcessLookupError):  # it has just ended
         if is_killed:
             os.kill(process, signal.SIGKILL)
-            return "worker killed"
+            return "workers killed"
         os.kill(process, signal.SIGSTOP)
         time.sleep(seconds)
         os.kill(process, signal.SIGCONT)
-        return "worker suspended"
-    return "worker that had just ended"
+        return "workers suspended"
+    return "workers that had just ended"
 
 
 def _processes_of_python(ancestor: int) -> list[int]:
