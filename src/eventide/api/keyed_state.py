@@ -124,8 +124,8 @@ class _WritableMap(_ReadableMap[K, V]):
         """Set the value of `key`."""
 
     @abstractmethod
-    def put_all(self, dict_value: Mapping[K, V]) -> None:
-        """Set the values of several keys."""
+    def put_all(self, dict_value: Mapping[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Set the values of several keys, given as a mapping or as pairs."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

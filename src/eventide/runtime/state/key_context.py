@@ -393,9 +393,9 @@ class _MapHandle(_StateHandle, MapState[Any, Any]):
         stored[own(key)] = own_unless(value, stored.get(key))
         self._cell.write(stored)
 
-    def put_all(self, entries: Any) -> None:
+    def put_all(self, dict_value: Mapping[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         stored = self._entries()
-        for key, value in dict(entries).items():
+        for key, value in dict(dict_value).items():
             stored[own(key)] = own_unless(value, stored.get(key))
         if stored:
             self._cell.write(stored)

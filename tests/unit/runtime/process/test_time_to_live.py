@@ -302,3 +302,11 @@ def test_a_map_that_expires_is_a_dict_with_times(steps, on_read):
     assert out == expected
     if not any(at + TTL_MS > now for times in used.values() for at in times.values()):
         assert stored(checkpoint) == []
+
+
+@pytest.mark.parametrize("given", [dict, dict.items, lambda entries: [*entries.items()]])
+def test_a_map_takes_pairs_as_well_as_a_mapping(given):
+    actions = MAP | {"all": lambda state, _: state.put_all(dict_value=given({1: 2, 3: 4}))}
+    script = [(0, [("a", "all", 0), ("a", "items", 0)])]
+    for descriptor in (MapStateDescriptor("m", LONG, LONG), expiring(MapStateDescriptor("m", LONG, LONG))):
+        assert play(descriptor, actions, script)[0] == [[{1: 2, 3: 4}]]

@@ -226,3 +226,16 @@ class TestBroadcast:
             rules.broadcast(SUM)
         with pytest.raises(ProgramError, match="each broadcast state needs a name of its own"):
             rules.broadcast(RULES, RULES)
+
+
+@pytest.mark.parametrize("given", [dict, dict.items])
+def test_broadcast_state_takes_pairs_as_well_as_a_mapping(env, given):
+    class Rules(BroadcastProcessFunction):
+        def process_element(self, value, ctx):
+            yield dict(ctx.get_broadcast_state(RULES).items())
+
+        def process_broadcast_element(self, value, ctx):
+            ctx.get_broadcast_state(RULES).put_all(dict_value=given(value))
+
+    rules = env.from_collection([{"a": 1, "b": 2}]).broadcast(RULES)
+    assert collected(env.from_collection([0]).connect(rules).process(Rules())) == [{"a": 1, "b": 2}]

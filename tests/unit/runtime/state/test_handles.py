@@ -109,7 +109,7 @@ def test_a_map():
     assert (state.get("a"), "a" in state, list(state)) == (None, False, [])
     state.put("a", 1)
     state["b"] = 2
-    state.put_all({"c": 3})
+    state.put_all(dict_value=[("c", 3)])
     assert (state.get("a"), state["b"], state.contains("c"), "d" in state) == (1, 2, True, False)
     assert (list(state.items()), list(state.keys()), list(state.values())) == (
         [("a", 1), ("b", 2), ("c", 3)],
