@@ -1,6 +1,7 @@
 """Elements that go past the tasks of their generator give the results of those that go through them."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,6 +35,11 @@ class Highest(WatermarkGenerator):
 
     def on_periodic_emit(self, output):
         output.emit_watermark(Watermark(self.highest - 2))
+
+
+class HighestOfBatch(VectorizedWatermarkGenerator, Highest):
+    def on_batch(self, events, timestamps, output):
+        self.highest = max(self.highest, pc.max(timestamps).as_py())
 
 
 class AfterEach(Highest):
@@ -152,7 +158,8 @@ def by_key(results):
 
 
 @pytest.mark.parametrize(
-    ("generator", "declared"), [(Highest, True), (AfterEach, True), (Marks, True), (AfterEach, False)]
+    ("generator", "declared"),
+    [(Highest, True), (HighestOfBatch, False), (AfterEach, True), (Marks, True), (AfterEach, False)],
 )
 @given(script=SCRIPTS, every=st.integers(1, 3))
 @settings(max_examples=12, deadline=None)

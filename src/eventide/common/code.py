@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import inspect
 import re
 from abc import ABCMeta
 from collections.abc import Callable, Iterator
-from types import CodeType, FunctionType, MethodType
+from itertools import islice
+from types import CodeType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 from eventide.common.watermark_generator import VectorizedWatermarkGenerator, WatermarkGenerator
@@ -122,6 +124,76 @@ def emits_at_the_end_only(kind: type[WatermarkGenerator]) -> bool:
         and all(_is_unused(method, _OUTPUT) for method in _methods_of_elements(kind))
         and (_is_unused(at_the_end, _LAST_OUTPUT) or _only_speaks(at_the_end, _LAST_OUTPUT))
     )
+
+
+_KEEPING = (
+    "self.highest = max(self.highest, {0})",
+    "self.highest = max({0}, self.highest)",
+    "if {0} > self.highest: self.highest = {0}",
+    "if self.highest < {0}: self.highest = {0}",
+    "if self.highest is None or {0} > self.highest: self.highest = {0}",
+    "if self.highest is None or self.highest < {0}: self.highest = {0}",
+    "self.highest = {0} if self.highest is None else max(self.highest, {0})",
+)
+_STARTS = ("import pyarrow.compute as pc\n", "")
+_OF_BATCH = "pc.max(timestamps).as_py()"
+
+
+def keeps_the_highest(kind: type[WatermarkGenerator]) -> bool:
+    """Whether generators of a class only keep the highest timestamp of all elements, in an attribute.
+
+    Then showing them the highest of some timestamps gives what showing them each does.
+
+    >>> class Highest(WatermarkGenerator):
+    ...     highest = 0
+    ...     def on_event(self, event, event_timestamp, output):
+    ...         self.highest = max(self.highest, event_timestamp)
+    ...     def on_periodic_emit(self, output):
+    ...         pass
+    >>> keeps_the_highest(Highest)
+    True
+    """
+    is_vectorised = issubclass(kind, VectorizedWatermarkGenerator)
+    method = inspect.getattr_static(kind, "on_batch" if is_vectorised else "on_event")
+    if not _keeps_methods(kind) or type(method) is not FunctionType or kind.__setattr__ is not object.__setattr__:
+        return False
+    found = (_renamed(method.__code__, model) for model in _keeping(is_vectorised=is_vectorised))
+    names = next((names for names in found if names is not None), None)
+    if names is None:
+        return False
+    values = method.__globals__
+    max_is_known = values.get("max", builtins.max) is builtins.max
+    module_is_known = "pc" not in names or getattr(values.get(names["pc"]), "__name__", "") == "pyarrow.compute"
+    attribute = inspect.getattr_static(kind, names["highest"], None)
+    is_plain = isinstance(attribute, MemberDescriptorType) or not hasattr(type(attribute), "__get__")
+    return max_is_known and module_is_known and is_plain
+
+
+@functools.cache
+def _keeping(*, is_vectorised: bool) -> tuple[CodeType, ...]:
+    """The code of methods that keep the highest timestamp of one element, or of a batch."""
+    if is_vectorised:
+        bodies = [form.format(_OF_BATCH) for form in _KEEPING]
+        bodies += [f"latest = {_OF_BATCH}\n    {form.format('latest')}" for form in _KEEPING]
+    else:
+        bodies = [form.format("timestamps") for form in _KEEPING]
+    # A call of what is imported in the same text is another instruction: in a notebook, it is imported in another cell.
+    texts = (f"{start}def keep(self, events, timestamps, output):\n    {body}" for body in bodies for start in _STARTS)
+    return tuple(next(islice(codes(compile(text, "<model>", "exec")), 1, None)) for text in texts)
+
+
+def _renamed(code: CodeType, model: CodeType) -> dict[str, str] | None:
+    """The names in a code for the names in a model that is equal to it but for names; None if it is not equal."""
+    names: dict[str, str] = {"max": "max", "as_py": "as_py"}
+    ours, theirs = steps(code), steps(model)
+    if len(ours) != len(theirs) or code.co_argcount != model.co_argcount:
+        return None
+    names |= dict(zip(model.co_varnames[: model.co_argcount], code.co_varnames, strict=False))
+    for (verb, value), (model_verb, model_value) in zip(ours, theirs, strict=True):
+        is_name = verb.endswith(("_FAST", "_ATTR", "_METHOD", "_GLOBAL"))
+        if verb != model_verb or (names.setdefault(model_value, value) if is_name else model_value) != value:
+            return None
+    return names
 
 
 def _methods_of_elements(kind: type[WatermarkGenerator]) -> list[Any]:

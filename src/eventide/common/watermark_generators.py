@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventide.common.code import class_of, emits_at_the_end_only, ignores_elements
+from eventide.common.code import class_of, emits_at_the_end_only, ignores_elements, keeps_the_highest
 from eventide.common.learnt import Learnt
 from eventide.common.ms import MIN_MS, add_ms, to_ms, to_positive_ms
 from eventide.common.time import Duration, Time
@@ -281,6 +281,7 @@ class SuppliedGenerator:
         columns: The fields that its generators use; None for all. A class may name them, or its code may show that it
             uses none.
         ignores_elements: Whether the code shows that only timestamps are used.
+        needs_highest_only: Whether the code shows that of the timestamps in a micro-batch, only the highest is used.
         is_assigner: Whether its generators may give timestamps as well.
 
     If a supplier is not a class, and does more than call one, the opposite is assumed.
@@ -295,8 +296,8 @@ class SuppliedGenerator:
     ...     def on_periodic_emit(self, output):
     ...         output.emit_watermark(Watermark(self.highest))
     >>> supplied = SuppliedGenerator(lambda: Highest())
-    >>> supplied.is_periodic, supplied.columns
-    (True, ())
+    >>> supplied.is_periodic, supplied.columns, supplied.needs_highest_only
+    (True, (), True)
     """
 
     supplier: Callable[..., WatermarkGenerator]
@@ -304,6 +305,7 @@ class SuppliedGenerator:
     is_periodic: bool = field(init=False, repr=False, compare=False)
     columns: tuple[str, ...] | None = field(init=False, repr=False, compare=False)
     ignores_elements: bool = field(init=False, repr=False, compare=False)
+    needs_highest_only: bool = field(init=False, repr=False, compare=False)
     is_assigner: bool = field(init=False, repr=False, compare=False)
     _takes_context: bool = field(init=False, repr=False, compare=False)
 
@@ -325,11 +327,13 @@ class SuppliedGenerator:
         named = kind.columns if kind is not None and issubclass(kind, VectorizedWatermarkGenerator) else None
         if isinstance(named, str):
             raise ProgramError(f"watermark generator: the columns of {self._name()} are a list of names, not {named!r}")
+        is_periodic = kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind))
         shown = {
             "_takes_context": bool(needed),
-            "is_periodic": kind is not None and (bool(kind.is_periodic) or emits_at_the_end_only(kind)),
+            "is_periodic": is_periodic,
             "columns": tuple(named) if named is not None else () if ignores else None,
             "ignores_elements": ignores,
+            "needs_highest_only": kind is not None and is_periodic and not named and keeps_the_highest(kind),
             "is_assigner": kind is None or issubclass(kind, TimestampAssigner),
         }
         for name, value in shown.items():

@@ -195,7 +195,7 @@ class Chains:
         types = dict(zip(kind.field_names, kind.field_types, strict=True)) if isinstance(kind, RowTypeInfo) else {}
         if any(name not in types or types[name].has_exponents for name in names):
             return None
-        return FieldsPartitioner(kind, names)
+        return FieldsPartitioner(kind, names, highest_only=generator.needs_highest_only)
 
     def _assigns_again(self, node: Transformation) -> bool:
         """Whether another strategy follows in the same tasks."""

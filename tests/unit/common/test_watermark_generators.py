@@ -1,8 +1,12 @@
 """Strategies with user-defined generators, and the ready-made generators."""
 
+import inspect
 import pickle
 from functools import partial
 
+import numpy as np
+import pyarrow.compute as compute
+import pyarrow.compute as pc
 import pytest
 
 from eventide.common import (
@@ -10,6 +14,7 @@ from eventide.common import (
     BoundedOutOfOrdernessWatermarks,
     Duration,
     NoWatermarksGenerator,
+    VectorizedWatermarkGenerator,
     Watermark,
     WatermarkGenerator,
     WatermarkStrategy,
@@ -185,6 +190,145 @@ def test_code_shows_what_a_generator_looks_at_and_when_it_may_emit(supplier, is_
         columns,
         columns == (),
     )
+
+
+class Highest(Quiet):
+    highest = -(2**62)
+
+    def on_event(self, event, event_timestamp, output):
+        """Keep the highest."""
+        self.highest = max(self.highest, event_timestamp)
+
+
+class HighestLast(Quiet):
+    def on_event(self, value, record_timestamp, output):
+        self.latest = max(record_timestamp, self.latest)
+
+
+class HighestIf(Quiet):
+    def on_event(self, event, event_timestamp, output):
+        if event_timestamp > self.highest:
+            self.highest = event_timestamp
+
+
+class HighestOrFirst(Quiet):
+    __slots__ = ("highest",)
+
+    def on_event(self, event, event_timestamp, output):
+        if self.highest is None or event_timestamp > self.highest:
+            self.highest = event_timestamp
+
+
+class HighestOfBatch(VectorizedWatermarkGenerator, Highest):
+    def on_batch(self, events, timestamps, output):
+        self.highest = max(self.highest, pc.max(timestamps).as_py())
+
+
+class HighestOfBatchByName(HighestOfBatch):
+    def on_batch(self, events, timestamps, output):
+        last = compute.max(timestamps).as_py()
+        if self.highest < last:
+            self.highest = last
+
+
+class Lowest(Highest):
+    def on_event(self, event, event_timestamp, output):
+        self.highest = min(self.highest, event_timestamp)
+
+
+class OfAnother(Highest):
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.other, event_timestamp)
+
+
+class Later(Highest):
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp + 1)
+
+
+class Counts(Highest):
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+        self.count = 1
+
+
+class OfTheElement(Highest):
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event)
+
+
+class LastOfEqual(Highest):
+    def on_event(self, event, event_timestamp, output):
+        if event_timestamp >= self.highest:
+            self.highest = event_timestamp
+
+
+class SpeaksToo(Highest):
+    def on_periodic_emit(self, output):
+        self.output = output
+
+
+class Property(Highest):
+    @property
+    def highest(self):
+        return 1
+
+    @highest.setter
+    def highest(self, value):
+        self.all = [value]
+
+
+class Assigns(Highest):
+    def __setattr__(self, name, value):
+        pass
+
+
+class LowestOfBatch(HighestOfBatch):
+    def on_batch(self, events, timestamps, output):
+        self.highest = max(self.highest, pc.min(timestamps).as_py())
+
+
+class WithColumns(HighestOfBatch):
+    columns = ("at",)
+
+
+class OtherModule(HighestOfBatch):
+    def on_batch(self, events, timestamps, output):
+        self.highest = max(self.highest, np.max(timestamps).as_py())
+
+
+def with_max(max):
+    class OtherMax(Quiet):
+        def on_event(self, event, event_timestamp, output):
+            self.highest = max(self.highest, event_timestamp)
+
+    return OtherMax
+
+
+KEEP = [Highest, HighestLast, HighestIf, HighestOrFirst, HighestOfBatch, HighestOfBatchByName]
+KEEP_MORE = [Lowest, OfAnother, Later, Counts, OfTheElement, LastOfEqual, SpeaksToo, Property, Assigns]
+KEEP_MORE += [LowestOfBatch, WithColumns, OtherModule, with_max(min), Quiet, PunctuatedWatermarks]
+
+
+@pytest.mark.parametrize(
+    ("generator", "is_enough"), [*((kind, True) for kind in KEEP), *((kind, False) for kind in KEEP_MORE)]
+)
+def test_code_shows_that_the_highest_timestamp_is_enough(generator, is_enough):
+    assert WatermarkStrategy.for_generator(generator).generator.needs_highest_only is is_enough
+
+
+def test_a_name_of_the_module_that_hides_max_is_noticed():
+    names = {"Quiet": Quiet, "max": min}
+    exec(compile(inspect.getsource(Highest), "<notebook>", "exec"), names)
+    assert WatermarkStrategy.for_generator(names["Highest"]).generator.needs_highest_only is False
+    del names["max"]
+    assert WatermarkStrategy.for_generator(names["Highest"]).generator.needs_highest_only is True
+
+
+def test_a_module_that_was_imported_in_another_cell_is_known():
+    names = {"HighestOfBatch": HighestOfBatch, "compute": compute}
+    exec(compile(inspect.getsource(HighestOfBatchByName), "<notebook>", "exec"), names)
+    assert WatermarkStrategy.for_generator(names["HighestOfBatchByName"]).generator.needs_highest_only is True
 
 
 def test_a_strategy_with_a_generator_keeps_it_with_all_else():

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from eventide.errors import DataError, ProgramError
@@ -188,11 +189,13 @@ class DroppingPartitioner(_WithoutKeys):
 class FieldsPartitioner(_WithoutKeys):
     """The timestamp of each element and its fields with these ``names`` leave, for a watermark generator.
 
-    ``value_type`` is the type of the elements; it need not be declared where there are no names.
+    ``value_type`` is the type of the elements; it need not be declared where there are no names. With ``highest_only``,
+    one element with the highest timestamp leaves for each batch of elements.
     """
 
     value_type: TypeInformation
     names: tuple[str, ...]
+    highest_only: bool = False
 
     @property
     def codec(self) -> ElementCodec:
@@ -204,6 +207,8 @@ class FieldsPartitioner(_WithoutKeys):
 
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
+        if self.highest_only:
+            return "the highest timestamp, for the generator"
         return f"timestamps{''.join(f', {name}' for name in self.names)} as Arrow columns, for the generator"
 
     def open(self, producer: str, slot: int, subtasks: int) -> _TimesAndFieldsWriter:
@@ -411,7 +416,16 @@ class _TimesAndFieldsWriter(_ForwardWriter):
         if not names:
             fields = [pa.nulls(len(batch), pa.bool_())]
         values = pa.StructArray.from_arrays(fields, fields=list(kind.arrow_type()))
-        super().add(Elements(columns=Columns(kind, values, timestamps, sequence)))
+        columns = Columns(kind, values, timestamps, sequence)
+        super().add(Elements(columns=_highest(columns) if self._partitioner.highest_only else columns))
+
+
+def _highest(columns: Columns) -> Columns:
+    """Of elements that have timestamps, the first one with the highest."""
+    timestamps = columns.timestamps
+    if timestamps is None or timestamps.null_count or not len(timestamps):
+        return columns
+    return columns.at(pa.array([pc.index(timestamps, pc.max(timestamps)).as_py()]))
 
 
 class _ColumnsWriter:
