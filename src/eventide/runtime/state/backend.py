@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from eventide.common.checksum import with_checksum, without_checksum
@@ -38,18 +38,21 @@ class Backend(Protocol):
             self.put(name, value)
         return ""
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
+    def get_immutable(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
+    ) -> Iterator[bytes]:
         """Read some of the values that were stored together, one after the other.
 
         Args:
-            names: their names, by their places among all of these.
+            numbers: their places among all of these, in ascending order.
+            name_of: the name of the value at a place.
             copy: the id of the copy.
             count: how many were stored together.
 
         Raises:
             StateError: if one is not there.
         """
-        return (content_of(self, name) for name in names.values())
+        return (content_of(self, name_of(number)) for number in numbers)
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
         """Forget all values that were stored together, and their copy; without names, the copy alone."""
@@ -125,9 +128,10 @@ class PartOfState(Backend):
     def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
         return self._whole.put_immutable((self._prefix + name, value) for name, value in values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
-        whole = {number: self._prefix + name for number, name in names.items()}
-        return self._whole.get_immutable(whole, copy, count)
+    def get_immutable(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
+    ) -> Iterator[bytes]:
+        return self._whole.get_immutable(numbers, lambda number: self._prefix + name_of(number), copy, count)
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
         self._whole.delete_immutable([self._prefix + name for name in names], copy)
@@ -174,16 +178,19 @@ class CheckedBackend(Backend):
     def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
         return self._whole.put_immutable((name, with_checksum(value)) for name, value in values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
+    def get_immutable(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
+    ) -> Iterator[bytes]:
         """Read some of the values that were stored together; where a copy is damaged, those that were stored.
 
         Raises:
             StateError: if one is not there, or what was stored is damaged.
         """
-        found = self._whole.get_immutable(names, copy, count)
-        for name, stored in zip(names.values(), found, strict=True):
+        found = self._whole.get_immutable(numbers, name_of, copy, count)
+        for number, stored in zip(numbers, found, strict=True):
             value = without_checksum(stored)
             if value is None:
+                name = name_of(number)
                 value = value_of(content_of(self._whole, name), name, self._where)
                 self._whole.delete_immutable((), copy)
             yield value

@@ -6,13 +6,17 @@ names it: so a copy that a failed attempt has left is never read. Where a copy i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from eventide.runtime.state.backend import Backend
 
 _FEW = 2
 """The fewest values that are copied: one costs a call to read, and its id would take room in the head."""
+
+
+_SHARE = 2
+"""Where one in this many values comes from the store, the others are copied with them: they are likely to be read."""
 
 
 class CopyWriter(Protocol):
@@ -91,24 +95,28 @@ class CopiedState(Backend):
         writer.end()
         return copy
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
-        """Read some of the values that were stored together; if all of them are read from the store, they are copied.
+    def get_immutable(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
+    ) -> Iterator[bytes]:
+        """Read some of the values that were stored together; where half of them come from the store, copy them all.
 
         Raises:
             StateError: if one is not there.
         """
-        found = self._copies.read(copy, [*names], count) if copy and names else None
+        found = self._copies.read(copy, numbers, count) if copy and numbers else None
         if found is not None:
             return found
-        stored = self.whole.get_immutable(names, "", count)
-        return self._copied(stored, copy) if copy and len(names) == count else stored
+        if not copy or len(numbers) * _SHARE < count:
+            return self.whole.get_immutable(numbers, name_of, "", count)
+        return self._copied(numbers, self.whole.get_immutable(range(count), name_of, "", count), copy)
 
-    def _copied(self, values: Iterator[bytes], copy: str) -> Iterator[bytes]:
-        writer = self._copies.write(copy)
+    def _copied(self, numbers: Sequence[int], all_values: Iterator[bytes], copy: str) -> Iterator[bytes]:
+        writer, wanted = self._copies.write(copy), frozenset(numbers)
         try:
-            for value in values:
+            for number, value in enumerate(all_values):
                 writer.add(value)
-                yield value
+                if number in wanted:
+                    yield value
         except BaseException:  # the reader may end too early as well
             writer.drop()
             raise

@@ -465,10 +465,10 @@ class RowStore:
 
     def _pages_of(self, number: int, pages: Sequence[int]) -> list[pa.RecordBatch]:
         extent = self._extents[number]
-        names = {page: _page_name(number, page) for page in pages if (number, page) not in self._pages}
+        new = [page for page in pages if (number, page) not in self._pages]
         copy = self._copies.get(_extent_name(number), "")
-        stored = self._backend.get_immutable(names, copy, extent.pages)
-        for page, content in zip(names, stored, strict=True):
+        stored = self._backend.get_immutable(new, partial(_page_name, number), copy, extent.pages)
+        for page, content in zip(new, stored, strict=True):
             rows = pa.py_buffer(decompressed(content))
             self._pages[number, page] = pa.ipc.read_record_batch(rows, self._schema(extent.schema))
         return [self._pages[number, page] for page in pages]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -135,8 +135,10 @@ class OperatorState(Backend):
     def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
         return self._large.put_immutable(values)
 
-    def get_immutable(self, names: Mapping[int, str], copy: str, count: int) -> Iterator[bytes]:
-        return self._large.get_immutable(names, copy, count)
+    def get_immutable(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
+    ) -> Iterator[bytes]:
+        return self._large.get_immutable(numbers, name_of, copy, count)
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
         self._large.delete_immutable(names, copy)

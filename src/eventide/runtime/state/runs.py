@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -233,11 +234,8 @@ class SortedRuns:
         new = [chunk for chunk in chunks if (run.number, chunk) not in self._chunks]
         if not new:
             return
-        if len(new) == run.chunks > 1 and self._run_name(run) in self._copies:
-            new.append(run.chunks)  # all values of a run at once: then a copy that is gone can be made again
         for chunk, stored in zip(new, self._values(run, new), strict=True):
-            if chunk < run.chunks:
-                self._chunks[run.number, chunk] = self._records(decompressed(stored))
+            self._chunks[run.number, chunk] = self._records(decompressed(stored))
 
     def _records(self, content: bytes) -> Records:
         count = len(content) // sum(kind.itemsize for kind in self._kinds)
@@ -247,9 +245,9 @@ class SortedRuns:
             begin += count * kind.itemsize
         return tuple(columns)
 
-    def _values(self, run: _Run, numbers: Iterable[int]) -> Iterator[bytes]:
-        names = {number: self._value_name(run, number) for number in numbers}
-        return self._backend.get_immutable(names, self._copies.get(self._run_name(run), ""), run.values)
+    def _values(self, run: _Run, numbers: Sequence[int]) -> Iterator[bytes]:
+        copy = self._copies.get(self._run_name(run), "")
+        return self._backend.get_immutable(numbers, partial(self._value_name, run), copy, run.values)
 
     def _value_name(self, run: _Run, number: int) -> str:
         """The name of a chunk, or of the bounds, which come after the last one."""

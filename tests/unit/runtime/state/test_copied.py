@@ -107,6 +107,20 @@ def test_copies_that_are_gone_are_made_again_when_all_is_read(tmp_path):
     assert read_from(backend) == []
 
 
+@pytest.mark.parametrize(("numbers", "calls"), [([2], 1), ([0, 3], 2), ([0, 1, 2, 3, 4], 5), ([1, 2, 4], 5)])
+def test_a_copy_that_is_gone_is_made_again_when_half_of_it_is_read(tmp_path, numbers, calls):
+    backend = CountingBackend()
+    whole = CopiedState(backend, LocalCopies(str(tmp_path)))
+    stored = [b"%d" % number for number in range(5)]
+    copy = whole.put_immutable((f"a/{number}", value) for number, value in enumerate(stored))
+    (tmp_path / copy).unlink()
+    asked = [stored[number] for number in numbers]
+    for then in (calls, calls if calls < 5 else 0):
+        backend.calls.clear()
+        assert [*whole.get_immutable(numbers, "a/{}".format, copy, 5)] == asked
+        assert len(backend.calls) == then
+
+
 def test_copies_go_with_what_they_are_copies_of(tmp_path):
     backend = MemoryBackend()
     for value in range(5):
@@ -144,14 +158,13 @@ def test_each_byte_of_a_copy_may_change():
     with tempfile.TemporaryDirectory() as folder:
         backend = MemoryBackend()
         of_all = CheckedBackend(CopiedState(backend, LocalCopies(folder)), repr)
-        names = {0: "a/0", 1: "a/1"}
         copy = of_all.put_immutable([("a/0", b"first"), ("a/1", b"second")])
         path = Path(folder, copy)
         content = path.read_bytes()
         for at in range(len(content)):
             for bit in range(8):
                 path.write_bytes(content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :])
-                assert [*of_all.get_immutable(names, copy, 2)] == [b"first", b"second"]
+                assert [*of_all.get_immutable([0, 1], "a/{}".format, copy, 2)] == [b"first", b"second"]
 
 
 def test_a_disk_that_is_nearly_full_gets_no_copies(tmp_path, monkeypatch, caplog):
@@ -205,7 +218,7 @@ def test_a_disk_that_gets_full_within_a_value_leaves_the_state_whole(tmp_path, m
     copy = whole.put_immutable(values())
     assert not [*tmp_path.iterdir()]
     assert "No space left on device" in caplog.text
-    assert [*whole.get_immutable({0: "a/0", 1: "a/1"}, copy, 2)] == [b"first", b"second"]
+    assert [*whole.get_immutable([0, 1], "a/{}".format, copy, 2)] == [b"first", b"second"]
 
 
 def test_copies_that_nothing_reads_are_deleted_after_an_hour(tmp_path):
