@@ -135,6 +135,7 @@ _KEEPING = (
     "if self.highest is None or self.highest < {0}: self.highest = {0}",
     "self.highest = {0} if self.highest is None else max(self.highest, {0})",
 )
+_ACCESS = frozenset({"__get__", "__set__", "__delete__"})
 _STARTS = ("import pyarrow.compute as pc\n", "")
 _OF_BATCH = "pc.max(timestamps).as_py()"
 
@@ -165,7 +166,7 @@ def keeps_the_highest(kind: type[WatermarkGenerator]) -> bool:
     max_is_known = values.get("max", builtins.max) is builtins.max
     module_is_known = "pc" not in names or getattr(values.get(names["pc"]), "__name__", "") == "pyarrow.compute"
     attribute = inspect.getattr_static(kind, names["highest"], None)
-    is_plain = isinstance(attribute, MemberDescriptorType) or not hasattr(type(attribute), "__get__")
+    is_plain = isinstance(attribute, MemberDescriptorType) or not _ACCESS.intersection(dir(type(attribute)))
     return max_is_known and module_is_known and is_plain
 
 

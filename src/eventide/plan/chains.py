@@ -262,7 +262,7 @@ class Chains:
                 if edge.has_watermarks:
                     self._reported[path.marked_by.number].append(replace(edge, partitioner=ReportsOnlyPartitioner()))
                 if edge.takes_elements:
-                    grown.edges.append(replace(edge, has_watermarks=False))
+                    grown.edges.append(replace(edge, is_reported=False))
             case _:
                 grown.edges.append(self._edge(consumer, input_number, path))
 

@@ -53,10 +53,10 @@ class LocalCopies:
         """Draw the id of a copy."""
         return secrets.token_hex(_ID_BYTES)
 
-    def write(self, copy: str) -> LocalCopy:
-        """Begin a copy with an id; it is not written if the disk is nearly full, or soon after an error."""
+    def write(self, copy: str) -> LocalCopy | None:
+        """Begin a copy with an id; None if the disk is nearly full, or soon after an error."""
         if time.monotonic() < self._write_at:
-            return LocalCopy(self, self._path(copy), None)
+            return None
         self._sweep()
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -66,7 +66,7 @@ class LocalCopies:
             return LocalCopy(self, self._path(copy), open(f"{self._path(copy)}.{os.getpid()}", "wb"))
         except OSError as error:
             self.failed(error)
-            return LocalCopy(self, self._path(copy), None)
+            return None
 
     def failed(self, error: OSError) -> None:
         """Take note that a copy could not be written: for a while, no other is tried."""
@@ -116,7 +116,7 @@ class LocalCopies:
 
 
 class LocalCopy:
-    """A copy that is being written, under another name until its end; without a file it is not written.
+    """A copy that is being written, under another name until its end.
 
     Args:
         copies: those that it belongs to.
@@ -124,14 +124,14 @@ class LocalCopy:
         file: the file under the other name.
     """
 
-    def __init__(self, copies: LocalCopies, path: str, file: IO[bytes] | None) -> None:
+    def __init__(self, copies: LocalCopies, path: str, file: IO[bytes]) -> None:
         self._copies = copies
         self._path = path
-        self._file = file
+        self._file: IO[bytes] | None = file
         self._ends = [0]
 
     def add(self, value: bytes) -> None:
-        """Write the next value."""
+        """Write the next value; after an error, nothing is written any more."""
         if self._file is not None:
             try:
                 self._file.write(value)

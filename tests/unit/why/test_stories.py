@@ -6,7 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from eventide.common import Duration, PunctuatedWatermarks, WatermarkStrategy
+from eventide.common import Duration, PunctuatedWatermarks, Watermark, WatermarkGenerator, WatermarkStrategy
 from eventide.errors import StateError
 from eventide.local.host import evidence
 from eventide.local.runner import LocalCheckpoint
@@ -132,6 +132,32 @@ def test_a_bound_that_is_too_small():
     assert str(answer).count("one of 2026-09-21 14:14:") == 2
     assert "when the watermark was 2026-09-21 14:15:48.999 UTC, where 'p0' held it" in str(answer)
     assert Story(windows(batches, bounded(seconds=135))).why().standings[0].late.behind.total == 0
+
+
+class OneSecond(WatermarkGenerator):
+    highest = NOON
+
+    def on_event(self, event, event_timestamp, output):
+        self.highest = max(self.highest, event_timestamp)
+
+    def on_periodic_emit(self, output):
+        output.emit_watermark(Watermark(self.highest - 1_001))
+
+
+class CountsToo(OneSecond):
+    def on_event(self, event, event_timestamp, output):
+        self.highest, self.seen = max(self.highest, event_timestamp), 1
+
+
+@pytest.mark.parametrize("generator", [OneSecond, CountsToo, lambda: [OneSecond()][0]])
+def test_splits_are_known_whatever_their_generator_looks_at(generator):
+    batches = on_time(["p0", "p1", "p2"], 4)
+    batches[2] += [("p1", NOON + 35_000), ("p1", NOON + 40_000)]
+    strategy = WatermarkStrategy.for_generator(generator).with_timestamp_assigner(lambda order, _: order[1])
+    answer = Story(windows(batches, strategy)).why()
+    assert answer.answer.startswith("2 of 74 (2.70%) elements came too late for 'latest'")
+    assert [split.record.rows for split in answer.standings[0].splits] == [24, 26, 24]
+    assert "26        0 ms, 2 min 15 s, 2 min 15 s" in str(answer)
 
 
 def test_a_generator_that_has_never_spoken():

@@ -257,7 +257,7 @@ def packed(edge: Edge, writer: RecordWriter, channel: str, point: int, task: int
 
 
 def _to_all(edge: Edge, signal: Signal, point: int, content: object) -> Iterator[Frame]:
-    if edge.has_watermarks:
+    if edge.has_watermarks and edge.is_reported:
         for subtask in range(edge.subtasks):
             yield Frame(edge.target, subtask, signal, point, edge.number, "", content)
 

@@ -101,9 +101,9 @@ class Edge:
     ``assigner`` is the number of the last assigner of timestamps before it in its task, whose watermarks it
     carries; None if it carries those of the task. ``producer`` is the operator whose output it takes.
     ``by_element`` says that each element takes effect at a point of its own, its place in its channel. Where
-    ``takes_elements`` is False, the target hears what is reported, and nothing else. ``advice_on_key`` and
-    ``advice_on_type`` say what lets a job go on that stops at elements without a key, or of another type; empty where
-    nothing would.
+    ``takes_elements`` is False, the target hears what is reported, and nothing else. If not ``is_reported``,
+    other tasks report the watermarks of its elements. ``advice_on_key`` and ``advice_on_type`` say what lets a job go
+    on that stops at elements without a key, or of another type; empty where nothing would.
     """
 
     number: int
@@ -115,6 +115,7 @@ class Edge:
     has_watermarks: bool = True
     by_element: bool = False
     takes_elements: bool = True
+    is_reported: bool = True
     advice_on_key: str = ""
     advice_on_type: str = ""
 

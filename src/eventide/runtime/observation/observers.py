@@ -7,6 +7,7 @@ from typing import Any
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
 from eventide.runtime.exchange.frames import END_OF_BATCH, Edge, Frame, Inbox, Signal
+from eventide.runtime.exchange.partitioners import ReportsOnlyPartitioner
 from eventide.runtime.metrics import Metrics, OperatorCounters, add_up, dead_letters_of
 from eventide.runtime.observation.event_time_log import (
     EVENT_TIME,
@@ -43,27 +44,31 @@ class SplitObserver:
 
 
 class ReaderObserver:
-    """Observer of a task that reads splits, in one micro-batch: the task has no state, so operators remember for it."""
+    """Observer of a task that reads splits, in one micro-batch: the task has no state, so operators remember for it.
 
-    def __init__(self) -> None:
+    It sees the elements that leave the task. Where they go past the tasks of their generator, those leave no element.
+    """
+
+    def __init__(self, edges: Sequence[Edge]) -> None:
+        self._edges = [edge for edge in edges if edge.has_watermarks and edge.takes_elements]
+        leaving = [edge for edge in self._edges if not isinstance(edge.partitioner, ReportsOnlyPartitioner)]
+        self._assigners = {edge.assigner for edge in leaving if edge.assigner is not None}
         self._splits: list[SplitObserver] = []
         self._counted: list[OperatorCounters] = []
 
-    def of_split(self, split: str, assigners: Iterable[int]) -> SplitObserver:
+    def of_split(self, split: str) -> SplitObserver:
         """Make the observer of one of its splits."""
-        self._splits.append(SplitObserver(split, assigners))
+        self._splits.append(SplitObserver(split, self._assigners))
         return self._splits[-1]
 
     def hear(self, frame: Frame) -> None:
         """Take the counts of a task before this one."""
         self._counted.append(frame.content.get(_COUNTS, {}))
 
-    def frames(self, edges: Sequence[Edge], counters: OperatorCounters) -> Iterator[Frame]:
+    def frames(self, counters: OperatorCounters) -> Iterator[Frame]:
         """Tell the first subtask after each edge what was observed; the counts go to one of them."""
         counted = add_up([dead_letters_of(counters), *self._counted])
-        for edge in edges:
-            if not (edge.has_watermarks and edge.takes_elements):
-                continue
+        for edge in self._edges:
             content: dict[str, Any] = {}
             if arrived := self._arrived(edge.assigner):
                 brief = len(arrived) > _MANY

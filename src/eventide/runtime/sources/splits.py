@@ -23,7 +23,7 @@ from eventide.runtime.chain.chain import (
 )
 from eventide.runtime.chain.chained_operators import Moment
 from eventide.runtime.chain.timestamps import checked_column, checked_timestamp
-from eventide.runtime.chain.watermarks import ChannelWatermarks, Emitter, MadeElsewhere
+from eventide.runtime.chain.watermarks import ChannelWatermarks, Emitter
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import all_fixed, own
 from eventide.runtime.exchange.frames import START_OF_BATCH, Frame, WatermarkReport
@@ -230,7 +230,7 @@ class ReaderOutput:
         self._mixed = [edge for edge in self.edges if edge.partitioner.mixes_splits]
         self.shared = {edge.address: edge.partitioner.open(edge.producer, task, edge.subtasks) for edge in self._mixed}
         self.reports: dict[tuple[int, int], list[WatermarkReport]] = {edge.address: [] for edge in self.edges}
-        self.observer = ReaderObserver()
+        self.observer = ReaderObserver(self.edges)
 
     def last_frames(self) -> Iterator[Frame]:
         """Give the last frames: elements that all splits sent together, and their reports."""
@@ -238,7 +238,7 @@ class ReaderOutput:
             yield from packed(edge, self.shared[edge.address], "", START_OF_BATCH, self.task)
         for edge in self.edges:
             yield from report_frames(edge, self.reports[edge.address])
-        yield from self.observer.frames(self.edges, self.metrics.counters())
+        yield from self.observer.frames(self.metrics.counters())
 
 
 class SourceOutput(ChannelOutput):
@@ -258,9 +258,7 @@ class SourceOutput(ChannelOutput):
             watermarks_of,
             task_output.metrics,
             task_output.moment,
-            observer=task_output.observer.of_split(
-                split, [number for number, of in watermarks_of.items() if not isinstance(of, MadeElsewhere)]
-            ),
+            observer=task_output.observer.of_split(split),
             shared=task_output.shared,
         )
         self._task_output = task_output

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from eventide.runtime.state.backend import Backend
+from eventide.runtime.state.backend import Backend, content_of
 
 _FEW = 2
 """The fewest values that are copied: one costs a call to read, and its id would take room in the head."""
@@ -38,8 +38,8 @@ class ValueCopies(Protocol):
     def new_id(self) -> str:
         """Return an id that no copy has, nor ever had."""
 
-    def write(self, copy: str) -> CopyWriter:
-        """Begin a copy with an id."""
+    def write(self, copy: str) -> CopyWriter | None:
+        """Begin a copy with an id; None if there is no room for one."""
 
     def read(self, copy: str, numbers: Sequence[int], count: int) -> Iterator[bytes] | None:
         """The values at some places of a copy of ``count`` values; None if there is none."""
@@ -73,27 +73,27 @@ class CopiedState(Backend):
         return self.whole.all_of(prefix)
 
     def put_immutable(self, values: Iterable[tuple[str, bytes]]) -> str:
-        first, writer = list[bytes](), None
+        first, writer, count = list[bytes](), None, 0
         copy = self._copies.new_id()
         try:
             for name, value in values:
                 self.whole.put(name, value)
-                if writer is None and len(first) + 1 < _FEW:
+                count += 1
+                if count < _FEW:
                     first.append(value)
                     continue
-                if writer is None:
-                    writer = self._copies.write(copy)
+                if count == _FEW and (writer := self._copies.write(copy)) is not None:
                     for earlier in first:
                         writer.add(earlier)
-                writer.add(value)
+                if writer is not None:
+                    writer.add(value)
         except BaseException:
             if writer is not None:
                 writer.drop()
             raise
-        if writer is None:
-            return ""
-        writer.end()
-        return copy
+        if writer is not None:
+            writer.end()
+        return copy if count >= _FEW else ""
 
     def get_immutable(
         self, numbers: Sequence[int], name_of: Callable[[int], str], copy: str, count: int
@@ -106,21 +106,33 @@ class CopiedState(Backend):
         found = self._copies.read(copy, numbers, count) if copy and numbers else None
         if found is not None:
             return found
-        if not copy or len(numbers) * _SHARE < count:
+        is_dense = copy and len(numbers) * _SHARE >= count
+        writer = self._copies.write(copy) if is_dense else None
+        if writer is None:
             return self.whole.get_immutable(numbers, name_of, "", count)
-        return self._copied(numbers, self.whole.get_immutable(range(count), name_of, "", count), copy)
+        return self._copied(numbers, name_of, count, writer)
 
-    def _copied(self, numbers: Sequence[int], all_values: Iterator[bytes], copy: str) -> Iterator[bytes]:
-        writer, wanted = self._copies.write(copy), frozenset(numbers)
+    def _copied(
+        self, numbers: Sequence[int], name_of: Callable[[int], str], count: int, writer: CopyWriter
+    ) -> Iterator[bytes]:
+        wanted, is_whole = frozenset(numbers), True
         try:
-            for number, value in enumerate(all_values):
-                writer.add(value)
+            for number in range(count):
                 if number in wanted:
+                    value = content_of(self.whole, name_of(number))
+                    writer.add(value)
                     yield value
+                elif is_whole:  # one that is not there is an error for whoever asks for it
+                    beside = self.whole.get(name_of(number))
+                    is_whole = beside is not None
+                    writer.add(beside or b"")
         except BaseException:  # the reader may end too early as well
             writer.drop()
             raise
-        writer.end()
+        if is_whole:
+            writer.end()
+        else:
+            writer.drop()
 
     def delete_immutable(self, names: Iterable[str], copy: str) -> None:
         self.whole.delete_immutable(names, "")

@@ -6,6 +6,7 @@ import numpy as np
 
 from eventide.runtime.eventtime.valve import ValveEdge, WatermarkValve
 from eventide.runtime.exchange.frames import END_OF_BATCH, Frame, Inbox, Signal, WatermarkReport
+from eventide.runtime.exchange.partitioners import ReportsOnlyPartitioner
 from eventide.runtime.metrics import DEAD_LETTERS, LATE_DROPPED, RECORDS_OUT, Metrics
 from eventide.runtime.observation.event_time_log import EVENT_TIME, LATE, NUMBERS, EventTimeLog, Lateness, remembered
 from eventide.runtime.observation.observers import OperatorObserver, ReaderObserver
@@ -15,16 +16,15 @@ EDGES = (ValveEdge(0, "clicks", ("a",), is_source=True),)
 
 
 def edge(target=1, number=0, assigner=5, **how):
-    return SimpleNamespace(
-        target=target, number=number, assigner=assigner, **{"has_watermarks": True, "takes_elements": True, **how}
-    )
+    fixed = {"has_watermarks": True, "takes_elements": True, "partitioner": None}
+    return SimpleNamespace(target=target, number=number, assigner=assigner, **(fixed | how))
 
 
 def observed(*edges, counters=None):
-    reader = ReaderObserver()
-    reader.of_split("a", [5, 6]).see(5, np.array([10, 30, 20]))
-    reader.of_split("b", [5, 6])
-    return list(reader.frames(edges, counters or {}))
+    reader = ReaderObserver(edges)
+    reader.of_split("a").see(5, np.array([10, 30, 20]))
+    reader.of_split("b")
+    return list(reader.frames(counters or {}))
 
 
 def test_each_edge_hears_of_the_timestamps_of_its_assigner():
@@ -41,6 +41,11 @@ def test_sinks_and_targets_of_reports_alone_hear_nothing():
     assert observed(edge(has_watermarks=False), edge(takes_elements=False), counters={"a": {DEAD_LETTERS: 1}}) == []
 
 
+def test_where_no_elements_leave_only_counts_do():
+    (frame,) = observed(edge(partitioner=ReportsOnlyPartitioner()), counters={"a": {DEAD_LETTERS: 1}})
+    assert frame.content == {"counts": {"a": {DEAD_LETTERS: 1}}}
+
+
 def test_one_edge_alone_hears_of_dead_letters_and_none_of_other_counts():
     counters = {"parse": {DEAD_LETTERS: 2, RECORDS_OUT: 7}}
     first, second = observed(edge(1), edge(2), counters=counters)
@@ -50,10 +55,10 @@ def test_one_edge_alone_hears_of_dead_letters_and_none_of_other_counts():
 
 def test_counts_of_a_task_before_go_on_with_those_of_the_task():
     before = Frame(1, 0, Signal.OBSERVED, END_OF_BATCH, 0, "", {"counts": {"read": {DEAD_LETTERS: 1}}})
-    reader = ReaderObserver()
+    reader = ReaderObserver([edge(assigner=None)])
     reader.hear(before)
     reader.hear(Frame(1, 0, Signal.OBSERVED, END_OF_BATCH, 0, "", {"timestamps": []}))
-    (frame,) = reader.frames([edge(assigner=None)], {"parse": {DEAD_LETTERS: 2}})
+    (frame,) = reader.frames({"parse": {DEAD_LETTERS: 2}})
     assert frame.content == {"counts": {"parse": {DEAD_LETTERS: 2}, "read": {DEAD_LETTERS: 1}}}
 
 
