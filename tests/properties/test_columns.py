@@ -69,6 +69,7 @@ SHORT = st.one_of(
 FIXED = st.one_of(SHORT, st.just(TumblingCalendarWindows.of("day")))  # which begins at 0
 MODES = st.sampled_from([RuntimeExecutionMode.STREAMING] * 3 + [RuntimeExecutionMode.BATCH])
 SESSIONS = st.integers(1, 12).map(EventTimeSessionWindows)
+EVERY = st.integers(0, 3)
 
 
 def unique_times(batches):
@@ -105,7 +106,7 @@ def program(
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(bound))
     source = ScriptedSource(["s", "t"], script, type_info=TYPE)
     stream = local_environment().from_source(source, strategy.with_timestamp_assigner("t"), "events", TYPE)
-    keyed = stream if key is None else stream.key_by(key)
+    keyed = stream if key is None else stream.key_by(*key) if isinstance(key, tuple) else stream.key_by(key)
     windowed = keyed.window_all(windows) if key is None else keyed.window(windows)
     if windows.is_event_time():
         windowed = windowed.allowed_lateness(lateness)
@@ -173,6 +174,58 @@ def assert_restarts_change_nothing(plan, every):
 def test_windows_without_lateness_are_equal_in_every_batch(batches, windows, bound, keep_late):
     by_name, by_call = (program(batches, windows, key, bound, keep_late=keep_late) for key in ("k", by_function))
     assert_equal(by_name, by_call)
+
+
+COMPUTED = [
+    lambda e: e.t % 3,
+    lambda e: (e.k, e.t % 2),
+    lambda e: e.k or "none",
+    lambda e: 0 if e.v is None else e.v % 3,
+    lambda e: (e.v is None, e["k"], e[1]),
+    lambda e: e.t * 2**60 % 7,  # beyond 64 bits in between, so Python is called for some micro-batches
+    lambda e: e.k.upper() if e.k else None,
+]
+HOW = [
+    {},
+    {"keep_late": True},
+    {"lateness": 9, "trigger": PurgingTrigger.of(EventTimeTrigger())},
+    {"trigger": ContinuousEventTimeTrigger(4)},
+    {"trigger": CountTrigger.of(2)},
+    {"mode": RuntimeExecutionMode.BATCH},
+]
+
+
+@examples(80)
+@given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.sampled_from(COMPUTED), st.sampled_from(HOW), EVERY)
+def test_keys_that_a_function_computes_are_equal_in_every_batch(batches, windows, key, how, every):
+    """Also those that are None, and where Python is called for a micro-batch."""
+    if isinstance(windows, EventTimeSessionWindows) and "trigger" in how:
+        how = HOW[4]
+    plans = [program(batches, windows, each, **how) for each in (key, in_python(key))]
+    assert_equal(*plans)
+    assert_restarts_change_nothing(plans[0], every)
+
+
+DECLARED = [
+    (in_python(lambda e: (e.k, e.t % 2)), Types.TUPLE([Types.STRING(), Types.LONG()])),
+    (in_python(lambda e: e.k), Types.STRING()),
+    (lambda e: f"{e.t:03}"[-1], Types.STRING()),
+    (lambda e: e.t % 3, Types.INT()),
+]
+
+
+@examples(30)
+@given(BATCHES.map(unique_times), st.one_of(FIXED, SESSIONS), st.sampled_from(DECLARED), st.booleans())
+def test_keys_of_a_declared_type_are_equal_in_every_batch_where_python_finds_them(batches, windows, key, keep_late):
+    plans = [program(batches, windows, each, keep_late=keep_late) for each in (key, in_python(key[0]))]
+    assert_equal(*plans)
+
+
+@examples(30)
+@given(BATCHES.map(unique_times), st.sampled_from(COMPUTED), st.integers(1, 12))
+def test_computed_keys_of_sessions_whose_elements_bring_their_gaps(batches, key, gap):
+    windows = EventTimeSessionWindows.with_dynamic_gap(lambda e: e.t % 11 + gap)
+    assert_equal(*(program(batches, windows, each, keep_late=True) for each in (key, in_python(key))))
 
 
 @examples(60)
@@ -440,10 +493,10 @@ SAVED = st.sampled_from(
 
 
 @examples(30)
-@given(BATCHES.map(unique_times), SAVED, st.integers(1, 3))
-def test_a_savepoint_goes_on_where_it_was_taken(batches, saved, until):
+@given(BATCHES.map(unique_times), SAVED, st.integers(1, 3), st.sampled_from(["k", COMPUTED[1]]))
+def test_a_savepoint_goes_on_where_it_was_taken(batches, saved, until, key):
     windows, how = saved
-    plan = program(batches, windows, "k", **how)
+    plan = program(batches, windows, key, **how)
     whole = [by_sink(plan, batch) for batch in runner(plan).batches()]
     before, found = runner(plan), []
     for batch in before.batches():

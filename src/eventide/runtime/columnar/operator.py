@@ -29,6 +29,7 @@ from eventide.common.typeinfo import TimeWindowTypeInfo, TypeInformation
 from eventide.common.windows import TimeWindow
 from eventide.errors import DataError
 from eventide.runtime.columnar.aggregation import TIMESTAMP, Aggregation
+from eventide.runtime.columnar.computed_keys import ComputedKey
 from eventide.runtime.columnar.gaps import Gaps
 from eventide.runtime.columnar.layout import (
     BOUNDS,
@@ -48,9 +49,9 @@ from eventide.runtime.columnar.layout import (
     numbers_in,
 )
 from eventide.runtime.columnar.panes import PaneAggregation, Panes, RegularPanes, arrived, panes_of, windows_of
-from eventide.runtime.elements.elements import Columns, Elements, frame_slices
+from eventide.runtime.elements.elements import Columns, Elements, frame_slices, types_of_fields
 from eventide.runtime.elements.keys import key_column, owners
-from eventide.runtime.exchange.selected_keys import extracted_keys
+from eventide.runtime.exchange.selected_keys import extracted_keys, selectors
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.tasks.operator import Key, OperatorContext, Receive, WithoutClock
@@ -77,7 +78,7 @@ class ColumnarWindow(OnColumns):
     all elements). ``result_type`` is the type of results: fields of the key, the window where windows have times, and
     one for each aggregate. ``one_by_one`` says that a watermark may come between any two elements, ``in_batch`` that
     elements are put into the order of their timestamps. ``counts`` says which elements fire a window; None if none
-    does.
+    does. A ``computed`` key is in no field of elements; then ``keys`` are the names of its columns.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ColumnarWindow(OnColumns):
     one_by_one: bool = False
     in_batch: bool = False
     counts: Counts | None = None
+    computed: ComputedKey | None = None
 
     @property
     def ships_elements(self) -> bool:
@@ -138,7 +140,9 @@ class ColumnarWindow(OnColumns):
     def gaps(self) -> Gaps | None:
         """How the gap of an element is found; None if all have one gap, or none."""
         assigner = self.assigner
-        return Gaps(self.name, assigner, self.keys) if isinstance(assigner, DynamicEventTimeSessionWindows) else None
+        if not isinstance(assigner, DynamicEventTimeSessionWindows):
+            return None
+        return Gaps(self.name, assigner, self.fields_of_key)
 
     @property
     def counting(self) -> Counts:
@@ -160,8 +164,21 @@ class ColumnarWindow(OnColumns):
         return panes_of(self.assigner)
 
     @property
+    def fields_of_key(self) -> tuple[str, ...]:
+        """The fields of elements that are the key; none if it is computed."""
+        return () if self.computed is not None else self.keys
+
+    @property
+    def used_fields(self) -> frozenset[str] | None:
+        """The fields of elements that are used; None if whole elements are."""
+        read = frozenset(self.keys) if self.computed is None else self.computed.fields_read(self.value_type)
+        return None if self.ships_elements or self.gaps or read is None else read | {*self.aggregation.input_columns}
+
+    @property
     def key_fields(self) -> list[pa.Field]:
         """The columns of the key in tables."""
+        if self.computed is not None:
+            return [pa.field(name, kind) for name, kind in zip(self.keys, self.computed.types, strict=True)]
         fields = {field.name: field.type for field in self.value_type.arrow_type()}
         return [pa.field(name, fields[key]) for name, key in zip(key_names(len(self.keys)), self.keys, strict=True)]
 
@@ -193,6 +210,7 @@ class ColumnarWindow(OnColumns):
             clocked=self.needs_clock,
             sorted_by_time=self.in_batch,
             gaps=self.gaps,
+            computed=self.computed,
         )
 
     def pane_aggregation(self) -> PaneAggregation:
@@ -260,7 +278,8 @@ class ColumnarOperator(WithoutClock, ABC):
     def rows(self, parts: list[TablePayload]) -> pa.Table:
         """The rows of several channels in their order, with the columns of key and aggregates."""
         rows = joined_rows(parts)
-        return unpacked(rows, self.spec.keys, self.spec.aggregation.input_columns) if self.spec.ships_elements else rows
+        spec = self.spec
+        return unpacked(rows, spec.fields_of_key, spec.aggregation.input_columns) if spec.ships_elements else rows
 
     def accepted(self, rows: pa.Table, panes: Panes, last_late: int) -> tuple[pa.Table, Array]:
         """The rows that are not late or in a gap between windows, and where the pane of each starts.
@@ -372,6 +391,8 @@ class Outputs(Gathered):
         if not len(partials):
             return
         arrays = [partials.column(name).combine_chunks() for name in key_names(len(self._spec.keys))]
+        if (computed := self._spec.computed) is not None:
+            arrays = [computed.of_columns(arrays, types_of_fields(self._spec.result_type)[0])]
         if bounds is not None:
             arrays.append(TimeWindowTypeInfo().of_bounds(*bounds))
         arrays += self._spec.aggregation.finish(partials)
@@ -400,7 +421,7 @@ class ColumnPartitioner:
     are wanted. Where it is not ``timed``, elements need no timestamps; to be ``sorted_by_time``, those without one come
     first. Where it is ``clocked``, the operator knows the time, and all elements go into one pane until then. Elements
     that are None are shown to ``select``, the selector of their keys, which raises; it is None if there are no keys.
-    With ``gaps``, each row has one.
+    With ``gaps``, each row has one. The columns of a ``computed`` key always leave, and have the names ``keys``.
     """
 
     value_type: TypeInformation
@@ -414,6 +435,7 @@ class ColumnPartitioner:
     clocked: bool = False
     sorted_by_time: bool = False
     gaps: Gaps | None = None
+    computed: ComputedKey | None = None
     codec: TableCodec = field(default_factory=TableCodec)
 
     @property
@@ -424,6 +446,8 @@ class ColumnPartitioner:
     def describe(self) -> str:
         """How elements travel, for ``explain``."""
         dealt = f"by column {', '.join(self.keys)}" if self.keys else "all together"
+        if self.computed is not None:
+            dealt = self.computed.describe()
         if self.first is not None:
             return f"{dealt}, aggregated before the shuffle to one row for each key and pane"
         return f"{dealt}, as columns" + (
@@ -431,8 +455,8 @@ class ColumnPartitioner:
         )
 
     def user_functions(self) -> list[tuple[str, Any]]:
-        """Empty, because no function here is the user's."""
-        return []
+        """The key selector, if it computes keys and is an object."""
+        return [] if self.computed is None else selectors(self.computed.select)
 
     def open(self, producer: str, slot: int, subtasks: int) -> _AggregateWriter:
         """An empty writer of the task with a slot."""
@@ -446,7 +470,8 @@ class ColumnPartitioner:
                 "strategy with a timestamp assigner"
             )
         values = columns.values
-        content = {VALUE: values} if self.whole else value_columns(values, self.keys, self.columns)
+        by_field = () if self.computed is not None else self.keys
+        content = {VALUE: values} if self.whole else value_columns(values, by_field, self.columns)
         time = {}
         if self.timed or self.sorted_by_time:
             times = columns.timestamps_or_nulls()
@@ -480,17 +505,21 @@ class _AggregateWriter:
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Elements) -> None:
-        partitioner = self._partitioner
+    def add(self, batch: Elements) -> str | None:
+        partitioner, keys, is_called = self._partitioner, dict[str, pa.Array](), False
         columns = batch.as_columns(partitioner.value_type)
         if partitioner.select is not None and columns.values.null_count:
             extracted_keys(partitioner.select, batch)
+        if partitioner.computed is not None:
+            found, is_called = partitioner.computed.columns(columns)
+            keys = dict(zip(partitioner.keys, found, strict=True))
         gaps = {} if partitioner.gaps is None else {GAP: partitioner.gaps.column(columns)}
         with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(pa.table({**partitioner.columns_of(columns), **gaps}))
+            self._rows.append(pa.table({**keys, **partitioner.columns_of(columns), **gaps}))
             self.size += len(batch)
             if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
                 self._aggregate(partitioner.first)
+        return self._producer if is_called else None
 
     def _aggregate(self, first: PaneAggregation) -> None:
         if self._rows:
@@ -516,7 +545,7 @@ class _AggregateWriter:
     def _dealt_out(self, table: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         partitioner = self._partitioner
         by: Mapping[str, pa.ChunkedArray] | pa.Table = table
-        if partitioner.whole:
+        if partitioner.whole and partitioner.computed is None:
             by = value_columns(table.column(VALUE).combine_chunks(), partitioner.keys, ())
         columns = [by[name] for name in key_names(len(partitioner.keys))]
         owner = owners(columns, partitioner.max_parallelism, self._subtasks)

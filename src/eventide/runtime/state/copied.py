@@ -122,7 +122,7 @@ class CopiedState(Backend):
                     value = content_of(self.whole, name_of(number))
                     writer.add(value)
                     yield value
-                elif is_whole:  # one that is not there is an error for whoever asks for it
+                elif is_whole:  # if it is not there, that is an error for a caller that asks for it
                     beside = self.whole.get(name_of(number))
                     is_whole = beside is not None
                     writer.add(beside or b"")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from eventide.api.functions import KeyedStateStore, RuntimeContext
-from eventide.common.typeinfo import CompositeTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements, types_of_fields
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
@@ -169,6 +169,11 @@ def is_exact(kind: TypeInformation) -> bool:
     0.0 and -0.0 are equal and are not the same, nor are decimals with more or fewer zeros.
     """
     return str(kind) in _EXACT
+
+
+def tells_apart(kind: TypeInformation) -> bool:
+    """Whether keys of a type are equal in columns where they are equal to Python, and in every way."""
+    return all(map(is_exact, kind.types)) if isinstance(kind, TupleTypeInfo) else is_exact(kind)
 
 
 @dataclass(frozen=True, slots=True)

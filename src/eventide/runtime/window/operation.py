@@ -24,10 +24,12 @@ from eventide.api.windows import (
     WindowAssigner,
 )
 from eventide.api.windows.triggers import unpurged
-from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
+from eventide.common.typeinfo import CompositeTypeInfo, Types
+from eventide.runtime.columnar.computed_keys import ComputedKey
 from eventide.runtime.columnar.counted_sessions import CountedSessionOperator
 from eventide.runtime.columnar.gaps import obstacle_of_gaps
 from eventide.runtime.columnar.keyed_operators import CountOperator, SessionOperator, SlidingCountOperator
+from eventide.runtime.columnar.layout import key_names
 from eventide.runtime.columnar.operator import ColumnarWindow, Counts
 from eventide.runtime.columnar.pane_operator import ClockOperator, ContinuousOperator, PaneOperator
 from eventide.runtime.columnar.panes import WITH_PANES, panes_of, windows_in_row
@@ -38,13 +40,13 @@ from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import (
-    Key,
     OpenOperator,
     Operator,
     OperatorContext,
     OperatorInput,
     PlannedOperator,
     is_exact,
+    tells_apart,
 )
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import why_python
@@ -106,13 +108,14 @@ class WindowOperation:
             contents = contents.incremental
         if isinstance(contents, AggregatedColumns) and isinstance(function, ColumnResult):
             source = _by_field(source)
-            obstacle = _obstacle(spec, source.key) or obstacle_of_gaps(spec.assigner, self.dead_letters)
+            obstacle, computed = _key_on_columns(source)
+            obstacle = obstacle or _obstacle(spec) or obstacle_of_gaps(spec.assigner, self.dead_letters)
             if source.in_batch and _follows_clock(spec.assigner):
                 obstacle = obstacle or "the windows follow processing time, which does not go on in batch mode"
             if not source.in_batch:  # where elements come in the order of time, as parts do
                 obstacle = obstacle or _disorder(spec, contents)
             if obstacle is None:
-                return self._on_columns(spec, contents, source, max_parallelism)
+                return self._on_columns(spec, contents, source, computed, max_parallelism)
         else:
             obstacle = _python_in(spec)
         identity = self._identity(spec, source, max_parallelism)
@@ -146,17 +149,25 @@ class WindowOperation:
         return PlannedOperator(spec, open_windows, (partitioner,), speed, identity, (used,))
 
     def _on_columns(
-        self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput, max_parallelism: int
+        self,
+        spec: WindowSpec,
+        contents: AggregatedColumns,
+        source: OperatorInput,
+        computed: ComputedKey | None,
+        max_parallelism: int,
     ) -> PlannedOperator:
         window = self._columnar(spec, contents, source)
-        gaps, used = window.gaps, frozenset({*window.keys, *contents.aggregation.input_columns})
+        if computed is not None and source.key is not None:
+            window = replace(window, keys=tuple(key_names(len(computed.types))), computed=computed)
+            source = replace(source, key=replace(source.key, type_info=computed.kind))
+        gaps = window.gaps
         return PlannedOperator(
             window,
             open_columnar_windows,
             (window.partitioner(max_parallelism, source.key),),
             f"{COLUMNS}, {_why_fast(window)}" + ("" if gaps is None else f"; {gaps.speed(window.value_type)}"),
             self._identity(window, source, max_parallelism),
-            (None if window.ships_elements or gaps else used,),
+            (window.used_fields,),
         )
 
     def _columnar(self, spec: WindowSpec, contents: AggregatedColumns, source: OperatorInput) -> ColumnarWindow:
@@ -228,13 +239,22 @@ def open_columnar_windows(spec: ColumnarWindow, backend: Backend, context: Opera
     return kind(spec, backend, context)
 
 
-def _obstacle(spec: WindowSpec, key: Key | None) -> str | None:
-    """Why aggregates by column cannot run on columns, and what to change; None if they can."""
+def _key_on_columns(source: OperatorInput) -> tuple[str | None, ComputedKey | None]:
+    """Why keys cannot be on columns, and what to change, if they cannot; and the key, if a function computes it."""
+    key = source.key
+    if key is None or key.is_columnar:
+        return None, None
+    if key.columns:
+        return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields", None
+    computed = ComputedKey.of(key, source.value_type)
+    if isinstance(computed, ComputedKey):
+        return None, computed
+    return f"the key is found in Python: {computed}; name fields, key_by('…'), or declare the key_type", None
+
+
+def _obstacle(spec: WindowSpec) -> str | None:
+    """Why aggregates by column cannot run on columns, whatever the key, and what to change; None if they can."""
     assigner, trigger = spec.assigner, spec.trigger
-    if key is not None and not key.columns:
-        return "the key is a Python function that does not return one field; name columns instead: key_by('…')"
-    if key is not None and not key.is_columnar:
-        return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
     if _counts(spec) is not None:
         return None
     if spec.evictor is not None:
@@ -362,15 +382,10 @@ def _kept_as_objects(spec: WindowSpec, source: OperatorInput) -> str | None:
         return "columns do not keep the digits of their decimal numbers"
     if isinstance(spec.contents, AggregatedColumns) and spec.lateness_ms:
         return "each late element fires its window; without allowed_lateness none does"
-    if key is not None and not _tells_apart(key.type_info):
+    if key is not None and not tells_apart(key.type_info):
         declare = "name fields, key_by('…'), or declare the key_type"
         return f"columns do not tell keys of type {key.type_info} apart as Python does; {declare}"
     return None
-
-
-def _tells_apart(kind: TypeInformation) -> bool:
-    """Whether keys of a type are equal in columns where they are equal to Python, and in every way."""
-    return all(map(is_exact, kind.types)) if isinstance(kind, TupleTypeInfo) else is_exact(kind)
 
 
 def _tables(spec: WindowSpec, source: OperatorInput) -> ElementTables:

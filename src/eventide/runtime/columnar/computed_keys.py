@@ -1,0 +1,105 @@
+"""Keys that a function of the program computes, for operators on columns: a column for each part of the key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from eventide.common.column_expression import ColumnExpression
+from eventide.common.typeinfo import TupleTypeInfo, TypeInformation
+from eventide.errors import DataError
+from eventide.runtime.elements.elements import Columns, Elements, columns_of_fields, from_fields
+from eventide.runtime.exchange.selected_keys import extracted_keys
+from eventide.runtime.tasks.operator import Key, tells_apart
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_functions import fields_read, mapped, result_type, traced, why_python
+from eventide.runtime.tracing.expressions import Composite, leaves
+from eventide.runtime.tracing.kernels import Guard
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedKey:
+    """A key that a function computes of each element; ``kind`` is its type, and equal values of it are the same.
+
+    ``why`` is the reason why the function is called with each element; empty if it runs on columns.
+
+    >>> from eventide.common.typeinfo import Types
+    >>> order = Types.ROW_NAMED(["shop", "cents"], [Types.STRING(), Types.LONG()])
+    >>> ComputedKey.of(Key(lambda e: (e.shop, e.cents // 100), Types.PICKLED_BYTE_ARRAY()), order).kind
+    TUPLE(STRING, LONG)
+    """
+
+    select: Callable[[Any], Any]
+    kind: TypeInformation
+    why: str = ""
+
+    @classmethod
+    def of(cls, key: Key, value_type: TypeInformation) -> ComputedKey | str:
+        """The key of elements of a type; if columns do not tell its keys apart as Python does, the reason.
+
+        A function that stays Python has a key of its declared type.
+        """
+        found = list[ComputedKey]()
+        reason = why_python(lambda: found.append(cls._traced(key, value_type)), key.select)
+        if reason is None:
+            return found[0]
+        return cls(key.select, key.type_info, reason) if tells_apart(key.type_info) else reason
+
+    @classmethod
+    def _traced(cls, key: Key, value_type: TypeInformation) -> ComputedKey:
+        select, declared = key.select, None if key.type_info.is_pickled else key.type_info
+        if isinstance(select, ColumnExpression):
+            kind = select.result_type
+            if declared not in (None, kind):
+                raise NotTraceable(f"it gives {kind}, and {declared} is declared")
+        else:
+            found = traced(select, value_type)
+            kind = result_type(found, declared)
+            if isinstance(kind, TupleTypeInfo) and not all(
+                type(leaf.result) is Composite for _, leaf in leaves(found.tree)
+            ):
+                raise NotTraceable(f"it may give something else than a new tuple, where others are {kind}")
+        if not tells_apart(kind):
+            raise NotTraceable(f"columns do not tell keys of type {kind} apart as Python does")
+        return cls(select, kind)
+
+    def describe(self) -> str:
+        """How keys are found, for ``explain``."""
+        return f"by key ({self.kind}, {f'found in Python, because {self.why}' if self.why else 'computed on columns'})"
+
+    @property
+    def types(self) -> list[pa.DataType]:
+        """The types of the columns."""
+        kind = self.kind
+        return [part.arrow_type() for part in (kind.types if isinstance(kind, TupleTypeInfo) else [kind])]
+
+    def fields_read(self, value_type: TypeInformation) -> frozenset[str] | None:
+        """The fields of elements of a type that the function reads; None if that is not known."""
+        return None if self.why or isinstance(self.select, ColumnExpression) else fields_read(self.select, value_type)
+
+    def columns(self, elements: Columns) -> tuple[list[pa.Array], bool]:
+        """The columns of the keys of elements, and whether the function was called because of what is in them.
+
+        Raises:
+            NoKey: if the function raised then, or gave a key of another type.
+            DataError: if it gave None in place of a tuple.
+        """
+        try:
+            keys = None if self.why else mapped(self.select, elements, self.kind)[0]
+        except (Guard, NotTraceable):
+            keys = None
+        is_called = keys is None and not self.why
+        if keys is None:
+            keys = self.kind.to_arrow(extracted_keys(self.select, Elements(columns=elements), self.kind))
+        if keys.null_count and isinstance(self.kind, TupleTypeInfo):
+            raise DataError(f"a key is None, and {self.kind} is declared; give a tuple of None instead")
+        return columns_of_fields(keys, self.kind), is_called
+
+    def of_columns(self, columns: Sequence[pa.Array], wanted: TypeInformation) -> pa.Array:
+        """The keys as values of a type, given their columns."""
+        keys = from_fields(columns, self.kind)
+        return wanted.to_arrow(self.kind.from_arrow(keys)) if wanted != self.kind else keys
