@@ -41,7 +41,7 @@ from eventide.runtime.exchange.frames import Edge
 from eventide.runtime.exchange.partitioners import FieldsPartitioner, ReportsOnlyPartitioner, StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.state.operators import INPUTS, in_words
-from eventide.runtime.tracing.column_functions import UNTIL_OPENED
+from eventide.runtime.tracing.reasons import UNTIL_OPENED
 
 _UNDECLARED = Types.PICKLED_BYTE_ARRAY()
 
@@ -299,8 +299,7 @@ def _speed(operator: StatelessOperator, type_info: TypeInformation) -> str:
     """How an operator calls its function with elements of a type, for ``explain``; empty where it has none to call."""
     if isinstance(operator, AssignTimestamps) and operator.takes_columns:
         return ""
-    undeclared = "the type of its elements is not declared" if type_info.is_pickled else None
-    reason = undeclared or operator.why_in_python(type_info)
+    reason = operator.why_in_python(type_info)
     if reason is None:
         return "on columns, where its elements come so"
     if reason.startswith(UNTIL_OPENED):

@@ -84,6 +84,11 @@ class Metrics:
         """Add to a counter of an operator."""
         self._counters[operator, counter] += by
 
+    def count_in_python(self, operator: str, reason: str) -> None:
+        """Count a batch of columns that an operator hands to its function in Python, and the reason."""
+        self.count(operator, BATCHES_IN_PYTHON)
+        self.count(operator, f"{BATCHES_IN_PYTHON}: {reason}")
+
     def count_dead_letters(self, operator: str, letters: Sequence[Any]) -> int:
         """Count dead letters of an operator; return how many of them, the first ones, are emitted."""
         before = self._counters[operator, DEAD_LETTERS]

@@ -12,7 +12,7 @@ import io
 import pickle
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -218,6 +218,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, type | FunctionType):
             self.packages.add(str(obj.__module__).partition(".")[0])
+        if isinstance(obj, CodeType):  # of which cloudpickle leaves out the file
+            make, parts = self.dispatch_table[CodeType](obj)
+            return _code_in_file, (make, parts, obj.co_filename)
         reduced = super().reducer_override(obj)
         if isinstance(obj, type) and reduced is not NotImplemented and obj.__module__ != "builtins":
             self.by_value.append(obj)
@@ -237,6 +240,10 @@ class _CopyPickler(_Pickler):
         _kept[id(obj)] = obj
         state = reduced[2] if len(reduced) > 2 else None
         return _kept_class, (id(obj),), state, None, None, _left_as_it_is
+
+
+def _code_in_file(make: Callable[..., CodeType], parts: tuple[Any, ...], file: str) -> CodeType:
+    return make(*parts).replace(co_filename=file)
 
 
 def _kept_class(number: int) -> type:

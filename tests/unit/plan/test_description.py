@@ -49,7 +49,9 @@ def ways(described):
 def test_a_window_after_a_source_says_where_its_watermarks_come_from():
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(5).with_idleness(100)
     env = local_environment()
-    stream = source(env, "trips", strategy.with_timestamp_assigner(lambda e, _: e[1])).map(str, Types.STRING())
+    time = lambda e, _: e[1]  # noqa: E731 - a lambda shows as such
+    line = time.__code__.co_firstlineno
+    stream = source(env, "trips", strategy.with_timestamp_assigner(time)).map(str, Types.STRING())
     described = of(
         stream.key_by(str).window(TENS).allowed_lateness(3).side_output_late_data(OutputTag("late")).process(Contents())
     )
@@ -77,7 +79,8 @@ def test_a_window_after_a_source_says_where_its_watermarks_come_from():
     assert (into["from"], into["to"], into["input"]) == ("trips", operator["name"], 0)
     assert into["through"] == ["timestamps and watermarks", "map"]
     assert into["in_python"] == [
-        f"{name}: in Python, because the type of its elements is not declared" for name in into["through"]
+        f"{name}: in Python, because the type of its elements is not declared{place}"
+        for name, place in zip(into["through"], [f" (line {line} of test_description.py)", ""], strict=True)
     ]
     assert into["idle_after_ms"] == 100
     assert into["strategy"] == {

@@ -267,7 +267,9 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         .process(Contents())
         .uid("w")
     )
-    text = explain(plan_of(result.map(lambda w: w[0]), result.get_side_output(late)))
+    first = lambda w: w[0]  # noqa: E731 - a lambda shows as such
+    line = first.__code__.co_firstlineno
+    text = explain(plan_of(result.map(first), result.get_side_output(late)))
     assert text.splitlines() == [
         "Source 'collection': CollectionSource, bounded, 1 split(s): collection",
         "  timestamps and watermarks: monotonous timestamps, timestamps from function <lambda>; on columns, where its "
@@ -275,13 +277,14 @@ def test_a_plan_says_what_runs_where_and_how_elements_travel():
         "    -> operator 1: by key (STRING), TUPLE(STRING, INT) as Arrow columns",
         "Stage 1: one shuffle, 1 operator(s)",
         "Operator 1 'TumblingEventTimeWindows.process': element by element when a window fires, on columns until then, "
-        "because Contents is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on columns, 2 subtask(s)",
+        "because Contents (line 19 of twin.py) is Python; aggregate(sum_('…'), …) of eventide.aggregates would run on "
+        "columns, 2 subtask(s)",
         "  windows    TumblingEventTimeWindows(size=10, offset=0)",
         "  trigger    EventTimeTrigger()",
         "  late       allowed lateness 5 ms, later than that to side output 'late'",
         "  state      AllElements in Arrow columns per key and window",
         "  stored as  'w'",
-        "  map: in Python, because the type of its elements is not declared",
+        f"  map: in Python, because the type of its elements is not declared (line {line} of test_identity.py)",
         "    -> sink 'collect': PICKLED_BYTE_ARRAY as pickled objects (declare output_type to send columns)",
         "  side output 'late'",
         "    -> sink 'collect-2': TUPLE(STRING, INT) as Arrow columns",

@@ -256,7 +256,7 @@ class JoinedWithWindow(_WithWindow[T1_co, T2_co]):
         selection = _selection_of(columns, inputs, has_window=windows._assigner.has_time_windows)
         panes = panes_of(windows._assigner)
         obstacle = (
-            obstacle_of_keys([side.key for side in sides])
+            obstacle_of_keys([side.key for side in sides], [side.type_info for side in sides])
             or obstacle_of_fields(selection)
             or obstacle_of(windows._assigner, windows._trigger, windows._evictor)
         )

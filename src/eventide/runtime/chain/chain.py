@@ -31,9 +31,10 @@ from eventide.runtime.exchange.frames import (
 )
 from eventide.runtime.exchange.partitioners import RecordWriter, StreamPartitioner
 from eventide.runtime.invoke import user_function_error
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, WITHOUT_TIMESTAMP, Metrics
+from eventide.runtime.metrics import WITHOUT_TIMESTAMP, Metrics
 from eventide.runtime.observation.observers import SplitObserver
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import reason_of
 
 _REPORTS_OF_A_FRAME = 2_048
 _MOST_BYTES = 1 << 30
@@ -172,8 +173,8 @@ class ChannelOutput:
             return None
         try:
             return operator.on_columns(batch.columns)
-        except Guard:
-            self._metrics.count(operator.name, BATCHES_IN_PYTHON)
+        except Guard as guard:
+            self._metrics.count_in_python(operator.name, reason_of(guard))
             return None
 
     def _assign(self, node: ChainNode, watermarks: ChannelWatermarks, batch: Elements) -> None:
@@ -219,9 +220,9 @@ class ChannelOutput:
     def _write(self, edge: Edge, batch: Elements) -> None:
         self.waiting_bytes += batch.nbytes
         try:
-            guarded = self._writers[edge.address].add(batch)
-            if guarded is not None:
-                self._metrics.count(guarded, BATCHES_IN_PYTHON)
+            in_python = self._writers[edge.address].add(batch)
+            if in_python is not None:
+                self._metrics.count_in_python(*in_python)
         except (NoKey, TypeMismatch) as error:
             _refuse(edge, error)
 

@@ -44,9 +44,9 @@ from eventide.runtime.tracing.column_functions import (
     traced,
     traced_process,
     traced_truth,
-    why_python,
 )
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import place_of, why_python
 from eventide.runtime.tracing.tracing import Trace
 
 
@@ -194,7 +194,7 @@ class _CalledFunction(ABC):
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
         """The reason that keeps the function in Python; None if it runs on columns."""
-        return why_python(lambda: self.output_types(self.trace(type_info)), self.call)
+        return why_python(lambda: self.output_types(self.trace(type_info)), self.call, type_info)
 
     def trace(self, type_info: TypeInformation) -> Trace:
         """The trace of the function with elements of a type.
@@ -274,7 +274,7 @@ class Filter(OneOutput, _CalledFunction):
         return Elements(columns=columns.filtered(filtered(self.call, columns)))
 
     def why_in_python(self, type_info: TypeInformation) -> str | None:
-        return why_python(lambda: traced_truth(self.call, type_info), self.call)
+        return why_python(lambda: traced_truth(self.call, type_info), self.call, type_info)
 
     def apply(self, elements: Elements) -> Elements:
         call, values = self.call, iter(elements.values)
@@ -541,4 +541,4 @@ class KeyCheck:
 
     def why_in_python(self, type_info: TypeInformation) -> str:
         """The reason, which is the same for all types."""
-        return "each key is looked at, so that bad ones become dead letters"
+        return f"each key is looked at, so that bad ones become dead letters{place_of(self.select)}"

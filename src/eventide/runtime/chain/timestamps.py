@@ -31,8 +31,9 @@ from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import only_looks, own
 from eventide.runtime.invoke import calling, is_of_the_data
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import fields_read, timestamps, traced_time, why_python
+from eventide.runtime.tracing.column_functions import fields_read, timestamps, traced_time
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import place_of, why_python
 
 _ADVICE = "a timestamp assigner, or a source, must give milliseconds since the epoch as an int"
 _WAYS_OUT = (
@@ -90,8 +91,10 @@ class AssignTimestamps:
             return None
         function = self._function()
         if function is None:
-            return "its assigner is made when the job starts"
-        return why_python(lambda: traced_time(function, type_info), function)
+            supplied = self.strategy.timestamp_assigner
+            place = place_of(supplied.supplier) if isinstance(supplied, SuppliedAssigner) else ""
+            return f"its assigner is made when the job starts{place}"
+        return why_python(lambda: traced_time(function, type_info), function, type_info)
 
     def fields_read(self, type_info: TypeInformation) -> frozenset[str] | None:
         """The fields of elements that the assigner's function reads; None if that is not known."""

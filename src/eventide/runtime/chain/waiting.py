@@ -18,6 +18,7 @@ from eventide.runtime.chain.outputs import as_results, is_tagged
 from eventide.runtime.elements.elements import Columns, Elements
 from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import shown, user_function_error
+from eventide.runtime.tracing.reasons import place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class AsyncWaitOperator(OneOutput):
 
     def why_in_python(self, type_info: TypeInformation) -> str:
         """The reason, which is the same for all types."""
-        return "an asynchronous function is called with each element"
+        return f"an asynchronous function is called with each element{place_of(self.user_function)}"
 
     def apply(self, elements: Elements) -> Elements:
         """Call the function with each element, and wait for all; results keep the element's timestamp and number."""

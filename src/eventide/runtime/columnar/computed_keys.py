@@ -13,9 +13,10 @@ from eventide.runtime.elements.elements import Columns, Elements, columns_of_fie
 from eventide.runtime.exchange.selected_keys import extracted_keys
 from eventide.runtime.tasks.operator import Key, tells_apart
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import fields_read, mapped, result_type, traced, why_python
+from eventide.runtime.tracing.column_functions import fields_read, mapped, result_type, traced
 from eventide.runtime.tracing.expressions import Composite, leaves
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import reason_of, why_python
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +45,7 @@ class ComputedKey:
         A function that stays Python has a key of its declared type.
         """
         found = list[ComputedKey]()
-        reason = why_python(lambda: found.append(cls._traced(key, value_type)), key.select)
+        reason = why_python(lambda: found.append(cls._traced(key, value_type)), key.select, value_type)
         if reason is None:
             return found[0]
         return cls(key.select, key.type_info, reason) if tells_apart(key.type_info) else reason
@@ -81,23 +82,23 @@ class ComputedKey:
         """The fields of elements of a type that the function reads; None if that is not known."""
         return None if self.why or isinstance(self.select, ColumnExpression) else fields_read(self.select, value_type)
 
-    def columns(self, elements: Columns) -> tuple[list[pa.Array], bool]:
-        """The columns of the keys of elements, and whether the function was called because of what is in them.
+    def columns(self, elements: Columns) -> tuple[list[pa.Array], str | None]:
+        """The columns of the keys of elements; and why the function is called because of what they contain.
 
         Raises:
             NoKey: if the function raised then, or gave a key of another type.
             DataError: if it gave None in place of a tuple.
         """
+        keys = reason = None
         try:
             keys = None if self.why else mapped(self.select, elements, self.kind)[0]
-        except (Guard, NotTraceable):
-            keys = None
-        is_called = keys is None and not self.why
+        except (Guard, NotTraceable) as error:
+            reason = reason_of(error)
         if keys is None:
             keys = self.kind.to_arrow(extracted_keys(self.select, Elements(columns=elements), self.kind))
         if keys.null_count and isinstance(self.kind, TupleTypeInfo):
             raise DataError(f"a key is None, and {self.kind} is declared; give a tuple of None instead")
-        return columns_of_fields(keys, self.kind), is_called
+        return columns_of_fields(keys, self.kind), reason
 
     def of_columns(self, columns: Sequence[pa.Array], wanted: TypeInformation) -> pa.Array:
         """The keys as values of a type, given their columns."""

@@ -16,8 +16,9 @@ from eventide.runtime.chain.chained_operators import HANDLING
 from eventide.runtime.elements.elements import Columns
 from eventide.runtime.invoke import user_function_error
 from eventide.runtime.tracing.admission import NotTraceable, says_in_python
-from eventide.runtime.tracing.column_functions import mapped, traced_whole, why_python
+from eventide.runtime.tracing.column_functions import mapped, traced_whole
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import BatchInPython, place_of, reason_of, why_python
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class Gaps:
     assigner: DynamicEventTimeSessionWindows[Any]
     keys: tuple[str, ...]
 
-    def column(self, columns: Columns) -> pa.Array:
-        """The gap of each element, in milliseconds.
+    def column(self, columns: Columns) -> tuple[pa.Array, BatchInPython | None]:
+        """The gap of each element, in milliseconds; and why Python is called for that because of what they contain.
 
         Raises:
             DataError: if one is not a positive integer.
@@ -38,12 +39,16 @@ class Gaps:
         try:
             traced_whole(_call(self.assigner), columns.type_info)
             gaps, _ = mapped(_call(self.assigner), columns, Types.LONG())
-            if not gaps.null_count and (gaps.to_numpy() > 0).all():
-                return gaps
-        except (NotTraceable, Guard):
-            pass
+            if gaps.null_count or not (gaps.to_numpy() > 0).all():
+                raise Guard("a gap that is not a positive number")
+            return gaps, None
+        except NotTraceable:
+            in_python = None
+        except Guard as guard:
+            in_python = BatchInPython(self.operator, reason_of(guard))
         kind = columns.type_info
-        return pa.array([self._of(element, kind) for element in kind.from_arrow(columns.values)], pa.int64())
+        gaps = pa.array([self._of(element, kind) for element in kind.from_arrow(columns.values)], pa.int64())
+        return gaps, in_python
 
     def _of(self, element: Any, kind: TypeInformation) -> int:
         try:
@@ -59,7 +64,7 @@ class Gaps:
     def speed(self, kind: TypeInformation) -> str:
         """How gaps are found for elements of a type, and why, for ``explain``."""
         call = _call(self.assigner)
-        reason = why_python(lambda: traced_whole(call, kind), call)
+        reason = why_python(lambda: traced_whole(call, kind), call, kind)
         return "gaps on columns" if reason is None else f"gaps in Python, because {reason}"
 
 
@@ -70,7 +75,9 @@ def obstacle_of_gaps(assigner: object, dead_letters: str | None) -> str | None:
     if dead_letters is not None:
         return "elements without a gap become dead letters; without side_output_dead_letters gaps run on columns"
     extractor = assigner.session_window_time_gap_extractor
-    return "the program says in_python of the gap extractor" if says_in_python(extractor) else None
+    if not says_in_python(extractor):
+        return None
+    return f"the program says in_python of the gap extractor{place_of(extractor)}"
 
 
 def _call(assigner: DynamicEventTimeSessionWindows[Any]) -> Callable[[Any], Any]:

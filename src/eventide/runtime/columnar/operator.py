@@ -55,6 +55,7 @@ from eventide.runtime.exchange.selected_keys import extracted_keys, selectors
 from eventide.runtime.invoke import calling
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT, WITHOUT_WINDOW
 from eventide.runtime.tasks.operator import Key, OperatorContext, Receive, WithoutClock
+from eventide.runtime.tracing.reasons import BatchInPython
 
 
 @dataclass(frozen=True, slots=True)
@@ -505,21 +506,25 @@ class _AggregateWriter:
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Elements) -> str | None:
-        partitioner, keys, is_called = self._partitioner, dict[str, pa.Array](), False
+    def add(self, batch: Elements) -> BatchInPython | None:
+        partitioner, in_python = self._partitioner, None
         columns = batch.as_columns(partitioner.value_type)
         if partitioner.select is not None and columns.values.null_count:
             extracted_keys(partitioner.select, batch)
+        beside: dict[str, pa.Array] = {}
         if partitioner.computed is not None:
-            found, is_called = partitioner.computed.columns(columns)
-            keys = dict(zip(partitioner.keys, found, strict=True))
-        gaps = {} if partitioner.gaps is None else {GAP: partitioner.gaps.column(columns)}
+            keys, reason = partitioner.computed.columns(columns)
+            beside.update(zip(partitioner.keys, keys, strict=True))
+            in_python = None if reason is None else BatchInPython(self._producer, reason)
+        if partitioner.gaps is not None:
+            beside[GAP], of_gaps = partitioner.gaps.column(columns)
+            in_python = in_python or of_gaps
         with calling(self._producer, during="when its elements were sent on"):
-            self._rows.append(pa.table({**keys, **partitioner.columns_of(columns), **gaps}))
+            self._rows.append(pa.table({**partitioner.columns_of(columns), **beside}))
             self.size += len(batch)
             if partitioner.first is not None and self.size >= _ROWS_AT_ONCE:
                 self._aggregate(partitioner.first)
-        return self._producer if is_called else None
+        return in_python
 
     def _aggregate(self, first: PaneAggregation) -> None:
         if self._rows:

@@ -116,9 +116,9 @@ def _obstacle(source: OperatorInput) -> str | None:
         return f"its elements are no rows or tuples of a declared type, but {kind}"
     if kind.has_exponents:
         return f"columns do not keep how many digits each number of {kind} has"
-    if key is None or not key.columns:
-        return "the key is a Python function that does not return fields; name columns instead: key_by('…')"
-    if not key.is_columnar:
+    if key is not None and not key.columns:
+        return f"{key.why_no_fields(kind)}; name columns instead: key_by('…')"
+    if key is not None and not key.is_columnar:
         return f"columns cannot tell keys of type {key.type_info} apart; key by plain fields"
     return obstacle_of_watermarks([source])
 

@@ -30,6 +30,7 @@ from eventide.runtime.invoke import last_of, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import mapped
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import BatchInPython, reason_of
 
 _NO_FIELDS = Types.ROW_NAMED([""], [Types.BOOLEAN()])
 
@@ -73,8 +74,8 @@ class RecordWriter(Protocol):
 
     size: int
 
-    def add(self, batch: Elements) -> str | None:
-        """Take elements; name the operator whose function was called with each, because of what is in their columns.
+    def add(self, batch: Elements) -> BatchInPython | None:
+        """Take elements; return the operator whose function is called with each because of what is in their columns.
 
         Raises:
             NoKey: if one has no key, or one that is not of its declared type.
@@ -464,9 +465,9 @@ class _KeyGroupWriter:
         self._waiting: list[list[tuple[Elements, list[Any]]]] = [[] for _ in range(subtasks)]
         self.size = 0
 
-    def add(self, batch: Elements) -> str | None:
+    def add(self, batch: Elements) -> BatchInPython | None:
         self.size += len(batch)
-        codec, guarded = self._partitioner.codec, None
+        codec, in_python = self._partitioner.codec, None
         columns = batch.columns if batch.is_unread else None
         try:
             if codec.key_type is None:
@@ -477,12 +478,12 @@ class _KeyGroupWriter:
             elif columns is not None and (keys := self._keys_in(columns)) is not None:
                 self._deal_out(batch, keys)
                 return None
-        except Guard:
-            guarded = self._producer
+        except Guard as guard:
+            in_python = BatchInPython(self._producer, reason_of(guard))
         for elements in batch.pieces():
             keys = extracted_keys(self._partitioner.select, elements, codec.key_type)
             self._deal_out(elements.light(), keys)
-        return guarded
+        return in_python
 
     def _keys_in(self, columns: Columns) -> list[Any] | None:
         """The key of each element, found on columns; None if Python has to be called.

@@ -28,6 +28,7 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.operators import WHOLE_ELEMENTS, in_words
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import OpenOperator, OperatorContext, OperatorInput, PlannedOperator
+from eventide.runtime.tracing.reasons import place_of
 
 _COLUMNAR = "columns, rows go through the shuffle"
 _KEEPS = "elements that may still meet others"
@@ -118,20 +119,21 @@ class AsOfOperation(ProcessOperation):
             for source in inputs
         ]
         depends = {"join": f"as of, {self.how}"}
-        obstacle: str | None = "its function is called with each element; select(...) runs on columns"
+        place = place_of(self.processing.user_function)
+        obstacle: str | None = f"its function{place} is called with each element; select(...) runs on columns"
         if self.gives is not None:
-            keys = [source.key for source in by_fields]
-            obstacle = obstacle_of_keys(keys) or obstacle_of_fields(self.gives) or obstacle_of_watermarks(inputs)
+            keys, types = [source.key for source in by_fields], [source.value_type for source in by_fields]
+            obstacle = obstacle_of_keys(keys, types) or obstacle_of_fields(self.gives) or obstacle_of_watermarks(inputs)
             if obstacle is None:
                 sides = sides_of(by_fields, self.gives, (self.late_tag, None))
                 spec = AsOfColumns(name, self.how, sides, self.gives)
                 return _on_columns(spec, AsOfColumnsOperator, by_fields, max_parallelism, depends)
         planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
-        types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
+        element_types = {"element types": " and ".join(str(source.value_type) for source in inputs)}
         return replace(
             planned,
             speed=f"element by element, because {obstacle}",
-            identity=identity_of(inputs, max_parallelism, keeps=_KEEPS) | depends | types,
+            identity=identity_of(inputs, max_parallelism, keeps=_KEEPS) | depends | element_types,
         )
 
 
@@ -143,11 +145,11 @@ def open_interval_join(spec: IntervalJoinSpec, backend: Backend, context: Operat
 
 def _obstacle(gives: ProcessJoinFunction | Selection, inputs: Sequence[OperatorInput]) -> str | None:
     """Why an interval join cannot run on columns, or had better not, and what to change; None if it can."""
-    keys = [source.key for source in inputs]
+    keys, types = [source.key for source in inputs], [source.value_type for source in inputs]
     if isinstance(gives, Selection):
-        obstacle = obstacle_of_keys(keys) or obstacle_of_fields(gives)
+        obstacle = obstacle_of_keys(keys, types) or obstacle_of_fields(gives)
     else:
-        obstacle = obstacle_of_function(gives, [source.value_type for source in inputs], keys)
+        obstacle = obstacle_of_function(gives, types, keys)
         if obstacle is None and any(source.in_batch for source in inputs):
             return (
                 "batch mode calls a function in the order of time across both streams, and columns take one at a time"

@@ -26,12 +26,13 @@ from eventide.runtime.elements.ownership import own
 from eventide.runtime.invoke import results_of, user_function_error
 from eventide.runtime.joins.interval import JOINING, JoinContext
 from eventide.runtime.joins.windowed import OfPairs, obstacle_of_keys
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, Metrics
+from eventide.runtime.metrics import Metrics
 from eventide.runtime.tasks.operator import Key, is_exact
 from eventide.runtime.tracing.admission import NotTraceable, says_in_python
-from eventide.runtime.tracing.column_functions import check_none, guarded, result_type, traced, why_python
+from eventide.runtime.tracing.column_functions import check_none, guarded, result_type, traced
 from eventide.runtime.tracing.evaluation import Arguments, evaluated, flattened
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import place_of, reason_of, why_python
 from eventide.runtime.tracing.tracing import Trace
 from eventide.runtime.window.operator import FIRING
 
@@ -112,7 +113,7 @@ class PairFunction:
 
     def speed(self) -> str:
         """How it is called, and why, for ``explain``."""
-        reason = why_python(lambda: result_type(self.traced, self.type_info), self.call)
+        reason = why_python(lambda: result_type(self.traced, self.type_info), self.call, self.sides[0])
         return "the function on columns" if reason is None else f"the function in Python, because {reason}"
 
     def __repr__(self) -> str:
@@ -189,8 +190,8 @@ class PairCaller:
         try:
             self._on_columns(pairs, meeting)
             return
-        except Guard:
-            self._metrics.count(self._name, BATCHES_IN_PYTHON)
+        except Guard as guard:
+            self._metrics.count_in_python(self._name, reason_of(guard))
         except NotTraceable:
             pass
         sides = [self._values(pairs, side) for side in (0, 1)]
@@ -290,7 +291,7 @@ def obstacle_of_function(
 ) -> str | None:
     """Why a join whose pairs a function gets cannot run on columns, and what to change; None if it can."""
     owner = _owner(function)
-    name = function_name(owner)
+    name = f"{function_name(owner)}{place_of(owner)}"
     if says_in_python(owner) or says_in_python(getattr(owner, "__wrapped__", None)):
         return f"the program says in_python of {name}"
     if type(owner).open is not Function.open or type(owner).close is not Function.close:
@@ -302,7 +303,7 @@ def obstacle_of_function(
             return "a field of the elements is a BIG_DEC, which keeps its digits in Python alone; declare its precision"
         if any(field.startswith("__") for field in kind.field_names):
             return "a field of the elements has a name as tables have for themselves, which begins with __"
-    obstacle = obstacle_of_keys(keys)
+    obstacle = obstacle_of_keys(keys, types)
     for key in () if obstacle is not None else keys:
         kind = Types.PICKLED_BYTE_ARRAY() if key is None else key.type_info
         if not all(map(is_exact, kind.types if isinstance(kind, CompositeTypeInfo) else [kind])):

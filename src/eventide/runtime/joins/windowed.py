@@ -22,7 +22,7 @@ from eventide.api.functions import (
     WindowFunction,
 )
 from eventide.common.column_expression import ColumnExpression
-from eventide.common.typeinfo import RowTypeInfo
+from eventide.common.typeinfo import RowTypeInfo, TypeInformation
 from eventide.common.types import Row
 from eventide.common.windows import TimeWindow
 from eventide.joins import JoinedColumn
@@ -223,11 +223,11 @@ class Selection:
         return ", ".join(map(repr, self.columns))
 
 
-def obstacle_of_keys(keys: Sequence[Key | None]) -> str | None:
-    """Why keys cannot be compared on columns, and what to change; None if they can."""
-    if not all(key is not None and key.columns for key in keys):
-        return "a key is a Python function that returns something else than fields; name fields instead"
-    for key in keys:
+def obstacle_of_keys(keys: Sequence[Key | None], types: Sequence[TypeInformation]) -> str | None:
+    """Why keys of elements of these types cannot be compared on columns, and what to change; None if they can."""
+    for key, kind in zip(keys, types, strict=True):
+        if key is not None and not key.columns:
+            return f"{key.why_no_fields(kind)}; name fields instead"
         if key is not None and not key.is_columnar:
             return f"columns cannot tell keys of type {key.type_info} apart; name plain fields"
     kinds = {str(key.type_info): None for key in keys if key is not None}

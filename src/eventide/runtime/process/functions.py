@@ -35,6 +35,7 @@ from eventide.runtime.elements.ownership import own
 from eventide.runtime.metrics import LATE_DROPPED, LATE_TO_SIDE_OUTPUT
 from eventide.runtime.state.key_context import KeyContext
 from eventide.runtime.tasks.operator import SortInputs
+from eventide.runtime.tracing.reasons import place_of
 
 _WITH_CONTEXT = {
     "process_element": 2,
@@ -355,7 +356,8 @@ class ProcessSpec:
     @property
     def speed(self) -> str:
         """How it runs, and why."""
-        return f"element by element, because {type(self.processing.user_function).__name__} is Python"
+        function = self.processing.user_function
+        return f"element by element, because {type(function).__name__}{place_of(function)} is Python"
 
     def user_functions(self) -> list[Any]:
         """The function that the user wrote, to be opened and closed."""

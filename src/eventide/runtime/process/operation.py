@@ -12,7 +12,6 @@ from eventide.common.typeinfo.widening import has_text
 from eventide.runtime.elements.codec import ElementCodec
 from eventide.runtime.elements.elements import types_of_fields
 from eventide.runtime.exchange.partitioners import ForwardPartitioner, KeyGroupPartitioner, StreamPartitioner
-from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec
 from eventide.runtime.process.operator import KeyedProcessOperator, ProcessOperator
 from eventide.runtime.process.rolling import Accumulates, Chooses, Rolling, RollingOperator, RollingSpec
@@ -21,8 +20,8 @@ from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.state.operators import AGGREGATES, KEEPS, KEY_FIELDS, in_words
 from eventide.runtime.state.transaction import TransactionalState
 from eventide.runtime.tasks.operator import Key, Operator, OperatorContext, OperatorInput, PlannedOperator, is_exact
-from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce, why_python
+from eventide.runtime.tracing.column_functions import result_type, traced, traced_reduce
+from eventide.runtime.tracing.reasons import UNDECLARED, place_of, why_python
 
 _OF_ROLLING = "the aggregate of its elements"
 
@@ -62,7 +61,7 @@ class RollingOperation(ProcessOperation):
         """Choose the speed; the results are the same at both."""
         (source,) = inputs
         rolling, value_type = self.processing, source.value_type
-        key, why = _key_on_columns(source)
+        key, why = _key_on_columns(rolling.function, source)
         obstacle = why if key is None else _obstacle(rolling.function, source, key.type_info)
         if key is None or obstacle is not None:
             planned = ProcessOperation.planned(self, name, inputs, max_parallelism)
@@ -95,24 +94,22 @@ def _obstacle(function: ReduceFunction[Any], source: OperatorInput, key: TypeInf
     if isinstance(function, Accumulates | Chooses):
         return None if function.fold(kind) is not None else f"columns do not add up or compare that field of {kind}"
     reduce = function.reduce
-    return why_python(lambda: traced_reduce(reduce, kind), reduce)
+    return why_python(lambda: traced_reduce(reduce, kind), reduce, kind)
 
 
-def _key_on_columns(source: OperatorInput) -> tuple[Key | None, str]:
+def _key_on_columns(function: ReduceFunction[Any], source: OperatorInput) -> tuple[Key | None, str]:
     """How keys are found on columns; None, and why, if columns do not have them, or do not tell them apart."""
     key, kind = source.key, source.value_type
-    if kind.is_pickled:
-        return None, "the type of its elements is not declared"
-    if key is None or selector_of(key.select) is not None:
-        return None, "the key selector is an object"
+    if key is None or kind.is_pickled:
+        return None, f"{UNDECLARED}{place_of(function)}"
     names, found = key.columns, key.type_info
     if not names:
-        try:
-            found = result_type(traced(key.select, kind), None)
-        except NotTraceable as reason:
-            return None, f"the key selector is Python: {reason}"
+        if key.why_in_python(kind) is not None:
+            return None, key.why_no_fields(kind)
+        found = result_type(traced(key.select, kind), None)
         if key.type_info != found and not key.type_info.is_pickled:
-            return None, f"the key selector gives {found}, and {key.type_info} is declared"
+            place = place_of(key.select)
+            return None, f"the key selector gives {found}, and {key.type_info} is declared{place}"
     if not all(map(is_exact, types_of_fields(found))):
         return None, f"columns cannot tell keys of type {found} apart; key by plain fields"
     return Key(key.select, found, names), ""

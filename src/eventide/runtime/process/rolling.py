@@ -47,7 +47,6 @@ from eventide.runtime.elements.elements import (
 from eventide.runtime.elements.keys import first_rows, hashes_of_parts, numbers_of_columns
 from eventide.runtime.elements.ordering import order_by
 from eventide.runtime.exchange.selected_keys import extracted_keys, key_parts
-from eventide.runtime.metrics import BATCHES_IN_PYTHON
 from eventide.runtime.process.functions import Handle, Processing, ProcessSpec, Results
 from eventide.runtime.process.operator import KeyedProcessOperator
 from eventide.runtime.state.backend import Backend
@@ -62,6 +61,7 @@ from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import combined
 from eventide.runtime.tracing.folds import SUMS, FieldFold, FieldOfExtreme, Fold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import reason_of
 
 _NAME = "reduced"
 REDUCED = FUNCTION_STATE + _NAME
@@ -393,8 +393,8 @@ class RollingOperator(WithoutClock, Operator):
             try:
                 self._results.append(self._rolled(parts))
                 return
-            except (Guard, NotTraceable, NoColumns, pa.ArrowException):
-                self._context.metrics.count(self._spec.name, BATCHES_IN_PYTHON)
+            except (Guard, NotTraceable, NoColumns, pa.ArrowException) as error:
+                self._context.metrics.count_in_python(self._spec.name, reason_of(error))
                 self._state.flush()
                 self._in_python = self._operator_in_python()
         elements = interleave(parts)

@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 from eventide.api.functions import KeyedStateStore, RuntimeContext
+from eventide.common.column_expression import ColumnExpression
 from eventide.common.typeinfo import CompositeTypeInfo, TupleTypeInfo, TypeInformation, Types
 from eventide.runtime.elements.elements import Elements, types_of_fields
 from eventide.runtime.exchange.partitioners import StreamPartitioner
 from eventide.runtime.exchange.selected_keys import selector_of
 from eventide.runtime.metrics import Metrics
 from eventide.runtime.state.backend import Backend
+from eventide.runtime.tracing.column_functions import result_type, traced
+from eventide.runtime.tracing.reasons import place_of, why_python
 from eventide.runtime.tracing.tracing import key_fields
 
 
@@ -207,6 +210,19 @@ class Key:
         kind = kinds[0] if len(kinds) == 1 else Types.TUPLE(kinds)
         fits = all(map(is_exact, kinds)) and self.type_info in (kind, _UNDECLARED)
         return Key(self.select, kind, names) if fits else self
+
+    def why_in_python(self, value_type: TypeInformation) -> str | None:
+        """Why the selector is called with each element of a type, with its place; None if columns can compute keys."""
+        if selector_of(self.select) is not None:
+            return f"it is an object{place_of(self.select)}"
+        return why_python(lambda: result_type(traced(self.select, value_type), None), self.select, value_type)
+
+    def why_no_fields(self, value_type: TypeInformation, wanted: str = "fields") -> str:
+        """Why the key is not given by its fields, or whatever is ``wanted``, where it has to be."""
+        if isinstance(self.select, ColumnExpression):
+            return f"the key is a column expression, not {wanted}"
+        why = self.why_in_python(value_type) or f"it does not return {wanted}{place_of(self.select)}"
+        return f"the key selector is Python: {why}"
 
 
 @dataclass(frozen=True, slots=True)

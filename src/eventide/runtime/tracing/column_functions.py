@@ -36,11 +36,9 @@ from eventide.runtime.tracing.expressions import (
     parts_of,
 )
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import reason_of
 from eventide.runtime.tracing.symbols import TRUTHS
 from eventide.runtime.tracing.tracing import WHOLE_TYPES, Arrange, Trace, has_untyped_part, trace
-
-UNTIL_OPENED = "it is not opened yet: "
-"""Begins the reason of a function that is looked at again when its object has been opened."""
 
 _MOST_TRACES = 256
 _traces: dict[tuple[Any, tuple[TypeInformation, ...], bool, Arrange | None], Trace | str] = {}
@@ -239,17 +237,6 @@ def accumulated(function: Callable[..., Any], columns: Columns, start: object, k
         return evaluated(found.tree, _arguments(found, columns, before), kind)
 
 
-def why_python(attempt: Callable[[], object], function: Callable[..., Any]) -> str | None:
-    """Why a function stays Python, with its place in the program, as a try with its trace says; None if it need not."""
-    try:
-        attempt()
-    except NotTraceable as reason:
-        code = getattr(function, "__code__", None)
-        place = "" if code is None else f" (line {code.co_firstlineno} of {code.co_filename.rpartition('/')[2]})"
-        return f"{UNTIL_OPENED if isinstance(reason, NotThereYet) else ''}{reason}{place}"
-    return None
-
-
 @contextmanager
 def guarded() -> Iterator[None]:
     """Leave to Python what columns refuse in any way: the function has its own answer, or its own error."""
@@ -258,7 +245,7 @@ def guarded() -> Iterator[None]:
     except Guard:
         raise
     except Exception as error:
-        raise Guard(f"columns that cannot be computed with: {error}") from error
+        raise Guard(reason_of(error)) from error
 
 
 def _arguments(found: Trace, columns: Columns, *more: pa.Array) -> Arguments:

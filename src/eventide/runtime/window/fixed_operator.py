@@ -23,12 +23,13 @@ from eventide.runtime.elements.keys import groups_of_hashes, hashes_of
 from eventide.runtime.elements.ownership import all_fixed, own_each
 from eventide.runtime.eventtime.rules import cleanup_time, has_passed
 from eventide.runtime.invoke import results_of
-from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED, OPEN_WINDOWS
+from eventide.runtime.metrics import LATE_DROPPED, OPEN_WINDOWS
 from eventide.runtime.state.backend import Backend
 from eventide.runtime.state.keyed import KeyedState
 from eventide.runtime.tasks.operator import OperatorContext
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import reason_of
 from eventide.runtime.window.contents import AtElement, TimeArray
 from eventide.runtime.window.element_store import ElementStore, RowsOfPanes
 from eventide.runtime.window.functions import WINDOW_STATE, WindowSpec
@@ -303,8 +304,8 @@ class FixedWindowOperator(WindowOperator):
                 changes.append((kept, added_by_key(fold, *of, kept)))
         except NotTraceable:
             return None
-        except (Guard, pa.ArrowException):
-            self._metrics.count(self._spec.name, BATCHES_IN_PYTHON)
+        except (Guard, pa.ArrowException) as error:
+            self._metrics.count_in_python(self._spec.name, reason_of(error))
             return None
         except AtElement as failed:
             raise self._failed(failed) from failed.error

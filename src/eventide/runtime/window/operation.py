@@ -49,8 +49,8 @@ from eventide.runtime.tasks.operator import (
     tells_apart,
 )
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_functions import why_python
 from eventide.runtime.tracing.folds import aggregate_fold_of, fold_of
+from eventide.runtime.tracing.reasons import place_of, why_python
 from eventide.runtime.tracing.tracing import key_fields
 from eventide.runtime.window.aggregated_contents import AggregatedColumns, ColumnResult, OnRows
 from eventide.runtime.window.contents import Aggregated, AllElements, Evictable, Reduced
@@ -342,7 +342,7 @@ def _python_in(spec: WindowSpec) -> str:
 
 def _name_of(function: object) -> str:
     kind = type(function)
-    return "a function" if kind.__module__.startswith("eventide.") else kind.__name__
+    return f"{'a function' if kind.__module__.startswith('eventide.') else kind.__name__}{place_of(function)}"
 
 
 def _why_fast(window: ColumnarWindow) -> str:
@@ -433,7 +433,7 @@ def _unreduced(spec: WindowSpec, source: OperatorInput) -> str | None:
             "is, say so: reduce(associative(…))"
         )
     if said is False:
-        return "the reduce function says that it is not associative"
+        return f"the reduce function says that it is not associative{place_of(spec.contents.user_function)}"
     return None
 
 
@@ -449,10 +449,8 @@ def _folds_columns(spec: WindowSpec, source: OperatorInput) -> bool:
 def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None:
     """The reason why a reduce function is not known to give the same on parts; None if it is known."""
     kind, key = source.known_type or source.value_type, source.key
-    if kind.is_pickled:
-        return "the type of its elements is not declared"
     reduce = function.reduce
-    reason = why_python(lambda: fold_of(reduce, kind), reduce)
+    reason = why_python(lambda: fold_of(reduce, kind), reduce, kind)
     if reason is not None:
         return reason
     names = () if key is None else key.columns or key_fields(key.select, kind) or ()
@@ -461,7 +459,7 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
         places = {kind.field_names.index(name) for name in names}
         same = {place for place in places if is_exact(kind.types[place])}
     return (
-        "its result depends on the order of elements of several splits"
+        f"its result depends on the order of elements of several splits{place_of(reduce)}"
         if fold_of(reduce, kind).shows_order(same)
         else None
     )
@@ -470,9 +468,7 @@ def _no_fold(function: ReduceFunction[Any], source: OperatorInput) -> str | None
 def _no_aggregate_fold(function: AggregateFunction[Any, Any, Any], source: OperatorInput) -> str | None:
     """The reason why partial results of an aggregate function are not known to merge; None if it is known."""
     kind = source.known_type or source.value_type
-    if kind.is_pickled:
-        return "the type of its elements is not declared"
-    return why_python(lambda: aggregate_fold_of(function, kind), function.add)
+    return why_python(lambda: aggregate_fold_of(function, kind), function.add, kind)
 
 
 def _element_partitioner(spec: WindowSpec, source: OperatorInput, max_parallelism: int) -> StreamPartitioner:

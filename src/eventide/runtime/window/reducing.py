@@ -32,6 +32,7 @@ from eventide.runtime.invoke import no_timestamp, user_function_error
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.folds import AggregateFold, How, fold_of
 from eventide.runtime.tracing.kernels import Guard
+from eventide.runtime.tracing.reasons import BatchInPython, reason_of
 from eventide.runtime.window.contents import Accumulated, Aggregated, AtElement, Reduced, TimeArray
 from eventide.runtime.window.reducing_columns import ReducedColumns, reduced_columns, with_values
 
@@ -97,18 +98,18 @@ class _ReducingWriter:
         self._sent = 0
         self.size = 0
 
-    def add(self, batch: Elements) -> str | None:
-        found = guarded = None
+    def add(self, batch: Elements) -> BatchInPython | None:
+        found = in_python = None
         if self._by_pane and batch.columns is not None and batch.is_unread:
             try:
                 found = self._reduced_columns(batch.columns)
             except NotTraceable:
                 pass
-            except (Guard, pa.ArrowException):
-                guarded = self._partitioner.operator
+            except (Guard, pa.ArrowException) as error:
+                in_python = BatchInPython(self._partitioner.operator, reason_of(error))
         if found is None:
             self._reduce_each(batch)
-            return guarded
+            return in_python
         self._counts.update(found.counts)
         self._reduce(by_pane_start(found.panes), found.keys, self._parts(found.values))
         self.size += len(batch)

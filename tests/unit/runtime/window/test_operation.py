@@ -58,6 +58,9 @@ def reduced(assigner=TENS, change=lambda windowed: windowed):
     return plan_of(change(keyed.window(assigner)).reduce(associative(lambda a, b: (a[0], a[1] + b[1]))))
 
 
+A_FUNCTION = r"a function \(line \d+ of [a-z_]+\.py\) is Python"
+
+
 def edge_of(plan):
     (edge,) = plan.sources[0].root.all_edges()
     return edge
@@ -67,7 +70,7 @@ def edge_of(plan):
 def test_windows_by_themselves_are_reduced_before_the_shuffle(assigner):
     plan = reduced(assigner)
     assert isinstance(edge_of(plan).partitioner, ReducingPartitioner)
-    assert "reduced before the shuffle, because a function is Python" in plan.operators[0].speed
+    assert re.search(f"reduced before the shuffle, because {A_FUNCTION};", plan.operators[0].speed)
     assert "reduced before the shuffle to one for each key and pane" in edge_of(plan).partitioner.describe()
 
 
@@ -90,7 +93,7 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
     plan = reduced(assigner, change)
     assert isinstance(edge_of(plan).partitioner, KeyGroupPartitioner)
     speed = plan.operators[0].speed
-    assert speed.startswith("element by element, because a function is Python")
+    assert re.match(f"element by element, because {A_FUNCTION}", speed)
     assert "; not reduced before the shuffle, because " in speed
     assert re.search(why, speed)
 
@@ -101,7 +104,7 @@ def test_windows_that_need_each_element_are_not(assigner, change, why):
         (
             lambda a, b: a,
             r"the reduce function does not say that it is associative, and its code does not show it: the type of its "
-            r"elements is not declared; if it is, say so: reduce\(associative\(…\)\)",
+            r"elements is not declared \(line \d+ of test_operation.py\); if it is, say so: reduce\(associative\(…\)\)",
         ),
         (not_associative(lambda a, b: a), "the reduce function says that it is not associative"),
     ],
@@ -177,9 +180,8 @@ def test_other_windows_by_the_clock_work_element_by_element_and_the_plan_says_wh
     assert "follow processing time; use tumbling windows of processing time, or windows of event time" in stage.speed
     assert ("late", "nothing: these windows do not follow event time") in stage.operator.describe()
     plan = reduced(assigner)
-    assert plan.operators[0].speed.startswith(
-        "element by element, because a function is Python, and the windows follow processing time"
-    )
+    because = f"because {A_FUNCTION}, and the windows follow processing time"
+    assert re.match(f"element by element, {because}", plan.operators[0].speed)
 
 
 @pytest.mark.parametrize("trigger", [ProcessingTimeTrigger(), ContinuousProcessingTimeTrigger.of(5)])
@@ -432,5 +434,6 @@ def test_elements_of_windows_are_kept_as_objects_where_columns_would_not_do(how,
 )
 def test_elements_of_windows_are_kept_on_columns(key):
     task = listed(key=key)
-    assert task.speed.startswith("element by element when a window fires, on columns until then, because Contents is")
+    because = r"because Contents \(line \d+ of twin.py\) is Python"
+    assert re.match(f"element by element when a window fires, on columns until then, {because}", task.speed)
     assert task.operator.tables is not None
