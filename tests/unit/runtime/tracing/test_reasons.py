@@ -1,4 +1,4 @@
-"""What `explain` says runs in Python has a reason, and the place of the function in the program."""
+"""The reason of each thing that `explain` says runs in Python, and the place of its function in the program."""
 
 import functools
 import re
