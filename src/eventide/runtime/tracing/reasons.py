@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from inspect import getattr_static
-from os.path import basename
 from types import CodeType, FunctionType, MethodType
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ def place_of(function: object) -> str:
     ''
     """
     code = _code_of(function)
-    return "" if code is None else f" (line {code.co_firstlineno} of {basename(code.co_filename)})"
+    return "" if code is None else f" (line {code.co_firstlineno} of {code.co_filename.rpartition('/')[2]})"
 
 
 def _code_of(function: object) -> CodeType | None:

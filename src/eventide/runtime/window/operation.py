@@ -249,7 +249,7 @@ def _key_on_columns(source: OperatorInput) -> tuple[str | None, ComputedKey | No
     computed = ComputedKey.of(key, source.value_type)
     if isinstance(computed, ComputedKey):
         return None, computed
-    return f"the key is found in Python: {computed}; name fields, key_by('…'), or declare the key_type", None
+    return f"the key selector is Python: {computed}; name fields, key_by('…'), or declare the key_type", None
 
 
 def _obstacle(spec: WindowSpec) -> str | None:
