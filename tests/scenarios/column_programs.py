@@ -45,7 +45,7 @@ def column_program(
     """The scenario's program by column: its results, and its late elements where they are kept."""
     script = scenario.script
     op = script["op"]
-    keyed = events(env, script).map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
+    keyed = events(env, scenario).map(lambda e: Row(**{name: e.get(name) for name in _FIELDS}), _EVENT).key_by("k")
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
         counts = (first.side_output_late_data(LATE) if keep_late else first).aggregate(count().alias("n")).name(FIRST)

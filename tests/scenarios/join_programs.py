@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, sources
+from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, streams
 
 from eventide.common import Row, Types
 from eventide.datastream import DataStream, StreamExecutionEnvironment
@@ -27,26 +27,26 @@ class _Groups(CoGroupFunction):
 
 class _TimedPair(ProcessJoinFunction):
     def process_element(self, left, right, ctx):
-        assert (ctx.get_left_timestamp(), ctx.get_right_timestamp()) == (left["ts"], right["ts"])
-        yield {"k": left["k"], "l": left["id"], "r": right["id"]}
+        in_time = ctx.get_left_timestamp() == left["ts"] and ctx.get_right_timestamp() == right["ts"]
+        yield {"k": left["k"], "l": left["id"] if in_time else None, "r": right["id"]}
 
 
 def _key(element: dict[str, Any]) -> str:
     return element["k"]
 
 
-def _sides(env: StreamExecutionEnvironment, script: dict[str, Any]) -> list[DataStream]:
+def _sides(env: StreamExecutionEnvironment, scenario: Scenario) -> list[DataStream]:
     """Two sources, or the elements of one, by the input that they are for."""
-    if "sources" in script:
-        return [env.from_source(source, how, name) for name, source, how in sources(script)]
-    both = events(env, script)
-    return [both.filter(lambda e: e["in"] == 1), both.filter(lambda e: e["in"] == 2)]
+    one, *other = streams(env, scenario)
+    if other:
+        return [one, *other]
+    return [one.filter(lambda e: e["in"] == 1).name("left"), one.filter(lambda e: e["in"] == 2).name("right")]
 
 
 def join_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataStream, DataStream | None]:
     """The scenario's program: its results, and its late elements where there can be any."""
     op = scenario.script["op"]
-    one, other = _sides(env, scenario.script)
+    one, other = _sides(env, scenario)
     if op["kind"].startswith("interval_join"):
         join = one.key_by(_key).interval_join(other.key_by(_key)).between(op["lower"], op["upper"])
         join = join.side_output_left_late_data(LATE).side_output_right_late_data(LATE)
@@ -64,7 +64,7 @@ def column_join_program(
 ) -> tuple[DataStream, DataStream | None]:
     """The scenario's program on columns: it selects fields, or calls a function of two elements."""
     op = scenario.script["op"]
-    first, second = (stream.map(lambda e: Row(k=e["k"], id=e["id"]), _EVENT) for stream in _sides(env, scenario.script))
+    first, second = (stream.map(lambda e: Row(k=e["k"], id=e["id"]), _EVENT) for stream in _sides(env, scenario))
     fields = left("k"), left("id").alias("l"), right("id").alias("r")
     if op["kind"].startswith("interval_join"):
         join = first.key_by("k").interval_join(second.key_by("k")).between(op["lower"], op["upper"])

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.scenarios.programs import FIRST, LATE, Scenario, assigner, events, joined_text, sources, with_text
+from tests.scenarios.programs import (
+    FIRST,
+    LATE,
+    WITH_TEXT,
+    WITHOUT_TIMES,
+    Scenario,
+    assigner,
+    events,
+    joined_text,
+    streams,
+    with_text,
+    without_times,
+)
 
 from eventide.common import Row, Types
 from eventide.datastream import (
@@ -177,13 +189,6 @@ def _process(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
     return keyed.process(_Ids(op["timer"], only_last=only_last))
 
 
-_ROLLED = Types.ROW_NAMED(["k", "id", "v"], [Types.STRING(), Types.LONG(), Types.LONG()])
-
-
-def _as_row(element: dict[str, Any]) -> Row:
-    return Row(k=element["k"], id=element["id"], v=element["v"])
-
-
 def _rolling(keyed: KeyedStream, op: dict[str, Any]) -> DataStream:
     function = op["f"]
     if function == "reduce":
@@ -203,19 +208,21 @@ def process_program(env: StreamExecutionEnvironment, scenario: Scenario) -> tupl
     op = script["op"]
     kind = op["kind"]
     if kind == "connect_process":
-        first, second = (env.from_source(source, how, name) for name, source, how in sources(script))
+        first, second = streams(env, scenario)
         results = first.connect(second).key_by(_key, _key).process(_IdsOfTwo(op["timer"])).name(FIRST)
         return results, results.get_side_output(LATE)
     if kind == "broadcast":
-        first, second = (env.from_source(source, how, name) for name, source, how in sources(script))
+        first, second = streams(env, scenario)
         results = first.key_by(_key).connect(second.broadcast(_RULES)).process(_IdsByRule(op["timer"])).name(FIRST)
         return results, results.get_side_output(LATE)
-    stream = events(env, script)
+    stream = events(env, scenario)
     if kind == "rolling":
         is_text = op["f"] == "text"  # the others run on columns
-        typed = stream.map(with_text) if is_text else stream.map(_as_row, output_type=_ROLLED)
-        results, shown = _rolling(typed.key_by(_key), op).name(FIRST), "t" if is_text else "v"
-        return results.map(lambda e: {"k": e["k"], "id": e["id"], shown: e[shown]}), None
+        text_type = scenario.declared(WITH_TEXT)
+        typed = stream.map(with_text, text_type) if is_text else stream.map(without_times, WITHOUT_TIMES)
+        rolled = _rolling(typed.name("rolled").key_by(_key), op).name(FIRST)
+        shown = "t" if is_text else "v"
+        return rolled.map(lambda e: {"k": e["k"], "id": e["id"], shown: e[shown]}).name("shown"), None
     keyed = stream.key_by(_key)
     if kind == "process_between":
         between = keyed.process(_HandsOn(op["timer"])).name(FIRST)

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventide.common import Duration, Time, Watermark, WatermarkGenerator, WatermarkStrategy
+from tests.scenarios.in_columns import ELEMENT, InColumns, with_fields, without_padding
+
+from eventide.common import (
+    Duration,
+    Row,
+    Time,
+    TypeInformation,
+    Types,
+    Watermark,
+    WatermarkGenerator,
+    WatermarkStrategy,
+)
 from eventide.datastream import DataStream, OutputTag, ProcessWindowFunction, ReduceFunction, StreamExecutionEnvironment
 from eventide.datastream.data_stream import KeyedStream, WindowedStream
 from eventide.datastream.functions import AggregateFunction, ProcessAllWindowFunction
@@ -36,18 +47,24 @@ from eventide.testing import End, Idle, ScriptedSource
 DATA = Path(__file__).parent / "data"
 LATE = OutputTag("late")
 KINDS = ("window", "reduce_window", "text_window", "aggregate_window", "two_stage", "union_window")
+WITHOUT_TIMES = Types.ROW_NAMED(["k", "id", "v"], [Types.STRING(), Types.LONG(), Types.LONG()])
+WITH_TEXT = Types.ROW_NAMED(["k", "id", "v", "t"], [Types.STRING(), Types.LONG(), Types.LONG(), Types.STRING()])
 FIRST = "first"
 """The name of the operator whose watermarks a scenario tells."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One recorded scenario: its script, and what the real Flink 2.3.0 gave."""
+    """One recorded scenario: its script, and what the real Flink 2.3.0 gave.
+
+    With ``in_columns`` its program has elements of declared types, which come as columns; else dicts of no type.
+    """
 
     name: str
     script: dict[str, Any]
     expected: dict[str, Any]
     detail: dict[str, Any]
+    in_columns: bool = False
 
     @property
     def kind(self) -> str:
@@ -66,6 +83,20 @@ class Scenario:
     @property
     def batches(self) -> int:
         return len(self.script["batches"])
+
+    def declared(self, kind: TypeInformation) -> TypeInformation | None:
+        """The type that the program declares for results of a function that are of this type."""
+        return kind if self.in_columns else None
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether its windows reduce elements, which may be done early in columns if late ones are not kept."""
+        return self.kind in ("reduce_window", "aggregate_window", "two_stage")
+
+    @property
+    def keeps_late(self) -> bool:
+        """Whether its program keeps late elements where there can be any."""
+        return not (self.in_columns and self.is_reduced)
 
     def watermarks_at_batch_ends(self) -> list[int]:
         """The last watermark of each micro-batch in which it moved."""
@@ -137,7 +168,7 @@ class _Text(ProcessWindowFunction):
 
 class _AddV(ReduceFunction):
     def reduce(self, value1, value2):
-        return {**value1, "v": value1["v"] + value2["v"]}
+        return Row(k=value1["k"], id=min(value1["id"], value2["id"]), v=value1["v"] + value2["v"])
 
 
 class _TextAndSum(AggregateFunction):
@@ -180,17 +211,22 @@ class _Total(ProcessAllWindowFunction):
         yield {"start": window.start, "end": window.end, "sum": sum(elements)}
 
 
-def with_text(element: dict[str, Any]) -> dict[str, Any]:
+def without_times(element: Any) -> Row:
+    """The fields of an element that rolling and reducing functions use."""
+    return Row(k=element["k"], id=element["id"], v=element["v"])
+
+
+def with_text(element: Any) -> Row:
     """An element with a text, its id, which shows the order in which texts were put together."""
-    return {**element, "t": str(element["id"])}
+    return Row(k=element["k"], id=element["id"], v=element["v"], t=str(element["id"]))
 
 
-def joined_text(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def joined_text(first: Row, second: Row) -> Row:
     """The second element, with the texts of both."""
-    return {**second, "t": f"{first['t']},{second['t']}"}
+    return Row(k=second["k"], id=second["id"], v=second["v"], t=f"{first['t']},{second['t']}")
 
 
-def _distance(element: dict[str, Any], last: dict[str, Any]) -> int:
+def _distance(element: Any, last: Any) -> int:
     return abs(last["v"] - element["v"])
 
 
@@ -251,7 +287,7 @@ class _Marked(WatermarkGenerator):
     """An element may bring a watermark, which holds after it."""
 
     def on_event(self, event, event_timestamp, output):
-        if "wm" in event:
+        if event["wm"] is not None:
             output.emit_watermark(Watermark(event["wm"]))
 
     def on_periodic_emit(self, output):
@@ -269,14 +305,17 @@ def strategy(spec: dict[str, Any]) -> WatermarkStrategy:
     return base.with_timestamp_assigner(lambda element, _: element["ts"])
 
 
-def sources(script: dict[str, Any]) -> list[tuple[str, ScriptedSource, WatermarkStrategy]]:
-    """The scenario's sources, each with its name and strategy; each plays those entries that are its own."""
+def streams(env: StreamExecutionEnvironment, scenario: Scenario) -> list[DataStream]:
+    """The stream of each source; in columns, a function takes the padding off keys."""
+    script = scenario.script
     several = script.get("sources") or [{"name": "events", "splits": script["splits"], "strategy": script["strategy"]}]
     found = []
     for one in several:
         batches = [list(_entries(batch, one["name"], one["splits"])) for batch in script["batches"]]
-        played = ScriptedSource(one["splits"], batches, bounded=script["final_watermark"])
-        found.append((one["name"], played, strategy(one["strategy"])))
+        played = InColumns if scenario.in_columns else ScriptedSource
+        source = played(one["splits"], batches, bounded=script["final_watermark"])
+        stream = env.from_source(source, strategy(one["strategy"]), one["name"])
+        found.append(stream.map(without_padding, ELEMENT).name("element") if scenario.in_columns else stream)
     return found
 
 
@@ -286,12 +325,12 @@ def _entries(batch: list[dict[str, Any]], name: str, splits: list[str]) -> Itera
         if event.get("end") and event["source"] == name:
             yield from map(End, splits)
         elif event.get("s") in splits:
-            yield Idle(event["s"]) if event.get("idle") else (event["s"], event)
+            yield Idle(event["s"]) if event.get("idle") else (event["s"], with_fields(event))
 
 
-def events(env: StreamExecutionEnvironment, script: dict[str, Any]) -> DataStream:
+def events(env: StreamExecutionEnvironment, scenario: Scenario) -> DataStream:
     """The stream of all elements: of one source, or the union of several."""
-    first, *others = (env.from_source(source, how, name) for name, source, how in sources(script))
+    first, *others = streams(env, scenario)
     return first.union(*others) if others else first
 
 
@@ -307,14 +346,18 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
     """The scenario's program: its results, and its late elements where there can be any."""
     script = scenario.script
     op = script["op"]
-    stream = events(env, script)
+    stream = events(env, scenario)
     if op["kind"] in ("text_window", "aggregate_window"):
-        stream = stream.map(with_text)
+        stream = stream.map(with_text, scenario.declared(WITH_TEXT)).name("with text")
+    elif op["kind"] == "reduce_window":
+        stream = stream.map(without_times, scenario.declared(WITHOUT_TIMES)).name("without times")
     keyed = stream.key_by(lambda e: e["k"])
     if op["kind"] == "two_stage":
         first = keyed.window(assigner(op["first"])).allowed_lateness(script["allowed_lateness"])
-        counts = first.side_output_late_data(LATE).aggregate(_Count()).name(FIRST)
-        return counts.window_all(assigner(op["second"])).process(_Total()), counts.get_side_output(LATE)
+        first = first.side_output_late_data(LATE) if scenario.keeps_late else first
+        counts = first.aggregate(_Count(), output_type=scenario.declared(Types.LONG())).name(FIRST)
+        totals = counts.window_all(assigner(op["second"])).process(_Total())
+        return totals, counts.get_side_output(LATE) if scenario.keeps_late else None
     windowed, is_event_time = windowed_as(keyed, op["assigner"])
     windowed = windowed.allowed_lateness(script["allowed_lateness"])
     chosen = trigger(op.get("trigger"), op["assigner"])
@@ -322,10 +365,10 @@ def program(env: StreamExecutionEnvironment, scenario: Scenario) -> tuple[DataSt
         windowed = windowed.trigger(chosen)
     if op.get("evictor") is not None:
         windowed = windowed.evictor(evictor(op["evictor"]))
-    if is_event_time:
+    if keeps_late := is_event_time and scenario.keeps_late:
         windowed = windowed.side_output_late_data(LATE)
     results = _results(windowed, op).name(FIRST)
-    return results, results.get_side_output(LATE) if is_event_time else None
+    return results, results.get_side_output(LATE) if keeps_late else None
 
 
 def _results(windowed: WindowedStream, op: dict[str, Any]) -> DataStream:

@@ -1,91 +1,142 @@
-"""Scenarios whose elements come as columns give what Flink gave, with functions on columns and called one by one."""
+"""Every scenario whose elements come as columns gives what Flink gave, with functions on columns and in Python.
+
+The first function of each program runs on columns in every other micro-batch only; see `in_columns`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-import pyarrow as pa
 import pytest
-from tests.scenarios import programs
-from tests.scenarios.all_programs import all_scenarios, any_program
-from tests.scenarios.checks import Record, assert_as_flink, watermarks_of_all_subtasks
-from tests.scenarios.programs import Scenario
+from tests.scenarios.all_programs import all_scenarios, any_program, batch_scenarios
+from tests.scenarios.checks import Record, assert_as_flink, assert_as_flink_in_batch, watermarks_of_all_subtasks
+from tests.scenarios.in_columns import beyond_ascii
+from tests.scenarios.programs import FIRST, Scenario
+from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_live_scenarios
 
-from eventide.api.source import IDLE
-from eventide.common import Row, Types, Watermark, WatermarkGenerator
-from eventide.datastream import ReduceFunction, StreamExecutionEnvironment
+from eventide.common.ms import MAX_MS
+from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.local.host import LocalHost
-from eventide.testing import ScriptedSource
+from eventide.local.runner import BatchResult, LocalRunner
+from eventide.plan.job import JobPlan
+from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED
 
-ELEMENT = Types.ROW_NAMED(["id", "k", "s", "ts", "v", "wm"], [Types.LONG(), *[Types.STRING()] * 2, *[Types.LONG()] * 3])
+STREAMING = [*all_scenarios(), *time_to_live_scenarios()]
+OF_EACH_PROGRAM = {"timestamps and watermarks", "element"}
+OF_KIND = {
+    "reduce_window": {"without times"},
+    "text_window": {"with text"},
+    "aggregate_window": {"with text"},
+    "rolling": {"rolled", "shown"},
+    **{kind: {"left", "right"} for kind in ("window_join", "co_group", "interval_join")},
+}
+"""The functions that run on columns beside those of each program, by the kind of the scenario."""
+OF_FIRST = {
+    "rolling": "columns, in one pass",
+    **dict.fromkeys(
+        ("window_join", "window_join2", "interval_join", "interval_join2"),
+        "columns, rows go through the shuffle; the function on columns",
+    ),
+}
+"""How the first operator of a kind works, in some scenarios, if its function is traced."""
 
-
-class InColumns(ScriptedSource):
-    """Plays a script whose elements are dicts as record batches: its elements are rows of one type."""
-
-    def __init__(
-        self, splits: list[str], batches: list[list[Any]], type_info: Any = None, bounded: bool = True
-    ) -> None:
-        super().__init__(splits, batches, ELEMENT, bounded)
-
-    def read(self, split: str, start: int, end: int) -> Iterator[Any]:
-        for is_mark, items in groupby(super().read(split, start, end), lambda item: item is IDLE):
-            if is_mark:
-                yield from items
-            else:
-                rows = [{name: element.get(name) for name in ELEMENT.field_names} for element in items]
-                yield pa.RecordBatch.from_pylist(rows, pa.schema(ELEMENT.arrow_type()))
-
-
-class MarkedInColumns(WatermarkGenerator):
-    """An element may bring a watermark, which holds after it."""
-
-    def on_event(self, event, event_timestamp, output):
-        if event["wm"] is not None:
-            output.emit_watermark(Watermark(event["wm"]))
-
-    def on_periodic_emit(self, output):
-        pass
+in_both_ways = pytest.mark.parametrize("in_python", [False, True], ids=["columns", "python"])
 
 
-class AddV(ReduceFunction):
-    """The first element, with the sum of both."""
-
-    def reduce(self, value1, value2):
-        row = Row(**value1.as_dict())
-        row["v"] = value1["v"] + value2["v"]
-        return row
-
-
-SCENARIOS = [one for one in all_scenarios() if one.kind in ("window", "union_window", "two_stage", "reduce_window")]
-
-
-@pytest.mark.parametrize("in_python", [False, True], ids=["columns", "python"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_elements_that_come_as_columns_give_what_flink_gave(
-    scenario: Scenario, in_python: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, replacement in {"ScriptedSource": InColumns, "_Marked": MarkedInColumns, "_AddV": AddV}.items():
-        monkeypatch.setattr(programs, name, replacement)
-    host = LocalHost()
-    env = StreamExecutionEnvironment(host).set_parallelism(2)
-    env.get_config().set_functions_in_python(in_python)
-    results, late = any_program(env, scenario)
-    results.print()
-    if late is not None:
-        late.print()
-    plan = env.get_plan()
-    speeds = {node.speed for head in [*plan.sources, *plan.operators] for node in head.root.all_nodes() if node.speed}
-    assert any(speed.startswith("in Python" if in_python else "on columns") for speed in speeds)
-    sinks = [sink.number for sink in plan.sinks]
-    env.execute()
-
+@in_both_ways
+@pytest.mark.parametrize("scenario", STREAMING, ids=lambda scenario: scenario.name)
+def test_elements_that_come_as_columns_give_what_flink_gave(scenario: Scenario, in_python: bool) -> None:
+    plan = _plan(scenario, in_python)
+    _assert_functions_run(plan, scenario, in_python)
     record = Record()
-    for batch in host.last_run:
-        record.add_outputs(batch.batch, batch.elements.get(sinks[0], []))
-        late_ones = batch.elements.get(sinks[-1], []) if late is not None else []
-        record.add_late(batch.batch, [({"id": element["id"]}, time) for element, time in late_ones])
+    counted: Mapping[str, Mapping[str, int]] = {}
+    for batch in _batches(plan, scenario):
+        counted = batch.progress.counters
+        record.add_outputs(batch.batch, batch.elements.get(plan.sinks[0].number, []))
+        for sink in plan.sinks[1:]:
+            record.add_late(batch.batch, batch.elements.get(sink.number, []))
         record.watermarks += watermarks_of_all_subtasks(batch)
+    assert _batches_in_python(counted) == (0 if in_python else beyond_ascii(scenario.script["batches"]))
+    if scenario.is_reduced:
+        assert counted.get(FIRST, {}).get(LATE_DROPPED, 0) == len(scenario.expected["late"])
+        record.late = dict(enumerate(scenario.by_batch("late")))
     assert_as_flink(scenario, record)
+
+
+@in_both_ways
+@pytest.mark.parametrize("scenario", batch_scenarios(), ids=lambda scenario: scenario.name)
+def test_elements_that_come_as_columns_give_what_flink_gave_in_batch(scenario: Scenario, in_python: bool) -> None:
+    plan = _plan(scenario, in_python)
+    _assert_functions_run(plan, scenario, in_python)
+    (batch,) = _batches(plan, scenario)
+    has_some = not in_python and beyond_ascii(scenario.script["batches"]) > 0
+    assert (_batches_in_python(batch.progress.counters) > 0) == has_some
+    assert watermarks_of_all_subtasks(batch) == [MAX_MS]
+    assert not any(batch.elements.get(sink.number) for sink in plan.sinks[1:])
+    assert_as_flink_in_batch(scenario, batch.elements.get(plan.sinks[0].number, []))
+
+
+@pytest.mark.parametrize("kind", OF_FIRST)
+def test_some_operators_of_a_kind_run_on_columns(kind: str) -> None:
+    """So functions of operators, too, are compared in both ways."""
+    traced = _first_scenario_whose_operator_is(OF_FIRST[kind], kind)
+    assert OF_FIRST[kind] not in _speed_of_first(_plan(traced, in_python=True))
+
+
+@pytest.mark.parametrize("kind", ["reduce_window", "two_stage"])
+def test_some_windows_are_reduced_before_the_shuffle(kind: str) -> None:
+    _first_scenario_whose_operator_is("reduced before the shuffle", kind)
+
+
+def _first_scenario_whose_operator_is(speed: str, kind: str) -> Scenario:
+    of_kind = (scenario for scenario in STREAMING if scenario.kind == kind)
+    return next(scenario for scenario in of_kind if speed in _speed_of_first(_plan(scenario, in_python=False)))
+
+
+def _plan(scenario: Scenario, in_python: bool) -> JobPlan:
+    env = StreamExecutionEnvironment(LocalHost()).set_parallelism(2)
+    env.get_config().set_functions_in_python(in_python)
+    if scenario.in_batch:
+        env.set_runtime_mode(RuntimeExecutionMode.BATCH)
+    scenario = replace(scenario, in_columns=True)
+    if scenario.kind == "ttl":
+        time_to_live_program(env, scenario, scenario.script["op"]["ttl"]).print()
+    else:
+        for stream in any_program(env, scenario):
+            if stream is not None:
+                stream.print()
+    return env.get_plan()
+
+
+def _batches(plan: JobPlan, scenario: Scenario) -> list[BatchResult]:
+    clock = scenario.script.get("clock", [0])
+    runner = LocalRunner(plan, clock=lambda: clock[min(runner.checkpoint.batch, len(clock) - 1)])
+    return [*runner.batches()]
+
+
+def _assert_functions_run(plan: JobPlan, scenario: Scenario, in_python: bool) -> None:
+    """Check what ``explain()`` says of the functions of a program: which run on columns, or that all run in Python."""
+    speeds: dict[str, set[str]] = {"on columns": set(), "in Python": set()}
+    for head in (*plan.sources, *plan.operators):
+        for node in head.root.all_nodes():
+            if node.speed:
+                (how,) = (how for how in speeds if node.speed.startswith(how))
+                speeds[how].add(node.operator.name.partition("-")[0])
+    traced = OF_EACH_PROGRAM | OF_KIND.get(scenario.kind, set())
+    if in_python:
+        assert speeds["on columns"] == set()
+        assert traced <= speeds["in Python"]
+    else:
+        assert speeds["on columns"] == traced
+
+
+def _batches_in_python(counted: Mapping[str, Mapping[str, int]]) -> int:
+    """How many batches the first functions had to be called for with each element; no other function had to be."""
+    of_functions = {name: of[BATCHES_IN_PYTHON] for name, of in counted.items() if BATCHES_IN_PYTHON in of}
+    assert of_functions.keys() <= {"element", "element-2"}
+    return sum(of_functions.values())
+
+
+def _speed_of_first(plan: JobPlan) -> str:
+    return next(operator.speed for operator in plan.operators if operator.name == FIRST)

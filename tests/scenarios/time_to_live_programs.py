@@ -88,4 +88,4 @@ def time_to_live_program(env: StreamExecutionEnvironment, scenario: Scenario, tt
         .disable_cleanup_in_background()
         .build()
     )
-    return events(env, scenario.script).key_by(lambda e: e["k"]).process(_Does(config)).name(FIRST)
+    return events(env, scenario).key_by(lambda e: e["k"]).process(_Does(config)).name(FIRST)
