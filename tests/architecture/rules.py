@@ -111,6 +111,7 @@ MAKERS_OF_FILE_SYSTEMS = frozenset(
 ON_THIS_MACHINE = (
     "eventide.advisor",
     "eventide.cli",
+    "eventide.dashboard.runbook",
     "eventide.dashboard.server",
     "eventide.connectors.formats.avro",
     "eventide.local.host",

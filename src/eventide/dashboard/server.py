@@ -22,11 +22,12 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from eventide.common.job import JobClient
+from eventide.dashboard.runbook import runbook_page
 from eventide.dashboard.watched import METRICS, Sample, WatchedJob, WatchedJobs, samples
 from eventide.errors import EventideError
 
@@ -156,6 +157,9 @@ def application(
     def page(request: Request) -> Response:
         return FileResponse(PAGE / "index.html")
 
+    def runbook(request: Request) -> Response:
+        return HTMLResponse(runbook_page())
+
     def headings(request: Request) -> Response:
         return JSONResponse([job.heading() for job in jobs()])
 
@@ -165,7 +169,7 @@ def application(
 
     def lines(request: Request) -> Response:
         job = found(request)
-        return JSONResponse({**job.heading(), "lines": job.summary()})
+        return JSONResponse({**job.heading(), "verdict": job.verdict(_now_ms()), "lines": job.summary()})
 
     def batches(request: Request) -> Response:
         job = found(request)
@@ -174,7 +178,8 @@ def application(
         except ValueError:
             after = -1
         new = job.batches(after)
-        return JSONResponse({**job.heading(), "batches": new, "slowest": job.slowest(_SHOWN) if new else None})
+        slowest = job.slowest(_SHOWN) if new else None
+        return JSONResponse({**job.heading(), "verdict": job.verdict(_now_ms()), "batches": new, "slowest": slowest})
 
     def operator(request: Request) -> Response:
         job = found(request)
@@ -208,6 +213,7 @@ def application(
     return Starlette(
         routes=[
             Route("/", page),
+            Route("/runbook", runbook),
             Route("/api/jobs", headings),
             Route("/api/jobs/{number:int}", description),
             Route("/api/jobs/{number:int}/summary", lines),
@@ -267,7 +273,7 @@ class _Jobs:
 
     def collect(self) -> Iterator[Metric]:
         found: dict[str, list[Sample]] = {}
-        for sample in samples(self._jobs(), time.time_ns() // 1_000_000):
+        for sample in samples(self._jobs(), _now_ms()):
             found.setdefault(sample.metric.name, []).append(sample)
         for metric in METRICS:
             if some := found.get(metric.name):
@@ -276,6 +282,11 @@ class _Jobs:
                 for sample in some:
                     family.add_metric(list(sample.labels.values()), sample.value)
                 yield family
+
+
+def _now_ms() -> int:
+    """Return the time by the clock, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
 
 
 def _is_address(name: str) -> bool:

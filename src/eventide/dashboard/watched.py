@@ -12,13 +12,14 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from eventide._secrets import without_secrets
 from eventide.common.job import BatchProgress, JobClient, JobStatus, LastBatches
 from eventide.common.ms import MAX_MS, MIN_MS
 from eventide.common.words import summary
+from eventide.dashboard.verdict import MetricValues, Verdict
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
@@ -33,6 +34,9 @@ _LONGEST = 100_000
 
 _FRESH_S = 10.0
 """Seconds after which an answer is computed again without a new micro-batch, because the clock has moved."""
+
+_ENDS = {JobStatus.FINISHED: "It has finished", JobStatus.CANCELED: "It was cancelled"}
+"""Ends of a job that are no symptoms."""
 
 _PARTS = (0.0, 0.1, 0.5, 1.0)
 """The watermarks of many splits are shown by these quantiles."""
@@ -61,6 +65,7 @@ class WatchedJob:
         """Each micro-batch for the page, and where all splits stood after it."""
         self._watermarks: dict[str, int] = {}
         self._last: BatchProgress | None = None
+        self._verdict = Verdict()
         self._asking = threading.Lock()
         self._answers: dict[str, tuple[int | None, float, str]] = {}
         self.names = frozenset(
@@ -106,6 +111,25 @@ class WatchedJob:
             self._look()
             return self._last
 
+    def verdict(self, now_ms: int) -> Json:
+        """Return whether the job is all right at a time by the clock: in words, and the symptoms that it has."""
+        status = self.status
+        with self._lock:
+            self._look()
+            symptoms = self._verdict.look(now_ms, _values(figures(self.client, self._last, now_ms)))
+            has_begun = self._last is not None
+        if status in _ENDS:
+            return {"text": _ENDS[status], "is_well": True, "symptoms": []}
+        if status is JobStatus.RESTARTING:
+            well = "It is starting again"
+        else:
+            well = "All is well" if has_begun else "The first micro-batch has not ended yet"
+        return {
+            "text": "; ".join(one.text for one in symptoms) or well,
+            "is_well": not symptoms,
+            "symptoms": [asdict(one) for one in symptoms],
+        }
+
     def slowest(self, count: int) -> list[Json]:
         """The splits that are furthest behind, with their watermark in each micro-batch that :meth:`batches` gave."""
         with self._lock:
@@ -148,10 +172,19 @@ class WatchedJob:
                 self._take(progress)
 
     def _take(self, progress: BatchProgress) -> None:
+        if self._last is None:
+            self._take_note(_before(progress), progress.began_ms)
         self._watermarks = self._watermarks | progress.watermarks
         splits = self._standing() | progress.splits_of
         self._last = replace(progress, watermarks=self._watermarks, splits_of=splits)
+        self._take_note(self._last, progress.ended_ms)
         self._batches.append((self._shown(progress, splits), splits), self._last.num_splits)
+
+    def _take_note(self, progress: BatchProgress, ms: int) -> None:
+        """Tell the verdict how the job stood at a time."""
+        restarts = [one for one in self.client.get_restarts() if one.at_ms <= ms]
+        found = [*_figures(progress, ms), (RESTARTS, restarts[-1].number if restarts else 0, {})]
+        self._verdict.look(ms, _values(found))
 
     def _standing(self) -> dict[str, dict[str, int]]:
         """Where all splits stood after the last micro-batch that was taken."""
@@ -305,13 +338,18 @@ STATE = Series(
 )
 RUNNING = Series("isRunning", "1 while a job runs, 0 when it has ended.")
 RESTARTS = Series("numRestarts", "How often a job has been started again after a failure.")
+FAILURES = Series("currentMicroBatchFailures", "How often in a row the current micro-batch has failed.")
+WITHOUT_PROGRESS = Series(
+    "timeWithoutProgress", "How long a job that has work to do has finished no micro-batch; 0 if it has none.", "ms"
+)
 OWN = Series("functionMetric", "A metric of a function, by its name, subtask and statistic where it has such.")
 
 METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, STATE, RUNNING, RESTARTS, OWN),
+    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, STATE),
+    *(RUNNING, RESTARTS, FAILURES, WITHOUT_PROGRESS, OWN),
 )
 """All that there are."""
 
@@ -324,14 +362,24 @@ def samples(jobs: Iterable[WatchedJob], now_ms: int) -> Iterator[Sample]:
     """Give the samples of some jobs at a time by the clock."""
     for job in jobs:
         labels = {"job": job.name, "job_id": str(job.client.get_job_id())}
-        yield Sample(RUNNING, labels, 0 if job.status.is_terminal_state() else 1)
-        restarts = job.client.get_restarts()
-        yield Sample(RESTARTS, labels, restarts[-1].number if restarts else 0)
-        yield Sample(BATCH_NOW, labels, job.client.get_time_in_micro_batch())
-        progress = job.last()
-        if progress is not None:
-            for metric, value, more in _figures(progress, now_ms):
-                yield Sample(metric, {**labels, **more}, value)
+        for metric, value, more in figures(job.client, job.last(), now_ms):
+            yield Sample(metric, {**labels, **more}, value)
+
+
+def figures(client: JobClient, last: BatchProgress | None, now_ms: int) -> Iterator[Figure]:
+    """Give the figures of a job after its last finished micro-batch, at a time by the clock."""
+    is_running = not client.get_job_status().result().is_terminal_state()
+    restarts = client.get_restarts()
+    working_ms = client.get_time_in_micro_batch()
+    failed = [restart for restart in restarts if last is None or restart.at_ms > last.ended_ms]
+    works_since = [*([now_ms - working_ms] if working_ms else []), *(restart.at_ms for restart in failed)]
+    yield RUNNING, int(is_running), {}
+    yield RESTARTS, restarts[-1].number if restarts else 0, {}
+    yield FAILURES, len(failed), {}
+    yield WITHOUT_PROGRESS, max(0, now_ms - min(works_since)) if works_since and is_running else 0, {}
+    yield BATCH_NOW, working_ms, {}
+    if last is not None:
+        yield from _figures(last, now_ms)
 
 
 def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
@@ -359,6 +407,26 @@ def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
         yield BATCH_TIME, ms, {"on": what}
     for stage, size in enumerate(progress.state_bytes, start=1):
         yield STATE, size, {"stage": str(stage)}
+
+
+def _before(progress: BatchProgress) -> BatchProgress:
+    """The counts of a job before a micro-batch, and nothing else."""
+    counters = {
+        operator: {
+            name: value - progress.counted.get(operator, {}).get(name, 0)
+            for name, value in values.items()
+            if isinstance(value, int)
+        }
+        for operator, values in progress.counters.items()
+    }
+    return BatchProgress(progress.batch, counters, {}, {}, began_ms=progress.began_ms)
+
+
+def _values(found: Iterable[Figure]) -> MetricValues:
+    values: dict[str, dict[str, float]] = {}
+    for metric, value, labels in found:
+        values.setdefault(metric.name, {})["/".join(labels.values())] = value
+    return values
 
 
 def _of_function(operator: str, name: str, value: object) -> Iterator[Figure]:

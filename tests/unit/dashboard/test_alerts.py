@@ -25,7 +25,7 @@ def test_rules_are_of_metrics_that_there_are():
 
 def test_each_rule_has_a_symptom_in_the_runbook():
     headings = {
-        re.sub(r"[^a-z0-9 ]", "", line.lower()).strip().replace(" ", "-")
+        re.sub(r"[^a-z0-9 -]", "", line.lower()).strip().replace(" ", "-")
         for line in re.findall(r"^## (.*)", RUNBOOK, re.M)
     }
     assert {rule["annotations"]["runbook"].removeprefix("#") for rule in RULES} <= headings

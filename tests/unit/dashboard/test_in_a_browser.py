@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import threading
+import time
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from eventide.common.job import FinishedJob, JobExecutionResult, JobID
+from eventide.common.job import FinishedJob, JobExecutionResult, JobID, JobRestart, JobStatus, completed
 from eventide.dashboard.watched import WatchedJob
 from eventide.errors import StateError
 from support.watching import NASTY, job_of_the_twin, served
@@ -230,3 +231,33 @@ def test_it_is_dark_where_the_reader_wants_that(opened, scheme, is_dark):
         )
         light = [sum(map(int, re.findall(r"\d+", color)[:3])) for color in (paper, ink)]
         assert (light[0] < light[1]) is is_dark
+
+
+class RunningJob(FinishedJob):
+    """A job that runs, and whose micro-batch has failed some times."""
+
+    def __init__(self, progress):
+        super().__init__(JobExecutionResult(JobID("runs"), 5), [], progress)
+        self.failures = []
+
+    def get_job_status(self):
+        return completed(JobStatus.RUNNING)
+
+    def get_restarts(self):
+        return self.failures
+
+
+def test_its_first_line_says_whether_all_is_right_and_leads_to_the_runbook(opened):
+    twin = job_of_the_twin()
+    client = RunningJob(twin.client.get_progress())
+    with served(WatchedJob(1, "runs", client, twin.description)) as url:
+        page = opened(url)
+        expect(page.locator("#verdict")).to_have_text("All is well")
+        expect(page.locator("#verdict")).to_have_class("well")
+        now_ms = time.time_ns() // 1_000_000
+        client.failures = [JobRestart(number, now_ms + 60_000, "OSError: disk", 10) for number in (1, 2, 3)]
+        link = page.locator("#verdict a").first
+        expect(link).to_have_text("The same micro-batch has failed 3 times in a row")
+        with page.context.expect_page() as found:
+            link.click()
+        expect(found.value.locator("h2:target")).to_have_text("A micro-batch fails again and again")

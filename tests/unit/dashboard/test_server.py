@@ -35,7 +35,10 @@ def test_a_job_is_described_and_followed():
         news = json_of(f"{url}/api/jobs/1/batches?after=1")
         assert [one["batch"] for one in news["batches"]] == [2, 3]
         assert [one["split"] for one in news["slowest"]] == ["a", "b"]
-        assert json_of(f"{url}/api/jobs/1/batches?after=3") == {**heading, "batches": [], "slowest": None}
+        verdict = {"text": "It has finished", "is_well": True, "symptoms": []}
+        nothing_new = {**heading, "verdict": verdict, "batches": [], "slowest": None}
+        assert json_of(f"{url}/api/jobs/1/batches?after=3") == nothing_new
+        assert json_of(f"{url}/api/jobs/1/summary")["verdict"] == verdict
         operator = json_of(f"{url}/api/jobs/1/operator?name=script")
         assert operator == {"name": "script", "metrics": {"numRecordsOut": 6}}
         _, _, text = asked(f"{url}/api/jobs/1/why?name=script", method="POST", **{"X-Eventide": "test"})

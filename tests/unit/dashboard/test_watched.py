@@ -104,7 +104,9 @@ def test_why_is_what_the_client_says():
 
 def test_why_is_found_out_once_after_a_micro_batch_while_the_answer_is_fresh(monkeypatch):
     asked, known = [], [BatchProgress(0, {}, {}, {})]
-    client = SimpleNamespace(get_progress=lambda: known, why=lambda operator: asked.append(operator) or len(asked))
+    client = SimpleNamespace(
+        get_progress=lambda: known, get_restarts=list, why=lambda operator: asked.append(operator) or len(asked)
+    )
     job = WatchedJob(1, "trips", client, {})
     assert [job.why("w"), job.why("w"), job.why("v")] == ["1", "1", "2"]
     known.append(BatchProgress(1, {}, {}, {}))

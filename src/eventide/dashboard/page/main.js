@@ -64,6 +64,7 @@ async function look() {
   const news = await ask(`/api/jobs/${job.number}/batches?after=${lastBatch()}`, { signal });
   for (const what of ["status", "failure", "restarts", "last_restart"]) job[what] = news[what];
   showHeading();
+  showVerdict(news.verdict);
   if (news.batches.length || !batches.length) {
     take(news);
     show();
@@ -105,6 +106,14 @@ function showHeading() {
   at("status").className = `chip ${job.status}`;
   const message = troubleOf(job);
   if (message) at("message").textContent = message;
+}
+
+function showVerdict(verdict) {
+  const links = verdict.symptoms.map((one) => made("a", one.text, { href: `/runbook#${one.section}`, target: "_blank" }));
+  const parts = links.length ? links.flatMap((link, i) => (i ? ["; ", link] : [link])) : [verdict.text];
+  if (at("verdict").textContent !== verdict.text) at("verdict").replaceChildren(...parts);
+  at("verdict").className = verdict.is_well ? "well" : "ill";
+  at("verdict").hidden = false;
 }
 
 function troubleOf(job) {
