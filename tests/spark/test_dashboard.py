@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+from typing import Any
+
 import pytest
 from pyspark.sql import SparkSession
 
-from eventide.common import JobStatus, Time
+from eventide.common import JobStatus, Time, Types
+from eventide.common.job import BatchProgress
 from eventide.common.ms import MAX_MS
 from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import StreamExecutionEnvironment
+from eventide.datastream.connectors import FormatSink
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.spark.checkpoint.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
@@ -24,6 +30,32 @@ STEPS = [
     [("a", ("x", T + 25_000)), ("b", ("x", T + 31_000))],
     [("a", ("late", T + 1_000)), ("a", ("x", T + 26_000))],
 ]
+
+
+def test_the_time_of_each_sink_is_told_apart_from_that_of_operators(
+    env: StreamExecutionEnvironment, tmp_path: Path
+) -> None:
+    """Files are committed by the only sink, and written where there are two: beside a table that takes its time."""
+    rows = Types.ROW_NAMED(["n"], [Types.LONG()])
+
+    def took(*to: Any) -> list[BatchProgress]:
+        stream = env.from_collection([(1,), (2,)], rows)
+        for sink, name in to:
+            stream.sink_to(sink).name(name)
+        client = env.execute_async("sinks")
+        client.get_job_execution_result().result()
+        return [progress for progress in client.get_progress() if progress.sink_ms]
+
+    [alone] = took((FormatSink("parquet", {"path": str(tmp_path / "alone")}), "files"))
+    assert alone.sink_ms.keys() == {"files"}
+    env.get_checkpoint_config().set_checkpoint_storage_dir(str(tmp_path / "another"))
+    files = FormatSink("parquet", {"path": str(tmp_path / "beside")})
+    [beside] = took((files, "files"), (lambda table, batch: time.sleep(0.7), "slow"))
+    assert beside.sink_ms.keys() == {"files", "slow"}
+    assert 700 <= beside.sink_ms["slow"] <= beside.spent_ms["sinks"]
+    for progress in (alone, beside):
+        assert sum(progress.spent_ms.values()) == progress.took_ms
+        assert progress.spent_ms["sinks"] == sum(progress.sink_ms.values())
 
 
 @in_steps

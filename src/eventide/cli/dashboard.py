@@ -98,9 +98,11 @@ def _view(url: str, jobs: list[dict[str, Any]]) -> RenderableType:
     for job in jobs:
         table = Table.grid(padding=(0, 2))
         table.add_row(Text(job["name"], "bold"), Text(job["status"]))
+        if verdict := job.get("verdict"):  # a page of another version may not tell
+            table.add_row(Text("  verdict", "dim"), Text(verdict["text"], "" if verdict["is_well"] else "red"))
         if job["failure"]:
             table.add_row(Text("  failure"), Text(job["failure"], "red"))
-        if job.get("restarts"):  # a page of another version may not tell
+        if job.get("restarts"):
             table.add_row(Text("  restarts", "dim"), Text(f"{job['restarts']}; the last after {job['last_restart']}"))
         for what, text in job["lines"]:
             table.add_row(Text(f"  {what}", "dim"), Text(text))

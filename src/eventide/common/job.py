@@ -161,8 +161,12 @@ class BatchProgress:
             once for all keys), ``numOpenSessions``, ``numKeys``, ``numTimers``, ``numElements``.
         began_ms: When it began, in milliseconds since the epoch.
         took_ms: How long it took, in milliseconds.
-        spent_ms: The time spent on each phase, in milliseconds: ``planning``, ``running`` (reading, operators, sinks),
-            ``committing`` (the checkpoint's logs), ``other``.
+        spent_ms: The time spent on each phase, in milliseconds: ``planning``, ``running`` (reading, operators),
+            ``sinks`` (as far as ``sink_ms`` has them; the rest is in ``running``), ``committing`` (the checkpoint's
+            logs), ``other``.
+        sink_ms: For each sink, by its name, the time in milliseconds that it took after all operators had run; for the
+            only sink of a job, which writes while they run, the time of its commit. Sinks without a commit of their own
+            are missing, and so are all over Spark Connect.
         state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them at
             its last snapshot, some micro-batches ago; empty without a state store. For a job that is known by its
             checkpoint, the bytes of the values in it.
@@ -182,6 +186,7 @@ class BatchProgress:
     took_ms: int = 0
     spent_ms: dict[str, int] = field(default_factory=dict)
     state_bytes: tuple[int, ...] = ()
+    sink_ms: dict[str, int] = field(default_factory=dict)
 
     @property
     def splits(self) -> dict[str, int]:

@@ -121,6 +121,7 @@ class Rule:
 _COUNTED = ("numRestarts", "numRecordsIn", "numLateRecordsDropped", "numDeadLetters")
 _STATE = "stateSize"
 _TIME = "lastMicroBatchTime"
+_SINK_TIME = "lastSinkCommitTime"
 
 
 def _has_ended(now: JobSnapshot) -> str | None:
@@ -181,6 +182,12 @@ def _is_slow(now: JobSnapshot) -> str | None:
     return "The checkpoint's logs take most of its time" if committing > 0.5 * now.sum(_TIME) else None
 
 
+def _sink_is_slow(now: JobSnapshot) -> str | None:
+    ms, sink = max(((ms, name) for name, ms in now.of(_SINK_TIME).items()), default=(0, ""))
+    is_slow = ms > _MINUTE / 6 and now.sum(_SINK_TIME) > 0.5 * now.sum(_TIME)
+    return f"The sink {sink} takes {length(int(ms))}, and sinks take most of its time" if is_slow else None
+
+
 RULES = (
     Rule("EventideHasEnded", "it-has-ended-or-starts-again-and-again", _has_ended),
     Rule("EventideRepeatsMicroBatch", "a-micro-batch-fails-again-and-again", _repeats),
@@ -191,6 +198,7 @@ RULES = (
     Rule("EventideDropsElements", "too-many-are-late", _drops_elements, for_ms=15 * _MINUTE),
     Rule("EventideHasDeadLetters", "a-bad-element", _has_dead_letters),
     Rule("EventideStateGrows", "state-grows", _state_grows, for_ms=_HOUR),
+    Rule("EventideSinkIsSlow", "a-sink-is-slow", _sink_is_slow, for_ms=30 * _MINUTE),
     Rule("EventideIsSlow", "a-sink-is-slow", _is_slow, for_ms=30 * _MINUTE),
 )
 """The most urgent first."""

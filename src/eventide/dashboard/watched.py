@@ -333,6 +333,7 @@ BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, si
 BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
 BATCH_NOW = Series("currentMicroBatchTime", "How long the micro-batch under way has taken so far; 0 between two.", "ms")
 BATCH_TIME = Series("lastMicroBatchTime", "How long the last micro-batch took, by what it was spent on.", "ms")
+SINK_TIME = Series("lastSinkCommitTime", "How long a sink took to write, or to commit, the last micro-batch.", "ms")
 STATE = Series(
     "stateSize", "The state of a stage of operators in files, at the last snapshot of the state store.", "bytes"
 )
@@ -348,7 +349,7 @@ METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, STATE),
+    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, SINK_TIME, STATE),
     *(RUNNING, RESTARTS, FAILURES, WITHOUT_PROGRESS, OWN),
 )
 """All that there are."""
@@ -405,6 +406,8 @@ def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
     yield BATCH_ROWS, progress.rows_in, {}
     for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
         yield BATCH_TIME, ms, {"on": what}
+    for sink, ms in progress.sink_ms.items():
+        yield SINK_TIME, ms, {"sink": sink}
     for stage, size in enumerate(progress.state_bytes, start=1):
         yield STATE, size, {"stage": str(stage)}
 

@@ -249,7 +249,7 @@ class SparkHost(Host):
         check = None if is_elsewhere else owner.check
         failed = partial(_note, self.spark, location)
         if is_finishing:
-            return QueryRun(query, close, lambda _: True, taking, check=check, failed=failed)
+            return QueryRun(query, close, lambda _: True, taking, check=check, failed=failed, sink_ms=sinks.took_ms)
         again = partial(self._start, program, settings, location, hand_over, collected, is_finishing=True)
         goes_on = plan.needs_clock and settings.checkpoint_location is not None
 
@@ -257,7 +257,7 @@ class SparkHost(Host):
             return again() if (is_saved or goes_on) and has_begun_more(self.spark, location) else None
 
         is_over = _end_that_spark_does_not_see(plan, settings)
-        return QueryRun(query, close, is_over, taking, finish, check, failed, clock)
+        return QueryRun(query, close, is_over, taking, finish, check, failed, sinks.took_ms, clock)
 
     def _run_batch(self, plan: JobPlan, settings: JobSettings) -> JobClient:
         refuse_savepoint(settings, "a batch job reads everything from the beginning")
@@ -285,7 +285,8 @@ class SparkHost(Host):
         took_ms = int((time.monotonic() - started) * 1000)
         metrics = JobMetrics()
         said = contents_of(observation.get[COUNTERS])
-        progress = gathered(0, said, metrics, began_ms=time.time_ns() // 1_000_000 - took_ms, took_ms=took_ms)
+        began_ms = time.time_ns() // 1_000_000 - took_ms
+        progress = gathered(0, said, metrics, began_ms=began_ms, took_ms=took_ms, sink_ms=job.took_ms(0))
         return FinishedJob(
             JobExecutionResult(JobID(uuid.uuid4().hex), took_ms, metrics.values()), collected, [progress]
         )

@@ -418,7 +418,9 @@ class StreamingJob(JobClient):
             said = said_in(progress) if progress.batchId >= self._next_batch else None
             if said is not None:
                 self._next_batch = progress.batchId + 1
-                batch = gathered(progress.batchId, said, self._metrics, **about(progress))
+                batch = gathered(
+                    progress.batchId, said, self._metrics, **about(progress, self._run.sink_ms(progress.batchId))
+                )
                 self._progress.append(batch, batch.num_splits)
                 self._view.show(list(self._progress))
                 if self._run.taking is not None:
@@ -482,6 +484,7 @@ class QueryRun:
             savepoint is to be written. A run that finishes has none: it is over after its first micro-batch.
         check: raises an error if another run has taken over; None if the store, or Spark, sees to that.
         failed: takes note, for the next run, of what made the query fail.
+        sink_ms: gives the time that each sink took for the last micro-batch, by name, given its number.
         clock: the clock for which the query's trigger waits; None if it waits for none, or for that of another machine.
     """
 
@@ -492,6 +495,7 @@ class QueryRun:
     finish: Callable[[bool], QueryRun | None] | None = None
     check: Callable[[], None] | None = None
     failed: Callable[[BaseException], None] = lambda _: None
+    sink_ms: Callable[[int], dict[str, int]] = lambda _: {}
     clock: TriggerClock | None = None
 
 

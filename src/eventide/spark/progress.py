@@ -6,7 +6,7 @@ import ast
 import datetime
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -52,16 +52,25 @@ def said_in(progress: StreamingQueryProgress) -> list[dict[str, Any]] | None:
     return contents_of(observed[COUNTERS])
 
 
-def about(progress: StreamingQueryProgress) -> dict[str, Any]:
-    """When a micro-batch began, how long it took, and on what, and what its state takes: for a ``BatchProgress``."""
+def about(progress: StreamingQueryProgress, sink_ms: Mapping[str, int]) -> dict[str, Any]:
+    """The times of a micro-batch, and the size of its state: attributes of a ``BatchProgress``.
+
+    Args:
+        progress: Spark's report.
+        sink_ms: how long each sink took, by its name.
+    """
     took = dict(progress.durationMs)
     total = took.get("triggerExecution", 0)
     spent = {what: sum(took.get(name, 0) for name in names) for what, names in _SPENT.items()}
+    if sink_ms:
+        spent["sinks"] = min(spent["running"], sum(sink_ms.values()))
+        spent["running"] -= spent["sinks"]
     began = datetime.datetime.fromisoformat(progress.timestamp)
     return {
         "began_ms": round(began.timestamp() * 1000),
         "took_ms": total,
         "spent_ms": spent | {"other": max(0, total - sum(spent.values()))},
+        "sink_ms": dict(sink_ms),
         # Spark tells of the last stage first.
         "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _STAGES),
     }

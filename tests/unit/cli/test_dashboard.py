@@ -22,8 +22,9 @@ def test_it_says_how_each_job_stands():
         assert found.exit_code == 0
         lines = [" ".join(line.split()) for line in found.stdout.splitlines()]
         assert lines[0] == "trips [bold] finished"
-        assert "rows 0 in the micro-batch" in lines[2]
-        assert lines[2].endswith("; 1 late")
+        assert lines[1] == "verdict It has finished"
+        assert "rows 0 in the micro-batch" in lines[3]
+        assert lines[3].endswith("; 1 late")
         assert "watermark the end (<script>alert(1)</script>)" in lines
         assert lines[-1] == "micro-batch the first has not ended yet"
         first, other = json.loads(run(url, "--json").stdout)

@@ -142,6 +142,7 @@ ALL_KINDS = BatchProgress(
     took_ms=500,
     spent_ms={"planning": 100, "running": 400},
     state_bytes=(10, 20),
+    sink_ms={"results": 70},
 )
 
 

@@ -90,12 +90,19 @@ TOLD = {
 
 
 def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state_by_stage():
-    assert about(StreamingQueryProgress.fromJson(TOLD)) == {
+    assert about(StreamingQueryProgress.fromJson(TOLD), {}) == {
         "began_ms": 1_795_399_368_768,
         "took_ms": 1_505,
         "spent_ms": {"planning": 388, "running": 1_052, "committing": 57, "other": 8},
+        "sink_ms": {},
         "state_bytes": (4_176, 2_091),
     }
+
+
+def test_the_time_of_sinks_is_told_apart_from_that_of_operators():
+    told = about(StreamingQueryProgress.fromJson(TOLD), {"results": 300, "late": 40})
+    assert told["spent_ms"] == {"planning": 388, "running": 712, "committing": 57, "other": 8, "sinks": 340}
+    assert told["sink_ms"] == {"results": 300, "late": 40}
 
 
 PROGRESS = [BatchProgress(4, {}, {"sums": 1_000}, {}, rows_in=50, began_ms=1_000, took_ms=1_500)]

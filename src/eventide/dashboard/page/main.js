@@ -6,7 +6,7 @@ import { bytes, duration, moment, number, second } from "./words.js";
 
 const EVERY_MS = 1000, KEPT = 1000, RECENT = 20;
 const HELD = { numOpenWindows: "open windows", numOpenSessions: "open sessions", numTimers: "timers", numKeys: "keys", numElements: "kept elements" };
-const SPENT = ["running", "planning", "committing", "other"];
+const SPENT = ["running", "sinks", "planning", "committing", "other"];
 
 const at = (id) => document.getElementById(id);
 let job = null, batches = [], slowest = [], totals = new Map(), choice = null, looking = new AbortController();

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -142,6 +142,8 @@ class FileDirectory(ABC):
         """Told by a streaming job, whose next run may begin while this one is at work."""
         self.job: str | None = None
         """Told by a streaming job: its name, which it keeps on a checkpoint of another parallelism."""
+        self.timed: Callable[[int], AbstractContextManager[None]] = _untimed
+        """Measures the commit of a micro-batch; told by the delivery of a job."""
         self.counted = 0
         """How many micro-batches were written here before the first one of the checkpoint."""
         self.leftovers = NO_LEFTOVERS
@@ -189,6 +191,10 @@ class FileDirectory(ABC):
         Raises:
             StateError: if the directory is another job's, or another run has taken over.
         """
+        with self.timed(batch_id):
+            return self._committed(parts, batch_id, kept)
+
+    def _committed(self, parts: PartFiles, batch_id: int, kept: Mapping[str, str]) -> int:
         number, leftovers = self.counted + batch_id, self.leftovers
         if self.job is not None:
             parts.claim(self.job)
@@ -289,6 +295,10 @@ class DirectoryOfSpark(FileDirectory):
         writer = observed.write.format(self._format).options(**options).partitionBy(*self._buckets).mode("overwrite")
         writer.save(f"{self._path}/{self._stage}")
         return set(observation.get["tasks"])
+
+
+def _untimed(batch_id: int) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 def _leftovers(path: str, location: str, begun: int | None) -> Leftovers:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -31,6 +32,8 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _SENT = "records BIGINT"
 _ENCODED = "records BINARY"  # many in each, which Spark would otherwise look at one by one, twice
 _MOST_PRODUCERS = 4
+_TIMED_BATCHES = 1_000
+"""Number of micro-batches whose sinks' times are kept until they are asked for."""
 
 
 class KafkaDelivery:
@@ -47,7 +50,7 @@ class KafkaDelivery:
 
     def __init__(self, spec: SinkSpec, payload: bytes, job: SinkRun) -> None:
         library()
-        self._name = spec.name
+        self._spec = spec
         self._sink: KafkaSink = spec.sink  # type: ignore[assignment]
         self._payload = payload
         self._job = job
@@ -61,7 +64,8 @@ class KafkaDelivery:
             return
         encoded = frames.mapInArrow(_encoding(self._payload), _ENCODED).toArrow()
         records = [decode_table(table.as_buffer()) for table in encoded.column("records")]
-        with calling(self._name, during=f"when micro-batch {batch_id} was written to Kafka"):
+        during = f"when micro-batch {batch_id} was written to Kafka"
+        with calling(self._spec.name, during=during), self._job.timed(self._spec, batch_id):
             self._commit(frames.sparkSession, records, batch_id)
 
     def _commit(self, spark: SparkSession, records: Sequence[pa.Table], batch_id: int) -> None:
@@ -187,6 +191,8 @@ class SinkRun:
         self._repeated: int | None = None
         self._begun: set[str] = set()
         self._savepoint: Mark | None = None
+        self._took: dict[int, dict[int, tuple[str, int]]] = {}
+        """For each of the last micro-batches, the name of each sink with the time that it took, by its number."""
         self.checkpoint = ""
 
     def starts(
@@ -234,6 +240,22 @@ class SinkRun:
         if self._location is not None:
             append_record(spark, self._location, KAFKA_PLACE, {"group": group})
         self._begun.add(group)
+
+    @contextmanager
+    def timed(self, sink: SinkSpec, batch_id: int) -> Iterator[None]:
+        """Measure how long a sink takes for a micro-batch; of two measurements, the one that ends later counts."""
+        began = time.monotonic()
+        yield
+        took_ms = round(1_000 * (time.monotonic() - began))
+        self._took.setdefault(batch_id, {})[sink.number] = sink.name, took_ms
+        self._took.pop(batch_id - _TIMED_BATCHES, None)
+
+    def took_ms(self, batch_id: int) -> dict[str, int]:
+        """The time that each sink took for a micro-batch, in milliseconds, by its name; empty if it is not known."""
+        total: dict[str, int] = {}
+        for name, ms in self._took.get(batch_id, {}).values():
+            total[name] = total.get(name, 0) + ms
+        return total
 
     def at_end(self, close: Callable[[], object]) -> None:
         """Call a function when the run is over."""

@@ -6,6 +6,7 @@ Tables of Delta Lake and Iceberg remember the micro-batches of a job that are in
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -230,6 +231,7 @@ class Delivery:
     ) -> None:
         self.sinks = sinks
         self._counted = 0
+        self._job = job
         self._to_program = to_program
         self._of_program = [*of_the_program(sinks)]
         self._as_rows = [s for s in sinks if isinstance(s.sink, DataFrameSink | FormatSink)]
@@ -238,8 +240,9 @@ class Delivery:
             for s in sinks
             if isinstance(s.sink, FormatSink) and _is_of_files(s.sink)
         }
-        for directory in self.directories.values():
-            directory.owner = owner
+        for sink in sinks:
+            if (directory := self.directories.get(sink.number)) is not None:
+                directory.owner, directory.timed = owner, partial(job.timed, sink)
         self._tables = tables_of(sinks, job, owner)
         self._to_kafka = {s.number: KafkaDelivery(s, ship(s), job) for s in sinks if isinstance(s.sink, KafkaSink)}
         _refuse_used_prefixes(sinks)
@@ -280,21 +283,26 @@ class Delivery:
             with_results = _targets_of_elements(frames)
             if self._of_program:
                 self._to_program(frames.where(frames["target"].isin(self._of_program)), batch_id)
-            for number, deliver in self._to_kafka.items():
-                if number in with_results:
-                    deliver(frames.where(frames["target"] == number), batch_id)
-            for sink in self._as_rows:
-                directory, table = self.directories.get(sink.number), self._tables.get(sink.number)
-                mine = frames.where(frames["target"] == sink.number)
-                if table is not None:
-                    if sink.number in with_results:
-                        table.write(typed_rows(mine, sink), batch_id + self._counted)
-                elif directory is None:
-                    _write(typed_rows(mine, sink), sink, batch_id + self._counted)
-                elif sink.number in with_results or directory.leftovers:
-                    directory.write(directory.rows(mine, sink), batch_id)
+            for sink in (*(s for s in self.sinks if s.number in self._to_kafka), *self._as_rows):
+                with self._job.timed(sink, batch_id):
+                    mine = frames.where(frames["target"] == sink.number)
+                    self._deliver(mine, sink, batch_id, has_results=sink.number in with_results)
         finally:
             frames.unpersist()
+
+    def _deliver(self, mine: DataFrame, sink: SinkSpec, batch_id: int, *, has_results: bool) -> None:
+        """Write the frames of one sink."""
+        directory, table = self.directories.get(sink.number), self._tables.get(sink.number)
+        if (to_kafka := self._to_kafka.get(sink.number)) is not None:
+            if has_results:
+                to_kafka(mine, batch_id)
+        elif table is not None:
+            if has_results:
+                table.write(typed_rows(mine, sink), batch_id + self._counted)
+        elif directory is None:
+            _write(typed_rows(mine, sink), sink, batch_id + self._counted)
+        elif has_results or directory.leftovers:
+            directory.write(directory.rows(mine, sink), batch_id)
 
 
 class _DeliveryAtServer:
