@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from eventide.common import JobStatus, Time, Types
+from eventide.common import JobStatus, Time, Types, WatermarkStrategy
 from eventide.common.job import BatchProgress
 from eventide.common.ms import MAX_MS
 from eventide.dashboard.watched import WatchedJob
 from eventide.datastream import StreamExecutionEnvironment
-from eventide.datastream.connectors import FormatSink
+from eventide.datastream.connectors import FormatSink, NumberSequenceSource
 from eventide.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from eventide.spark.checkpoint.recorded_job import RecordedJob
 from eventide.testing import ScriptedSource
@@ -56,6 +56,21 @@ def test_the_time_of_each_sink_is_told_apart_from_that_of_operators(
     for progress in (alone, beside):
         assert sum(progress.spent_ms.values()) == progress.took_ms
         assert progress.spent_ms["sinks"] == sum(progress.sink_ms.values())
+
+
+@in_steps
+def test_elements_that_wait_for_later_micro_batches_are_counted(env: StreamExecutionEnvironment) -> None:
+    env.set_max_rows_per_batch(20)
+    source = NumberSequenceSource(0, 49, splits=2)
+    stream = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+    stream.sink_to(lambda rows, batch: None)
+    client = env.execute_async("waiting")
+    client.get_job_execution_result().result()
+    assert [progress.pending for progress in client.get_progress()][:3] == [
+        {"numbers": 30},
+        {"numbers": 10},
+        {"numbers": 0},
+    ]
 
 
 @in_steps

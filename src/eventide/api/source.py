@@ -342,6 +342,18 @@ class Source(ABC, Generic[T_co]):
         """How many elements lie between two positions of a part; an estimate if that is not known."""
         return end - start
 
+    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> int | None:
+        """The number of elements that a micro-batch leaves for later, as a metric; None if that is not known.
+
+        Args:
+            positions: the parts that have not ended, with the positions that the micro-batch reaches.
+            is_limited: whether it may have left something: it has a limit of rows, or splits that wait for others.
+        """
+        if not is_limited:
+            return 0
+        ends = self.ends(positions)
+        return sum(self.rows_between(part, at, max(at, ends[part])) for part, at in positions.items())
+
     def stop(self) -> None:
         """Release all resources, because the job ends; called on the driver."""
 

@@ -167,6 +167,9 @@ class BatchProgress:
         sink_ms: For each sink, by its name, the time in milliseconds that it took after all operators had run; for the
             only sink of a job, which writes while they run, the time of its commit. Sinks without a commit of their own
             are missing, and so are all over Spark Connect.
+        pending: For each source, how many elements it had beyond this micro-batch when that was planned: 0 without a
+            limit of rows. Sources that cannot tell are missing. A DataFrame that reads Kafka is named as Spark
+            describes it.
         state_bytes: For each stage of operators, the bytes of its state in files, as Spark's state store knew them at
             its last snapshot, some micro-batches ago; empty without a state store. For a job that is known by its
             checkpoint, the bytes of the values in it.
@@ -187,6 +190,7 @@ class BatchProgress:
     spent_ms: dict[str, int] = field(default_factory=dict)
     state_bytes: tuple[int, ...] = ()
     sink_ms: dict[str, int] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
 
     @property
     def splits(self) -> dict[str, int]:

@@ -328,6 +328,7 @@ LOWEST_SPLIT = Series("lowestSplitWatermark", "The watermark of the split that i
 HIGHEST_SPLIT = Series("highestSplitWatermark", "The watermark of the split that is furthest ahead.", "ms")
 SPLITS = Series("numSplits", "Splits that a source has.")
 SILENT = Series("numSilentSplits", "Splits that have given no watermark yet, and hold back all others.")
+PENDING = Series("pendingRecords", "Elements that a source had beyond the last micro-batch when that was planned.")
 BATCH = Series("lastMicroBatch", "The number of the last micro-batch.")
 BATCH_ENDED = Series("lastMicroBatchEnded", "When the last micro-batch ended, since the epoch.", "ms")
 BATCH_ROWS = Series("lastMicroBatchRows", "Elements that sources gave in the last micro-batch.")
@@ -349,7 +350,7 @@ METRICS = (
     *COUNTERS,
     *HELD,
     *(INPUT_WATERMARK, OUTPUT_WATERMARK, LAG, SPLIT_WATERMARK, LOWEST_SPLIT, HIGHEST_SPLIT, SPLITS, SILENT),
-    *(BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, SINK_TIME, STATE),
+    *(PENDING, BATCH, BATCH_ENDED, BATCH_ROWS, BATCH_NOW, BATCH_TIME, SINK_TIME, STATE),
     *(RUNNING, RESTARTS, FAILURES, WITHOUT_PROGRESS, OWN),
 )
 """All that there are."""
@@ -374,6 +375,8 @@ def figures(client: JobClient, last: BatchProgress | None, now_ms: int) -> Itera
     working_ms = client.get_time_in_micro_batch()
     failed = [restart for restart in restarts if last is None or restart.at_ms > last.ended_ms]
     works_since = [*([now_ms - working_ms] if working_ms else []), *(restart.at_ms for restart in failed)]
+    if last is not None and any(last.pending.values()):
+        works_since.append(last.ended_ms)
     yield RUNNING, int(is_running), {}
     yield RESTARTS, restarts[-1].number if restarts else 0, {}
     yield FAILURES, len(failed), {}
@@ -404,6 +407,8 @@ def _figures(progress: BatchProgress, now_ms: int) -> Iterator[Figure]:
     yield BATCH, progress.batch, {}
     yield BATCH_ENDED, progress.ended_ms, {}
     yield BATCH_ROWS, progress.rows_in, {}
+    for source, records in progress.pending.items():
+        yield PENDING, records, {"source": source}
     for what, ms in (progress.spent_ms or {"all": progress.took_ms}).items():
         yield BATCH_TIME, ms, {"on": what}
     for sink, ms in progress.sink_ms.items():

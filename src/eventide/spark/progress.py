@@ -19,6 +19,7 @@ from rich.text import Text
 from eventide.common.job import BatchProgress
 from eventide.common.words import summary
 from eventide.runtime.sources.offsets import unpacked
+from eventide.spark.query.data_source import PENDING
 
 OBSERVATION = "eventide"
 """Spark's name for the reports of tasks in a micro-batch, among all that is observed of a query."""
@@ -71,6 +72,7 @@ def about(progress: StreamingQueryProgress, sink_ms: Mapping[str, int]) -> dict[
         "took_ms": total,
         "spent_ms": spent | {"other": max(0, total - sum(spent.values()))},
         "sink_ms": dict(sink_ms),
+        "pending": _pending(progress),
         # Spark tells of the last stage first.
         "state_bytes": tuple(_bytes_of(s) for s in reversed(progress.stateOperators) if s.operatorName in _STAGES),
     }
@@ -79,6 +81,36 @@ def about(progress: StreamingQueryProgress, sink_ms: Mapping[str, int]) -> dict[
 def _bytes_of(state: StateOperatorProgress) -> int:
     """Return the bytes in files; Spark's figure for memory is mostly buffers, however little is in them."""
     return max(0, int(state.customMetrics.get("rocksdbSstFileSize", 0)))
+
+
+def _pending(progress: StreamingQueryProgress) -> dict[str, int]:
+    """How many elements each source had beyond the end of the micro-batch when it was planned, if that is known."""
+    pending: dict[str, int] = {}
+    for source in progress.sources:
+        latest = _offset(source.latestOffset)
+        if isinstance(latest, dict) and PENDING in latest:
+            name, records = latest[PENDING]["source"], latest[PENDING]["records"]
+        elif latest and (behind := _offsets_behind(_offset(source.endOffset), latest)) is not None:
+            name, records = source.description, behind
+        else:
+            continue
+        pending[name] = pending.get(name, 0) + records
+    return pending
+
+
+def _offsets_behind(end: Any, latest: Any) -> int | None:
+    """The number of offsets between two of Spark's Kafka source; None for offsets of another kind.
+
+    >>> _offsets_behind({"orders": {"0": 5, "1": 7}}, {"orders": {"0": 9, "1": 7, "2": 1}})
+    5
+    """
+    try:
+        before = {(topic, partition): at for topic, of in end.items() for partition, at in of.items()}
+        after = {(topic, partition): at for topic, of in latest.items() for partition, at in of.items()}
+        behind: int = sum(max(0, at - before.get(place, 0)) for place, at in after.items())
+    except (AttributeError, TypeError):
+        return None
+    return behind
 
 
 def have_ended(progress: StreamingQueryProgress) -> bool:

@@ -127,12 +127,22 @@ def test_failures_are_counted_since_the_last_micro_batch_that_ended(failed_ms, f
     ("client", "ms"),
     [
         (Job([batch(0, T - 50_000)]), 0),
+        (Job([batch(0, T - 50_000, pending={"orders": 0})]), 0),
+        (Job([batch(0, T - 50_000, pending={"orders": 7})]), 50_000),
         (Job([batch(0, T - 50_000)], working_ms=3_000), 3_000),
         (Job([batch(0, T - 50_000)], working_ms=3_000, failed_ms=[T - 60_000, T - 40_000, T - 8_000]), 40_000),
         (Job([], failed_ms=[T - 60_000]), 60_000),
         (Job([], JobStatus.FAILED, failed_ms=[T - 60_000]), 0),
     ],
-    ids=["nothing to do", "at work", "fails again and again", "the first micro-batch fails", "ended"],
+    ids=[
+        "nothing to do",
+        "nothing waits",
+        "elements wait",
+        "at work",
+        "fails again and again",
+        "the first micro-batch fails",
+        "ended",
+    ],
 )
 def test_time_without_progress_is_counted_while_there_is_work(client, ms):
     assert told_of(client)["timeWithoutProgress"] == ms

@@ -143,6 +143,7 @@ ALL_KINDS = BatchProgress(
     spent_ms={"planning": 100, "running": 400},
     state_bytes=(10, 20),
     sink_ms={"results": 70},
+    pending={"s": 40},
 )
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from eventide.common.job import BatchProgress
 from eventide.spark import progress
 from eventide.spark.progress import ProgressView, about, have_ended
+from eventide.spark.query.data_source import PENDING
 
 ENDED, GOES_ON = {"position": 3, "ended": True}, {"position": 3, "ended": False}
 
@@ -95,8 +96,28 @@ def test_the_time_of_a_micro_batch_is_told_by_what_it_was_spent_on_and_the_state
         "took_ms": 1_505,
         "spent_ms": {"planning": 388, "running": 1_052, "committing": 57, "other": 8},
         "sink_ms": {},
+        "pending": {},
         "state_bytes": (4_176, 2_091),
     }
+
+
+def source_of(description, end, latest):
+    counts = {"numInputRows": 7, "inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0, "metrics": {}}
+    return {"description": description, "startOffset": None, "endOffset": end, "latestOffset": latest, **counts}
+
+
+def test_what_sources_have_left_is_told_by_our_sources_and_by_the_offsets_of_kafka():
+    ours = {PENDING: {"source": "orders", "records": 12}}
+    kafka = '{"topic": {"0": 5, "1": 7}}', '{"topic": {"0": 9, "1": 7, "2": 1}}'
+    sources = [
+        source_of("PythonMicroBatchStream", json.dumps({"a": GOES_ON}), json.dumps(ours)),
+        source_of("PythonMicroBatchStream", json.dumps({"a": GOES_ON}), None),
+        source_of("KafkaV2[Subscribe[topic]]", *kafka),
+        source_of("FileStreamSource[file:/in]", '{"logOffset": 0}', '{"logOffset": 3}'),
+        source_of("RateStreamV2", "7", "9"),
+    ]
+    told = about(StreamingQueryProgress.fromJson(TOLD | {"sources": sources}), {})
+    assert told["pending"] == {"orders": 12, "KafkaV2[Subscribe[topic]]": 5}
 
 
 def test_the_time_of_sinks_is_told_apart_from_that_of_operators():

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _NO_FILE = ""
+_FEW_FILES = 100
 _KNOWN_FOR = Duration.of_hours(1)
 
 
@@ -410,6 +411,11 @@ class FileSource(Source[T_co]):
         """The number of rows; of bytes for formats that are read as a whole."""
         known = self._settings.format
         return known.row(end) - known.row(start) if isinstance(known, BulkFormat) else end - start
+
+    def pending_records(self, positions: Mapping[str, int], is_limited: bool) -> int | None:
+        """The number of rows in files that wait; None if more than 100 wait, which are not opened for it."""
+        waiting = {path: at for path, at in positions.items() if path != _NO_FILE}
+        return super().pending_records(waiting, bool(waiting)) if len(waiting) <= _FEW_FILES else None
 
     def _queues(self, positions: Mapping[str, int]) -> list[list[str]]:
         """The files in the order in which they are read, for each named split; started files come first."""

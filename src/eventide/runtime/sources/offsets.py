@@ -192,6 +192,21 @@ def everything(source: Source, audience: str = "") -> Offsets:
     return end
 
 
+def pending_records(source: Source, offsets: Offsets, is_limited: bool) -> int | None:
+    """Return how many elements a source has beyond some offsets, which a micro-batch reaches; None if not known.
+
+    Args:
+        source: the source.
+        offsets: where the micro-batch ends.
+        is_limited: whether it may have left something that was there.
+    """
+    positions = {part: at["position"] for part, at in offsets.items() if not at["ended"]}
+    try:
+        return source.pending_records(positions, is_limited)
+    except Exception:  # a metric: if the source cannot be read, that is found out when it is
+        return None
+
+
 def identities(offsets: Offsets) -> dict[str, str]:
     """Return what tells the parts of a source from others of their names, where something does."""
     return {part: at["identity"] for part, at in offsets.items() if "identity" in at}

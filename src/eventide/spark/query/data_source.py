@@ -36,6 +36,7 @@ from eventide.runtime.sources.offsets import (
     identities,
     next_offsets,
     packed,
+    pending_records,
     ranges_between,
     source_ends,
     unpacked,
@@ -59,6 +60,8 @@ except ImportError:  # PySpark 4.1, which reads a source of ours to its end in o
     CAN_LIMIT = False
 
 _REST_S = 0.1
+PENDING = "eventide pending"
+"""The key in the latest offset of a source under which Spark's progress has how much a micro-batch has left."""
 
 
 class SourceNames:
@@ -231,6 +234,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
         self._has_resumed = False
         self._asked = -_REST_S
         self._rests = False
+        self._pending: int | None = None
 
     @cached_property
     def _facts(self) -> AlignmentFolder | None:
@@ -264,7 +268,14 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             standing = self._spec.standing({} if self._facts is None else self._facts.latest())
             end = next_offsets(self._source, begin, self._max_rows, self._target, self._audience, standing)
             self._rests = end == begin
+            if not self._rests:
+                is_limited = self._max_rows is not None or standing is not None
+                self._pending = pending_records(self._source, end, is_limited)
             return dict(start) if self._rests else packed(end, _now_ms())
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
+        """What Spark's progress has of the present end of the source, which may have very many parts: a number."""
+        return None if self._pending is None else {PENDING: {"source": self._spec.name, "records": self._pending}}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch, which may be one from before this run."""

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide.common import Duration
-from eventide.connectors.file_system import _planning
+from eventide.connectors.file_system import _planning, _source
 from eventide.datastream.connectors import FileSource
 from eventide.datastream.connectors.file_system import FilePathFilter
 from eventide.errors import DataError, ProgramError, StateError
-from eventide.runtime.sources.offsets import next_offsets, ranges_between, source_ends
+from eventide.runtime.sources.offsets import next_offsets, pending_records, ranges_between, source_ends
 from eventide.storage import opened
 
 ALWAYS = Duration.of_millis(0)
@@ -33,6 +33,19 @@ def lines(path, *texts, changed=None):
 def numbers(path, *values):
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.table({"n": list(values)}), path, row_group_size=3)
+
+
+def test_rows_that_wait_are_counted_in_a_few_files(tmp_path, monkeypatch):
+    for name in "abc":
+        lines(tmp_path / name, "1", "2")
+    source = FileSource.text(tmp_path).set_max_files_per_batch(1).build()
+    end = next_offsets(source, {}, None)
+    waiting = [source.rows_between(path, 0, source.latest_position(path)) for path in end if not end[path]["ended"]]
+    assert len(waiting) == 2
+    assert pending_records(source, end, is_limited=False) == sum(waiting) > 0
+    monkeypatch.setattr(_source, "_FEW_FILES", 1)
+    assert pending_records(source, end, is_limited=False) is None
+    assert pending_records(source, next_offsets(source, end, None), is_limited=False) is not None
 
 
 class Run:

@@ -10,6 +10,7 @@ from eventide.runtime.sources.offsets import (
     everything,
     identities,
     next_offsets,
+    pending_records,
     ranges_between,
     source_ends,
 )
@@ -164,6 +165,16 @@ def test_a_batch_run_of_a_source_with_stops_reads_up_to_them():
 
     end = everything(Fills({"a": 4}))
     assert (end["a"]["position"], end["a"]["ended"]) == (5, True)
+
+
+def test_what_a_micro_batch_leaves_for_later_is_counted_where_it_may_leave_something():
+    source = Parted({"a": 7, "b": 2}, bounded=False)
+    end = next_offsets(source, {}, 4)
+    assert pending_records(source, end, is_limited=True) == 5
+    assert pending_records(source, next_offsets(source, end, None), is_limited=True) == 0
+    source.latest_position = None  # it is not asked again
+    assert pending_records(source, end, is_limited=False) == 0
+    assert pending_records(source, end, is_limited=True) is None, "a metric makes no job fail"
 
 
 class Latest(Parted):
