@@ -274,7 +274,7 @@ class FrameStreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailable
             return dict(start) if self._rests else packed(end, _now_ms())
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """What Spark's progress has of the present end of the source, which may have very many parts: a number."""
+        """The number of elements that wait, for Spark's progress: it would keep all parts of a source many times."""
         return None if self._pending is None else {PENDING: {"source": self._spec.name, "records": self._pending}}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
