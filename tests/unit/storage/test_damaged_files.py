@@ -11,6 +11,8 @@ from eventide.connectors.file_system._planning import FinishedFiles, GoneFiles
 from eventide.errors import StateError
 from eventide.runtime.elements.codec import decode_table, encode_table
 from eventide.runtime.invoke import CallMark
+from eventide.spark.checkpoint.owner import Ownership
+from eventide.spark.checkpoint.strategies import ask_for, strategies_at, values_in_force
 from eventide.storage import Folder
 from support.disks import damages, outcome
 
@@ -77,10 +79,50 @@ def elements_that_end_a_process(place):
     return lambda: set_aside(place).ends
 
 
-KINDS = [alignment, runs, gone, finished, log_of_a_function, results, elements_that_end_a_process]
+def owner(place):
+    return Ownership(place, "0123456789abcdef").claim().check
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def strategies(place):
+    declared = {"orders": {"bound_ms": 5, "idle_after_ms": 100}}
+    values_in_force(place, declared, takes=True)
+    ask_for(place, "orders", 9, "off", None)
+    values_in_force(place, declared, takes=True)
+    ask_for(place, "orders", 7, None, None)  # and waits
+    return lambda: (strategies_at(place), values_in_force(place, declared, takes=True, keeps=False))
+
+
+def transactions(place):
+    from eventide.spark.sinks.kafka import SinkRun
+
+    first = SinkRun()
+    first.starts(None, "id", place)
+    first.begin(None, "orders")
+
+    def read():
+        second = SinkRun()
+        second.starts(None, "id", place)
+        return second.has_begun("orders")
+
+    assert read()
+    return read
+
+
+IN_TEXT = [transactions]
+KINDS = [
+    alignment,
+    runs,
+    gone,
+    finished,
+    log_of_a_function,
+    results,
+    elements_that_end_a_process,
+    owner,
+    strategies,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS + IN_TEXT, ids=lambda kind: kind.__name__)
 def test_what_has_changed_in_a_file_is_an_error_that_names_it(kind, tmp_path, monkeypatch, pytestconfig):
     monkeypatch.setattr(_planning, "_FEW", 2)
     read = kind(str(tmp_path))

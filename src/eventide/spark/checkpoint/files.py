@@ -11,7 +11,8 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from eventide.storage import Folder, opened
 
 _PLANNED = "offsets"
 _COMMITTED = "commits"
+_METADATA = "metadata"
 _KNOWN_LOG = "v1"
 _STATE_FILE = re.compile(r"\.?(\d+)(?:_[^.]*)?\.(?:changelog|zip|delta|snapshot)(?:\.crc)?")
 """A file of the state after a micro-batch, whose version is the number of the micro-batch after it; or its checksum."""
@@ -90,21 +92,26 @@ class CheckpointFiles:
             StateError: if it is damaged, or in a form that is not known here.
         """
         head, *lines = self.lines_of_plan(number)
-        try:
+        with self._parsing(f"{_PLANNED}/{number}", "the plan of a micro-batch in "):
             return Planned(_at_ms(head), tuple(map(_offset, lines)))
-        except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
-            raise StateError(
-                f"the plan of a micro-batch in {self.location}/{_PLANNED}/{number} cannot be read: {error!r}. Put a "
-                "copy of it back, or start the job with a new checkpoint location, from a savepoint if there is one"
-            ) from error
 
     def planned_at_ms(self, number: int) -> int:
         """When a micro-batch was planned, in milliseconds since the epoch; what it reads is not looked at.
 
         Raises:
-            StateError: if the plan is in a form that is not known here.
+            StateError: if the plan is damaged, or in a form that is not known here.
         """
-        return _at_ms(self.lines_of_plan(number)[0])
+        head = self.lines_of_plan(number)[0]
+        with self._parsing(f"{_PLANNED}/{number}", "the plan of a micro-batch in "):
+            return _at_ms(head)
+
+    def check_commit(self, number: int) -> None:
+        """Compare the record of a committed micro-batch with the sums beside it; its content is Spark's.
+
+        Raises:
+            StateError: if it is damaged.
+        """
+        self._text(f"{_COMMITTED}/{number}")
 
     def lines_of_plan(self, number: int) -> list[str]:
         """Read the lines of a planned micro-batch in the log: its common settings, and one line for each source.
@@ -149,9 +156,17 @@ class CheckpointFiles:
             self._store.delete_file(path)
 
     def query(self) -> tuple[str, int] | None:
-        """The id that Spark has given the query, and when; None if it has not started yet."""
-        there = [entry for entry in self._entries("") if entry.base_name == "metadata"]
-        return (str(json.loads(self._text("metadata"))["id"]), _time_ms(there[0])) if there else None
+        """The id that Spark has given the query, and when; None if it has not started yet.
+
+        Raises:
+            StateError: if the file with the id is damaged.
+        """
+        there = [entry for entry in self._entries("") if entry.base_name == _METADATA]
+        if not there:
+            return None
+        content = self._text(_METADATA)
+        with self._parsing(_METADATA):
+            return str(json.loads(content)["id"]), _time_ms(there[0])
 
     def records(self, folder: str) -> list[Record]:
         """Read the records of eventide in a folder of its own, each a line of JSON.
@@ -177,6 +192,21 @@ class CheckpointFiles:
             folder, separator, _ = entry.path[len(self._root) :].lstrip("/").partition("/")
             folders[folder if separator else ""] += entry.size or 0
         return Listing(len(files), dict(sorted(folders.items())))
+
+    @contextmanager
+    def _parsing(self, path: str, what: str = "") -> Iterator[None]:
+        """Name the file whose text cannot be parsed: where there are no sums, that alone shows the damage.
+
+        Raises:
+            StateError: in place of the error of a parser.
+        """
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, zlib.error, StateError) as error:
+            raise StateError(
+                f"{what}{self.location}/{path} cannot be read: {error!r}. Put a copy of it back, or start the job "
+                "with a new checkpoint location, from a savepoint if there is one"
+            ) from error
 
     def _entries(self, below: str, *, recursive: bool = False) -> list[Any]:
         selector = FileSelector(f"{self._root}/{below}".rstrip("/"), allow_not_found=True, recursive=recursive)

@@ -150,6 +150,8 @@ def _inspected(files: CheckpointFiles) -> Inspection:
     check_format(program["format"])
     before = files.plan_of(committed) if committed in plans else None
     behind = files.plan_of(last) if last > committed else None
+    if commits:
+        files.check_commit(committed)
     query = files.query()
     return Inspection(
         location=files.location,

@@ -7,6 +7,8 @@ import pytest
 from eventide.common import SimpleStringSchema
 from eventide.connectors.kafka._cluster import Cluster, KafkaTopic
 from eventide.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from eventide.errors import StateError
+from support.disks import damages, outcome
 
 TWO = {"orders": KafkaTopic("the id", (0, 1)), "rides": KafkaTopic("another id", (0,))}
 EARLIEST = KafkaOffsetsInitializer.earliest()
@@ -80,3 +82,33 @@ def test_one_that_was_there_at_the_start_does_not_begin_at_the_latest_offset_aga
     topics["orders"] = TWO["orders"]
     assert parts(job, {"rides-0": 99}) == PARTS
     assert job.beginnings(["orders-0"])["orders-0"].start == 100
+
+
+def test_what_has_changed_in_the_record_of_partitions_is_an_error_that_names_the_file(tmp_path, topics, pytestconfig):
+    """A partition of the start begins at its end, a later one at its beginning, and one that was gone where it was."""
+    latest = KafkaOffsetsInitializer.latest()
+    job = source(tmp_path, latest)
+    parts(job, {})
+    del topics["rides"]
+    parts(job, {"orders-0": 99, "orders-1": 99, "rides-0": 7})
+    topics.update(rides=TWO["rides"], orders=KafkaTopic("the id", (0, 1, 2)))
+
+    def read():
+        again = source(tmp_path, latest)
+        found = again.parts({})
+        return {part: one.start for part, one in again.beginnings(found).items()}
+
+    expected = read()
+    assert expected == {"orders-0": 99, "orders-1": 99, "orders-2": 0, "rides-0": 7}
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    assert [file.name for file in files] == ["first", "left-rides-0"]
+    for file in files:
+        content, refused = file.read_bytes(), 0
+        for damaged in damages(content, pytestconfig):
+            file.write_bytes(damaged)
+            found, said = outcome(read, StateError)
+            assert str(file) in said or found == expected, damaged
+            refused += bool(said)
+        file.write_bytes(content)
+        assert refused >= 50
+    assert read() == expected

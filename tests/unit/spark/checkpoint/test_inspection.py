@@ -199,12 +199,10 @@ def test_a_plan_that_was_half_written_is_said_to_be(tmp_path: Path) -> None:
 def test_a_damaged_file_is_said(tmp_path: Path) -> None:
     started(tmp_path)
     planned(tmp_path, 0, {}, None)
-    (tmp_path / "metadata").write_text("")
-    with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: .*; check that you may read all"):
-        inspect(str(tmp_path))
-    (tmp_path / "metadata").write_text("[]")
-    with pytest.raises(StateError, match=rf"the checkpoint {tmp_path} cannot be read: "):
-        inspect(str(tmp_path))
+    for content in ("", "[]", "{}", '{"id"'):
+        (tmp_path / "metadata").write_text(content)
+        with pytest.raises(StateError, match=rf"{tmp_path}/metadata cannot be read: .*\. Put a copy of it back"):
+            inspect(str(tmp_path))
 
 
 def test_a_folder_that_is_made_while_it_is_listed_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,24 +235,25 @@ def sums(file: Path, bytes_of_each: int = 512) -> Path:
     return path
 
 
+@pytest.mark.parametrize("name", ["offsets/0", "commits/0", "metadata"])
 @pytest.mark.parametrize("bytes_of_each", [7, 512])
-def test_what_has_changed_in_a_log_of_spark_is_an_error_that_names_it(
-    tmp_path: Path, bytes_of_each: int, pytestconfig: pytest.Config
+def test_what_has_changed_in_a_file_of_spark_is_an_error_that_names_it(
+    tmp_path: Path, name: str, bytes_of_each: int, pytestconfig: pytest.Config
 ) -> None:
     started(tmp_path)
     planned(tmp_path, 0, {"a": HALF}, {"logOffset": 0})
     committed(tmp_path, 0)
-    log = tmp_path / "offsets" / "0"
-    sums(log, bytes_of_each)
-    expected, content = inspect(str(tmp_path)).sources, log.read_bytes()
+    file = tmp_path / name
+    sums(file, bytes_of_each)
+    expected, content = inspect(str(tmp_path)), file.read_bytes()
     for damaged in damages(content, pytestconfig):
-        log.write_bytes(damaged)
-        with pytest.raises(
-            StateError, match=r"offsets/0 is not as it was written: it does not have the sums in \.0\.crc"
-        ):
+        file.write_bytes(damaged)
+        said = rf"{name} is not as it was written: it does not have the sums in \.{file.name}\.crc"
+        with pytest.raises(StateError, match=said):
             inspect(str(tmp_path))
-    log.write_bytes(content)
-    assert inspect(str(tmp_path)).sources == expected
+    file.write_bytes(content)
+    found = inspect(str(tmp_path))
+    assert (found.sources, found.query) == (expected.sources, expected.query)
 
 
 @pytest.mark.parametrize("of_sums", [b"", b"crc", b"crc\0", b"other sums"])
@@ -274,6 +273,10 @@ def test_a_log_without_sums_that_cannot_be_read_is_named(tmp_path: Path) -> None
         log.write_text(content)
         with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 cannot be read"):
             inspect(str(tmp_path))
+    for content in ('v1\n{"batch', "v1\n{}", "v1\n[]"):
+        log.write_text(content)
+        with pytest.raises(StateError, match=r"the plan of a micro-batch in .*/offsets/0 cannot be read"):
+            CheckpointFiles(str(tmp_path)).planned_at_ms(0)
 
 
 def test_what_has_changed_in_the_record_of_a_program_is_an_error(tmp_path: Path, pytestconfig: pytest.Config) -> None:
