@@ -65,6 +65,12 @@ _GONE = (
     "new checkpoint, or from a savepoint"
 )
 
+_NO_ROOM = r"(?:No space left on device|Disk quota exceeded|There is not enough space on the disk)"
+_FULL = re.compile(rf"(?P<file>(?:[a-z][\w+.-]*:)?/[^\s:]+)(?:: | \(){_NO_ROOM}|{_NO_ROOM}(?:: '(?P<named>[^']+)')?")
+_LOCATION = re.compile(r"checkpointLocation=(?P<location>[^,\]]+)")
+_PLAN = "=== Streaming Query ==="
+"""Begins the part of Spark's report that shows the plan of the query, with text of the program."""
+
 _ENDED = "Python worker exited unexpectedly"
 _MEMORY = {
     _ENDED: "a Python worker of Spark has ended without an error, most often because the system had no memory left "
@@ -91,9 +97,9 @@ _SERVER_GONE = f"the server of Spark Connect does not answer any more; {_GO_ON}"
 def original(error: BaseException) -> BaseException:
     """The error that a worker raised, with its full message; Spark's own error where the cause is not ours.
 
-    That another run uses the checkpoint, that it was moved, that a file of it is gone or damaged, that a process lacks
-    what the program needs, that memory was short, or that the server of Spark Connect is gone, is said in words
-    of ours.
+    That another run uses the checkpoint, that it was moved, that a file of it is gone or damaged, that a disk is full,
+    that a process lacks what the program needs, that memory was short, or that the server of Spark Connect is gone, is
+    said in words of ours.
     """
     ours = _translated(error)
     if ours is None:
@@ -110,6 +116,8 @@ def _translated(error: BaseException) -> BaseException | None:
         return (errors.DataError if kind is errors.TypeMismatch else kind)(found[2].rstrip())
     if _SECOND_RUN in said:
         return errors.StateError(FENCED)
+    if not isinstance(error, errors.EventideError) and (full := _full(said)) is not None:
+        return errors.StorageError(full)
     if (of_state := _moved(said) or _gone(said) or _damaged(said)) is not None:
         return errors.StateError(of_state)
     if (missing := what_is_missing(said)) is not None:
@@ -140,6 +148,22 @@ def _damaged(said: str) -> str | None:
     """Return the message for a file whose content has changed."""
     file = _CHANGED.search(said)
     return None if file is None else _DAMAGED.format(file=file[1] or file[2])
+
+
+def _full(said: str) -> str | None:
+    """Return the message for a disk that was full when Spark wrote a file, which Spark often does not name."""
+    report, _, plan = said.partition(_PLAN)
+    found = _FULL.search(report)
+    if found is None:
+        return None
+    executor, location = _EXECUTOR.search(report), _LOCATION.search(plan)
+    where = "" if executor is None else f" on the executor {executor['name']} ({executor['host']})"
+    checkpoint = "the checkpoint" if location is None else f"the checkpoint {location['location']}"
+    return (
+        f"a disk is full: Spark cannot write {found['file'] or found['named'] or 'a file'}{where}. It writes to "
+        f"{checkpoint}, to the directories of file sinks, and to spark.local.dir; 'df' shows which of these disks is "
+        "full. When there is room, start the job again: it goes on from its checkpoint"
+    )
 
 
 def _short_of_memory(said: str) -> str | None:

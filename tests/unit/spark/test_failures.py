@@ -5,7 +5,7 @@ import sys
 import pytest
 from pyspark.sql import SparkSession
 
-from eventide.errors import DataError, EventideError, ProgramError, StateError
+from eventide.errors import DataError, EventideError, ProgramError, StateError, StorageError
 from eventide.spark.failures import in_our_words, is_for_good, original, what_is_missing
 from eventide.spark.session.python_files import FOLDER, STARTED_BY_SPARK_SUBMIT, why_it_takes_none
 
@@ -19,6 +19,11 @@ MEMORY = (
     "give the machine, or spark.driver.memory and spark.executor.memory, more; or have micro-batches read less, with "
     "env.set_max_rows_per_batch(...). A micro-batch that fails so at each start is already planned; 'eventide "
     "checkpoint PATH --defer' undoes that"
+)
+
+FULL = (
+    "a disk is full: Spark cannot write {}. It writes to {}, to the directories of file sinks, and to spark.local.dir; "
+    "'df' shows which of these disks is full. When there is room, start the job again: it goes on from its checkpoint"
 )
 
 GO_ON = "when the program is started again, it goes on from its checkpoint, and gets the results that it had not read"
@@ -56,6 +61,26 @@ GO_ON = "when the program is started again, it goes on from its checkpoint, and 
             " one; and only the job may delete files in it. What is lost cannot be recovered: start with a new "
             "checkpoint, or from a savepoint",
         ),
+        *[
+            (f"Query failed: {report}", StorageError, FULL.format(*names))
+            for report, names in (
+                (
+                    "Lost task 0.0 in stage 2.0 (TID 7) (10.0.0.2 executor 3): java.io.IOException: No space left on "
+                    "device\n\tat java.base/java.io.FileOutputStream.writeBytes(Native Method)",
+                    ("a file on the executor 3 (10.0.0.2)", "the checkpoint"),
+                ),
+                (
+                    "java.io.FileNotFoundException: /a/cp/offsets/.1.tmp (No space left on device)\n"
+                    "=== Streaming Query ===\nLogical Plan: [queryName=a, checkpointLocation=file:/a/cp], Append",
+                    ("/a/cp/offsets/.1.tmp", "the checkpoint file:/a/cp"),
+                ),
+                (
+                    "RocksDBException: While appending to file: /local/7.sst: No space left on device",
+                    ("/local/7.sst", "the checkpoint"),
+                ),
+                ("OSError: [Errno 122] Disk quota exceeded: '/home/a'", ("/home/a", "the checkpoint")),
+            )
+        ],
         (
             "Job aborted: Lost task 0.0: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)",
             EventideError,
@@ -79,6 +104,16 @@ def test_the_error_of_ours_is_found_in_what_spark_reports(report, kind, message)
     reported = RuntimeError(report)
     error = original(reported)
     assert (type(error), str(error), error.__cause__) == (kind, message, reported)
+
+
+def test_the_text_of_a_program_in_the_plan_of_a_query_says_nothing_of_a_disk():
+    reported = RuntimeError("it is broken\n=== Streaming Query ===\n+- Filter (text = No space left on device)")
+    assert original(reported) is reported
+
+
+def test_an_error_of_ours_that_names_its_file_stays_as_it_is():
+    raised = StorageError("/a/runs cannot be written: No space left on device; when there is room, start the job again")
+    assert original(raised) is raised
 
 
 class SparkConnectGrpcException(Exception):
