@@ -155,6 +155,20 @@ class Maker:
         source = f"lambda e, ctx: {self._outputs(2)}"
         return Case(source, eval(source, dict(_GLOBALS)), self._type_info, self._values(rows))
 
+    def row_by_position(self, rows: int = ROWS) -> tuple[Case, Case]:
+        """One more function that gives a row whose fields have no names, and one that gives a tuple of the same."""
+        self._type_info = self._random.choice((OF_ROWS, OF_TUPLES, OF_DICTS))
+        condition, values = self._bool(1), self._values(rows)
+        fields = [(self._any(1), self._random.choice((self._int, self._str))(0)) for _ in range(2)]
+        fields = [fields[0], fields[self._random.choice((0, 1))]]
+        sources = (
+            "lambda e: Row({0[0]}, Row({0[1]})) if {2} else Row({1[0]}, Row({1[1]}))",
+            "lambda e: ({0[0]}, ({0[1]},)) if {2} else ({1[0]}, ({1[1]},))",
+        )
+        made = (source.format(*fields, condition) for source in sources)
+        of_rows, of_tuples = (Case(each, eval(each, dict(_GLOBALS)), self._type_info, values) for each in made)
+        return of_rows, of_tuples
+
     def _outputs(self, depth: int) -> str:
         """A list of results, some of which are for side outputs."""
         tag = self._random.choice(("LONGS", "TEXTS_BESIDE", "ANYTHING"))
@@ -586,6 +600,18 @@ def difference(case: Case) -> str | None:
     return _compared(case, given, kind.from_arrow(column), case.function)
 
 
+def difference_of_rows(cases: tuple[Case, Case]) -> str | None:
+    """As `difference`, for a function that gives rows whose fields have no names: a declared type has the names."""
+    of_rows, of_tuples = cases
+    values = of_rows.type_info.to_arrow(of_rows.values)
+    columns = Columns(of_rows.type_info, values, None, None)
+    first, inside = mapped(of_tuples.function, columns, None)[1].types
+    declared = Types.ROW_NAMED(["x", "r"], [first, Types.ROW(inside.types)])
+    column, kind = mapped(of_rows.function, columns, declared)
+    given = of_rows.type_info.from_arrow(values)
+    return _compared(of_rows, given, kind.from_arrow(column), lambda e: declared.as_declared([of_rows.function(e)])[0])
+
+
 def _of_filter(case: Case, columns: Columns, given: list[Any]) -> str | None:
     try:
         kept = filtered(case.function, columns).to_pylist()
@@ -686,12 +712,13 @@ def main() -> None:
     others: Any = [
         (maker.aggregate, aggregate_difference, "aggregates"),
         (maker.process, process_difference, "outputs"),
+        (maker.row_by_position, difference_of_rows, "rows without names"),
     ]
     kinds = [*others, *[(maker.case, difference, "on columns")] * 6]
     while counts["cases"] < options.cases:
         make, compare, name = kinds[counts["cases"] // ROWS % len(kinds)]
         case = make()
-        counts["cases"] += len(case.values)
+        counts["cases"] += ROWS
         try:
             found = compare(case)
         except (NotTraceable, Guard) as reason:

@@ -171,14 +171,14 @@ def output_types(found: Trace, declared: TypeInformation | None) -> dict[str | N
         by_tag[None] = declared
     if not by_tag:
         raise NotTraceable("it never has a result")
-    return {tag: _fitting(found.result_type(tag), each) for tag, each in by_tag.items()}
+    return {tag: _fitting(found.result_type(tag, each), each) for tag, each in by_tag.items()}
 
 
 def result_type(found: Trace, declared: TypeInformation | None) -> TypeInformation:
     """The type of the column of results."""
     if found.side_outputs:
         raise NotTraceable("it returns a pair with an OutputTag")
-    return _fitting(found.result_type(), declared)
+    return _fitting(found.result_type(declared=declared), declared)
 
 
 def _fitting(kind: TypeInformation, declared: TypeInformation | None) -> TypeInformation:
@@ -369,8 +369,8 @@ def _form(tree: Tree, type_info: RowTypeInfo, numbers: dict[Any, int]) -> int:
                 return kind, type_info.field_names[place], *rest, str(field_type)
             case Computation(kind, name, operands):
                 return kind, name, *map(of, operands)
-            case Composite(parts, names, is_dict):
-                return "composite", names, is_dict, *map(of, parts)
+            case Composite(parts, names, is_dict, lacks_names):
+                return "composite", names, is_dict, lacks_names, *map(of, parts)
             case Beside(tag, tag_type, result):
                 return "beside", tag, str(tag_type), of(result)
         return one

@@ -94,11 +94,19 @@ def computations_in(*results: Result | Beside) -> Iterator[Computation]:
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """A tuple or, with ``names``, a row or a dict that a function puts together."""
+    """A tuple or, with ``names``, a row or a dict that a function puts together.
+
+    Attributes:
+        parts: its fields.
+        names: their names.
+        is_dict: whether it is a dict.
+        lacks_names: whether it is a row whose fields have no names; they are read by position.
+    """
 
     parts: tuple[Result, ...]
     names: tuple[str, ...] | None = None
     is_dict: bool = False
+    lacks_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -382,7 +382,7 @@ def _fields(result: Result, type_info: TypeInformation, width: int) -> tuple[Res
     match result:
         case Whole(number) if isinstance(type_info, CompositeTypeInfo):
             return tuple(_Place(number, place) for place in range(width))
-        case Composite(parts, names, is_dict) if isinstance(type_info, CompositeTypeInfo):
+        case Composite(parts, names, is_dict, False) if isinstance(type_info, CompositeTypeInfo):
             expected = type_info.names if isinstance(type_info, RowTypeInfo | DictTypeInfo) else None
             if len(parts) == width and names == expected and is_dict == isinstance(type_info, DictTypeInfo):
                 return parts

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -93,8 +94,10 @@ class Trace:
             raise NotTraceable("it has two tags of one name and different types")
         return declared
 
-    def result_type(self, tag: str | None = None) -> TypeInformation:
+    def result_type(self, tag: str | None = None, declared: TypeInformation | None = None) -> TypeInformation:
         """The type of all of its results, or of those for a side output.
+
+        Rows whose fields have no names have those of a declared row with as many fields.
 
         Raises:
             NotTraceable: if they have no type in common that columns can have.
@@ -103,7 +106,7 @@ class Trace:
         if not results:
             raise NotTraceable("it never has a result")
         try:
-            kind = reduce(_common, (_type(result, self.types) for result in results))
+            kind = reduce(_common, (_type(result, self.types, declared) for result in results))
         except ProgramError as error:
             raise NotTraceable(f"its results have no type: {error}") from error
         if kind is None:
@@ -254,9 +257,10 @@ def _result(value: object, arguments: list[Any]) -> Result:
         return Composite(_parts(value, arguments))
     if type(value) is Row:
         names = value.get_field_names()
-        if names is None or value.get_row_kind() is not RowKind.INSERT or len(names) != len(value):
-            raise NotTraceable("it returns a row whose fields have no names, or whose kind is not INSERT")
-        return Composite(_parts(list(value), arguments), tuple(map(plain, names)))
+        if value.get_row_kind() is not RowKind.INSERT or (names is not None and len(names) != len(value)):
+            raise NotTraceable("it returns a row that lacks values for its names, or whose kind is not INSERT")
+        parts = _parts(list(value), arguments)
+        return Composite(parts, lacks_names=True) if names is None else Composite(parts, tuple(map(plain, names)))
     if type(value) is dict:
         keys = tuple(map(plain, value))
         if not all(type(key) is str for key in keys):
@@ -303,7 +307,7 @@ _TYPES: dict[type, TypeInformation] = {
 """The types of computed values and constants, by their kinds."""
 
 
-def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation | None:
+def _type(result: Result, types: Sequence[TypeInformation], declared: TypeInformation | None) -> TypeInformation | None:
     """The type of the values of a result; None for None, which fits every type.
 
     Raises:
@@ -312,8 +316,15 @@ def _type(result: Result, types: Sequence[TypeInformation]) -> TypeInformation |
     match result:
         case Whole(number):
             return types[number]
-        case Composite(parts, names, is_dict):
-            return _composite([_type(part, types) for part in parts], names, is_dict=is_dict)
+        case Composite(parts, names, is_dict, lacks_names):
+            of_parts = declared.types if isinstance(declared, CompositeTypeInfo) else ()
+            if lacks_names:
+                if not isinstance(declared, RowTypeInfo) or len(of_parts) != len(parts):
+                    raise NotTraceable("it returns a row whose fields have no names, and no row like it is declared")
+                names = tuple(declared.field_names)
+            unknown = repeat(None, len(parts))
+            kinds = [_type(part, types, each) for part, each in zip(parts, chain(of_parts, unknown), strict=False)]
+            return _composite(kinds, names, is_dict=is_dict)
         case Field(type_info=kind):
             return kind
         case Constant(values=(None,)):
@@ -402,6 +413,8 @@ def key_fields(function: Callable[..., Any], type_info: TypeInformation) -> tupl
     if not isinstance(found.tree, Leaf) or found.tree.unused:
         return None
     result = found.tree.result
+    if isinstance(result, Composite) and result.lacks_names:
+        return None
     parts = result.parts if isinstance(result, Composite) and result.names is None else (result,)
     if not all(isinstance(part, Field) and len(part.path) == 2 for part in parts):
         return None

@@ -19,9 +19,16 @@ from eventide.runtime.elements.elements import Columns
 from eventide.runtime.tasks.operator import Key
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_functions import accumulated, filtered, flat_mapped, mapped
-from eventide.runtime.tracing.folds import How, aggregate_fold_of
+from eventide.runtime.tracing.folds import How, aggregate_fold_of, fold_of
 from eventide.runtime.tracing.kernels import KERNELS, Guard
-from support.random_functions import Case, Maker, aggregate_difference, difference, process_difference
+from support.random_functions import (
+    Case,
+    Maker,
+    aggregate_difference,
+    difference,
+    difference_of_rows,
+    process_difference,
+)
 
 TEXT_IN_LOOPS = pytest.mark.skipif(sys.version_info >= (3, 12), reason="their code tells places of errors there")
 """For functions with f-strings in generators and comprehensions, which stay in Python."""
@@ -80,6 +87,19 @@ def test_outputs_of_random_process_functions_are_those_of_their_calls(pytestconf
         assert found is None, found
         on_columns += 1
     assert on_columns > FUNCTIONS // 2 // 8
+
+
+def test_random_rows_whose_fields_have_no_names_become_rows_of_the_declared_type(pytestconfig):
+    maker = Maker(pytestconfig.getoption("randomly_seed", 0))
+    on_columns = 0
+    for _ in range(FUNCTIONS // 4):
+        try:
+            found = difference_of_rows(maker.row_by_position())
+        except (NotTraceable, Guard):
+            continue
+        assert found is None, found
+        on_columns += 1
+    assert on_columns > FUNCTIONS // 4 // 8
 
 
 def test_a_difference_is_found(monkeypatch):
@@ -379,6 +399,42 @@ def test_a_value_that_is_used_many_times_is_computed_once():
 def test_the_truth_of_other_values_than_numbers_and_text_is_left_to_python(kind):
     with pytest.raises(NotTraceable, match="which has no truth value on columns"):
         filtered(lambda e: e, columns_of(kind, [None]))
+
+
+XY = Types.ROW_NAMED(["x", "y"], [Types.DOUBLE(), Types.INT()])
+
+
+@pytest.mark.parametrize("declared", [XY, Types.ROW(XY.types)])
+@pytest.mark.parametrize(
+    "function", [lambda e: Row(e[0], e[1]), lambda e: Row(e[0], 7) if e[1] > 2 else Row(*e), lambda e: Row(None, e[1])]
+)
+def test_rows_without_names_become_rows_by_the_positions_of_their_fields(function, declared):
+    values = [(1, 2), (3, 4), (None, 5)]
+    column, kind = mapped(function, columns_of(PAIR, values), declared)
+    expected = declared.as_declared([function(value) for value in values])
+    assert [*map(repr, kind.from_arrow(column))] == [*map(repr, expected)]
+
+
+def test_rows_without_names_and_with_them_are_rows_of_the_declared_type():
+    def several(e):
+        yield Row(e[0], e[1])
+        yield Row(x=e[1], y=e[0])
+
+    found = flat_mapped(several, Columns(PAIR, PAIR.to_arrow([(1, 2)]), pa.array([5]), pa.array([0])), XY)
+    assert found.type_info.from_arrow(found.values) == [Row(x=1.0, y=2), Row(x=2.0, y=1)]
+
+
+@pytest.mark.parametrize("declared", [None, Types.TUPLE(XY.types), Types.ROW_NAMED(["x"], [Types.LONG()])])
+def test_rows_without_names_need_a_declared_row(declared):
+    with pytest.raises(NotTraceable, match="no names, and no row like it is declared"):
+        mapped(lambda e: Row(e[0], e[1]), columns_of(PAIR, [(1, 2)]), declared)
+
+
+def test_a_row_without_names_is_neither_a_key_of_its_fields_nor_a_tuple_that_a_fold_gives():
+    kind = Types.ROW_NAMED(["user"], [Types.STRING()])
+    assert Key(lambda e: Row(e.user), Types.PICKLED_BYTE_ARRAY()).by_field(kind).columns == ()
+    with pytest.raises(NotTraceable):
+        fold_of(lambda one, other: Row(one[0], one[1] + other[1]), PAIR)
 
 
 def test_tuples_become_rows_by_the_places_of_their_fields():
