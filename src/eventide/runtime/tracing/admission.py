@@ -7,15 +7,12 @@ none of these.
 from __future__ import annotations
 
 import builtins
-import datetime
 import decimal
 import dis
-import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from operator import itemgetter
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
@@ -24,6 +21,7 @@ from eventide.api.functions import Function
 from eventide.api.functions.output_tag import OutputTag
 from eventide.common.types import Row
 from eventide.runtime.elements.ownership import COMPREHENSIONS, FIXED, READS, instructions
+from eventide.runtime.tracing.known_functions import MODULES, PURE, PURE_METHODS
 
 _MATMUL: Any = lambda left, right: left @ right  # noqa: E731 - its instructions are a template
 _BUILD_TUPLE, _EXTENDED_ARG, _LOAD_CONST = (dis.opmap[name] for name in ("BUILD_TUPLE", "EXTENDED_ARG", "LOAD_CONST"))
@@ -167,51 +165,6 @@ def _assembled(instructions: list[_Instruction]) -> bytes:
             return bytes(content)
 
 
-MATH: dict[str, type] = {
-    name: kind
-    for kind, names in {
-        float: "acos asin atan atan2 copysign cos degrees exp fabs fmod hypot log log10 log2 pow radians sin sqrt tan",
-        int: "ceil floor trunc",
-        bool: "isfinite isinf isnan",
-    }.items()
-    for name in names.split()
-}
-"""The functions of ``math`` that are known, and the types of their results."""
-
-_MODULES: dict[ModuleType, dict[str, Any]] = {
-    module: {name: getattr(module, name) for name in names}
-    for module, names in {
-        datetime: ["date", "datetime", "timedelta", "timezone", "UTC"],
-        math: [*MATH, "e", "inf", "pi", "tau"],
-        re: ["compile", "fullmatch", "match", "search", "sub", *re.RegexFlag.__members__],
-    }.items()
-}
-"""The modules that are known, with all that may be taken from them."""
-
-_PURE = frozenset(
-    {abs, all, any, bool, dict, divmod, enumerate, float, format, int, len, list, max, min, range, reversed, round}
-    | {sorted, str, sum, tuple, zip, Row, Decimal, datetime.date, datetime.datetime, datetime.timedelta}
-    | {datetime.timezone, *(getattr(math, name) for name in MATH)}
-)
-"""Builtins and classes that give the same for the same arguments."""
-
-METHODS: dict[str, type] = {
-    name: kind
-    for kind, names in {
-        str: "capitalize casefold center ljust lower lstrip partition removeprefix removesuffix replace rjust rsplit "
-        "rstrip split strip swapcase title upper zfill",
-        bool: "endswith isalnum isalpha isascii isdecimal isdigit isidentifier islower isnumeric isspace istitle "
-        "isupper startswith",
-        int: "count find index rfind rindex",
-    }.items()
-    for name in names.split()
-}
-"""The methods of text, and the types of their results, or of the parts of these."""
-
-_PURE_METHODS = METHODS.keys() | {"format", "join", "as_dict", "date", "get", "get_fields_by_names"}
-_PURE_METHODS |= {"isoformat", "isoweekday", "items", "keys", "strftime", "timestamp", "toordinal", "total_seconds"}
-_PURE_METHODS |= {"values", "weekday", *(name for known in _MODULES.values() for name in known)}
-_PURE_METHODS |= {"get_left_timestamp", "get_right_timestamp", "get_timestamp", "group", "groups"}
 _MORE_READS = frozenset({"CALL_FUNCTION_EX", "LOAD_METHOD", "UNARY_POSITIVE", "DICT_MERGE", "LOAD_FAST_AND_CLEAR"})
 _GENERATES = frozenset(
     {"YIELD_VALUE", "RETURN_GENERATOR", "GET_YIELD_FROM_ITER", "SEND", "END_SEND", "JUMP_BACKWARD_NO_INTERRUPT"}
@@ -417,13 +370,13 @@ class _Admission:
 
         value = find()
         if type(value) in (type, type(len)):
-            if value not in _PURE:
+            if value not in PURE:
                 raise NotTraceable(f"it uses {name}")
             self.captured.append(Captured(find, value))
             return self._replaced.get(value, value)
-        if type(value) is ModuleType and value in _MODULES and _content(value) == (True,):
+        if type(value) is ModuleType and value in MODULES and _content(value) == (True,):
             self.captured.append(Captured.of(find, value))
-            return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in _MODULES[value].items()})
+            return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in MODULES[value].items()})
         return self._from_outside(f"the global {name!r}", value, find)
 
     def _from_outside(self, what: str, value: object, find: Callable[[], Any]) -> Any:
@@ -472,7 +425,7 @@ class _Admission:
             if is_itself:
                 self._check_attribute(owner, value, name)
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):
-                if _calls(instruction) and value not in _PURE_METHODS:
+                if _calls(instruction) and value not in PURE_METHODS:
                     raise NotTraceable(f"it calls the method {value}()")
                 if value.startswith("_"):
                     raise NotTraceable(f"it reads the attribute {value}")
@@ -531,7 +484,7 @@ def _is_callee(instruction: dis.Instruction, before: dis.Instruction | None) -> 
     if name in ("LOAD_GLOBAL", "LOAD_DEREF"):
         return last == "PUSH_NULL"
     if name == "PUSH_NULL":  # of Python 3.13, after what is called
-        of_module = last == "LOAD_ATTR" and before is not None and before.argval in _PURE_METHODS
+        of_module = last == "LOAD_ATTR" and before is not None and before.argval in PURE_METHODS
         return of_module or last in ("LOAD_GLOBAL", "LOAD_DEREF")
     return name == "LOAD_CONST" and isinstance(value, CodeType) and value.co_name in COMPREHENSIONS
 
@@ -567,8 +520,8 @@ def _content(value: Any) -> tuple[Any, ...]:
     if kind is FunctionType:
         named = value.__kwdefaults__ or {}
         return value.__code__, value.__defaults__, *named, *named.values()
-    if kind is ModuleType and value in _MODULES:
-        return (all(vars(value).get(name) is known for name, known in _MODULES[value].items()),)
+    if kind is ModuleType and value in MODULES:
+        return (all(vars(value).get(name) is known for name, known in MODULES[value].items()),)
     return ()
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NoReturn
 
-from eventide.runtime.tracing.admission import MATH, NotTraceable
+from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.column_values import column_of
 from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, constant, constant_column
-from eventide.runtime.tracing.kernels import column_of
+from eventide.runtime.tracing.known_functions import MATH
 from eventide.runtime.tracing.patterns import certain_groups
 from eventide.runtime.tracing.symbols import (
     NUMBERS,

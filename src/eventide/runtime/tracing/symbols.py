@@ -15,9 +15,10 @@ from eventide.common.typeinfo import (
     TypeInformation,
 )
 from eventide.common.types import Row
-from eventide.runtime.tracing.admission import METHODS, NotTraceable
+from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.expressions import Computation, Constant, Expression, Field, Kind, constant
-from eventide.runtime.tracing.kernels import CONTEXT_DIGITS
+from eventide.runtime.tracing.known_functions import METHODS
+from eventide.runtime.tracing.number_kernels import CONTEXT_DIGITS
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG"), int),

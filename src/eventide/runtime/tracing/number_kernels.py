@@ -1,0 +1,204 @@
+"""Kernels of numbers: whole, floating-point and decimal ones, and truth values."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import operator
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide.runtime.tracing.column_values import (
+    Guard,
+    Value,
+    array_of,
+    as_column,
+    as_float,
+    as_whole,
+    check_small,
+    checked,
+    in_calendar,
+    is_decimal,
+    is_float,
+    numbers_of,
+    of_each,
+)
+from eventide.runtime.tracing.known_functions import MATH
+
+CONTEXT_DIGITS = 28
+"""How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
+_DECIMAL_DIGITS, _MOST_DIGITS = 38, 76
+"""How many digits Arrow's decimal numbers of 128 and of 256 bits have."""
+
+
+def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value, Value], Value]:
+    def compute(left: Value, right: Value) -> Value:
+        if is_decimal(left, right):
+            return _decimals(of_floats, left, right)
+        if is_float(left, right):
+            return of_floats(as_float(left), as_float(right))
+        return checked(of_whole, as_whole(left), as_whole(right))
+
+    return compute
+
+
+def _decimals(compute: Callable[..., Value], left: Value, right: Value) -> Value:
+    context = decimal.getcontext()
+    if context.prec < CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
+        raise Guard("the context of decimal numbers is not the usual one")
+    sides = [side if is_decimal(side) else as_whole(side).cast(pa.decimal128(19, 0)) for side in (left, right)]
+    result = compute(*sides)
+    if _has_zero(result) and any(map(_has_negative, sides)):
+        raise Guard("a decimal zero, which might be negative")
+    return result
+
+
+def _has_zero(value: Value) -> bool:
+    return bool(pc.any(pc.equal(as_column(value), Decimal(0))).as_py())
+
+
+def _has_negative(value: Value) -> bool:
+    return bool(pc.any(pc.less(as_column(value), Decimal(0))).as_py())
+
+
+def _add(left: Value, right: Value) -> Value:
+    if pa.types.is_string(left.type):
+        return pc.binary_join_element_wise(left, right, "")
+    return _ADD(left, right)
+
+
+_ADD = _arithmetic(pc.add_checked, pc.add)
+
+
+def _divisor(right: Value) -> Any:
+    numbers = numbers_of(right)
+    if not np.all(numbers):
+        raise Guard("a division by zero")
+    return numbers
+
+
+def true_division(left: Value, right: Value) -> Value:
+    """The quotient of numbers as a floating-point number, as ``/`` gives it."""
+    _divisor(right)
+    if not is_float(left, right):
+        check_small(left, right)
+    return pc.divide(as_float(left), as_float(right))
+
+
+def floor_division(left: Value, right: Value) -> Value:
+    """The quotient of whole numbers, rounded down as ``//`` does."""
+    dividend, divisor = np.asarray(numbers_of(as_whole(left))), np.asarray(_divisor(as_whole(right)))
+    if (dividend == -(2**63)).any() and (divisor == -1).any():
+        raise Guard("a whole number with more than 64 bits")
+    return array_of(np.floor_divide(dividend, divisor))
+
+
+def modulo(left: Value, right: Value) -> Value:
+    """The remainder of whole numbers, which has the sign of the divisor as with ``%``."""
+    return array_of(np.mod(np.asarray(numbers_of(as_whole(left))), np.asarray(_divisor(as_whole(right)))))
+
+
+def _comparison(
+    compute: Callable[[Value, Value], Value], in_python: Callable[[Any, Any], Any]
+) -> Callable[[Value, Value], Value]:
+    def compared(left: Value, right: Value) -> Value:
+        if is_decimal(left, right):
+            return _compared_decimals(compute, in_python, left, right)
+        if pa.types.is_string(left.type) or pa.types.is_duration(left.type):
+            return compute(left, right)
+        if pa.types.is_temporal(left.type):
+            return compute(in_calendar(left), in_calendar(right))
+        if is_float(left, right):
+            if not (is_float(left) and is_float(right)):
+                check_small(left, right)
+            return compute(as_float(left), as_float(right))
+        return compute(as_whole(left), as_whole(right))
+
+    return compared
+
+
+def _compared_decimals(
+    compute: Callable[[Value, Value], Value], in_python: Callable[[Any, Any], Any], left: Value, right: Value
+) -> Value:
+    """Decimal numbers compared with each other, or with other numbers, each of which is exactly what it is."""
+    sides = [left, right]
+    for place, side in enumerate(sides):
+        if is_float(side):
+            if decimal.getcontext().traps[decimal.FloatOperation]:
+                raise Guard("decimal numbers are not to be compared with floating-point numbers")
+            if isinstance(side, pa.Array):
+                return of_each(bool, in_python)(left, right)
+            sides[place] = _near(side.as_py(), sides[1 - place].type.scale)
+        elif not is_decimal(side):
+            sides[place] = as_whole(side).cast(pa.decimal128(19, 0))
+    scale = max(side.type.scale for side in sides)
+    digits = scale + max(side.type.precision - side.type.scale for side in sides)
+    if digits > _DECIMAL_DIGITS:
+        sides = [side.cast(pa.decimal256(digits, scale)) for side in sides]
+    return compute(*sides)
+
+
+def _near(number: float, scale: int) -> pa.Scalar:
+    """A decimal number that compares with all those of some digits after the point as a floating-point number does.
+
+    >>> _near(0.5, 2).as_py(), _near(0.1, 2).as_py()  # which is a little more than that
+    (Decimal('0.500'), Decimal('0.105'))
+    """
+    if math.isnan(number):
+        raise Guard("NaN compared with a decimal number")
+    beyond = 10 ** (_DECIMAL_DIGITS + 1 - scale)  # than any of them
+    bounded = Fraction(min(max(number, -beyond), beyond)) * 10**scale
+    below = math.floor(bounded)
+    unscaled = below * 10 + (0 if below == bounded else 5)
+    sign, digits = int(unscaled < 0), tuple(map(int, str(abs(unscaled))))
+    return pa.scalar(Decimal((sign, digits, -scale - 1)), pa.decimal256(_MOST_DIGITS, scale + 1))
+
+
+def _of_bits(of_truths: Callable[..., Value], of_whole: Callable[..., Value]) -> Callable[[Value, Value], Value]:
+    def compute(left: Value, right: Value) -> Value:
+        if pa.types.is_boolean(left.type) and pa.types.is_boolean(right.type):
+            return of_truths(left, right)
+        return of_whole(as_whole(left), as_whole(right))
+
+    return compute
+
+
+def _signed(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value], Value]:
+    return lambda value: of_floats(value) if is_float(value) else checked(of_whole, as_whole(value))
+
+
+NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
+    "add": _add,
+    "sub": _arithmetic(pc.subtract_checked, pc.subtract),
+    "mul": _arithmetic(pc.multiply_checked, pc.multiply),
+    "truediv": true_division,
+    "floordiv": floor_division,
+    "mod": modulo,
+    "and": _of_bits(pc.and_, pc.bit_wise_and),
+    "or": _of_bits(pc.or_, pc.bit_wise_or),
+    "xor": _of_bits(pc.xor, pc.bit_wise_xor),
+    "lt": _comparison(pc.less, operator.lt),
+    "le": _comparison(pc.less_equal, operator.le),
+    "gt": _comparison(pc.greater, operator.gt),
+    "ge": _comparison(pc.greater_equal, operator.ge),
+    "eq": _comparison(pc.equal, operator.eq),
+    "ne": _comparison(pc.not_equal, operator.ne),
+    "negate": _signed(pc.negate_checked, pc.negate),
+    "plus": _signed(lambda value: value, lambda value: value),
+    "abs": _signed(pc.abs_checked, pc.abs),
+    "invert": lambda value: pc.bit_wise_not(as_whole(value)),
+    "float": as_float,
+    **{f"math.{name}": of_each(kind, getattr(math, name)) for name, kind in MATH.items()},
+    **{f"{kind.__name__} round": of_each(kind, round) for kind in (int, float)},
+    **{f"{kind.__name__} power": of_each(kind, pow) for kind in (int, float)},
+    "int": lambda value: of_each(int, int)(value) if is_float(value) else as_whole(value),
+    "int of each": of_each(int, int),
+    "float of each": of_each(float, float),
+}
+"""By the name of the operation in an expression."""
