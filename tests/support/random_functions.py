@@ -78,6 +78,8 @@ _OBJECTS = "vmncwo"
 _NAMES = tuple(_FIELDS)
 _WITH_INSIDE = (*_NAMES, "r")
 _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
+_UNITS = ("days", "weeks", "seconds", "hours", "minutes", "milliseconds", "microseconds")
+_MATH = ("sqrt", "log", "exp", "sin", "fabs", "log10", "tanh", "cbrt", "expm1", "gamma", "degrees", "radians", "asinh")
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
 _INSIDE = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()])
 OF_ROWS = Types.ROW_NAMED([*_WITH_INSIDE], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
@@ -87,6 +89,7 @@ OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 _GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
 _GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
+_GLOBALS |= {"U": datetime.datetime(2000, 2, 29, tzinfo=datetime.UTC)}
 _GLOBALS |= {"BY_INT": {0: "zero", 1: "a", -7: "ß", 2**53: ""}, "BY_TEXT": {"a": 1, "": 2**63 - 1, "ß": -1}}
 _GLOBALS |= {"PAIRS": {0: ("x", 0.5), 1: ("", -0.0), 3: ("日本", math.nan)}, "LIST": [0, 1, 127], "TEXTS": {"a", "abc"}}
 _PATTERNS = (
@@ -323,6 +326,10 @@ class Maker:
             lambda: f"int({self._stamp()} * 1000)",
             lambda: f"{self._day(less)}.toordinal()",
             lambda: f"math.{self._random.choice(('floor', 'ceil', 'trunc'))}({self._number(less)})",
+            lambda: f"math.{self._random.choice(('gcd', 'lcm'))}({self._int(less)}, {self._int(0)})",
+            lambda: f"math.prod(({self._int(less)}, {self._int(0)}))",
+            lambda: f"math.isqrt({self._int(less)})",
+            lambda: f"{self._in_utc()}.{self._random.choice(_PARTS)}",
             lambda: f"({self._int(less)} ** {self._random.choice('0123')})",
             lambda: f"{self._field('t')}.{self._random.choice(_PARTS)}",
             lambda: f"{self._field('q')}.{self._random.choice(_PARTS[:5])}",
@@ -355,9 +362,14 @@ class Maker:
             lambda: f"PAIRS.get({self._int(less)}, ('', {self._float(0)}))[1]",
             lambda: f"({self._delta(less)} / {self._delta(0)})",
             self._stamp,
-            lambda: f"math.{self._random.choice(('sqrt', 'log', 'exp', 'sin', 'fabs', 'log10'))}({self._number(less)})",
+            lambda: f"math.{self._random.choice(_MATH)}({self._number(less)})",
+            lambda: f"math.modf({self._number(less)})[{self._random.choice('01')}]",
+            lambda: f"math.fsum([{self._number(less)}, {self._float(0)}, 0.1])",
+            lambda: f"({self._float(less)} * math.{self._random.choice(('pi', 'e', 'tau', 'inf', 'nan'))})",
+            lambda: f"{self._in_utc()}.timestamp()",
             lambda: (
-                f"math.{self._random.choice(('pow', 'atan2', 'hypot', 'log'))}({self._number(0)}, {self._number(0)})"
+                f"math.{self._random.choice(('pow', 'atan2', 'hypot', 'log', 'copysign', 'remainder'))}"
+                f"({self._number(0)}, {self._number(0)})"
             ),
             lambda: f"round({self._number(less)}, {self._random.choice((-1, 0, 1, 2))})",
             lambda: f"({self._number(less)} ** {self._random.choice(('2', '0.5', '-1', '2.0'))})",
@@ -409,6 +421,9 @@ class Maker:
             return self._random.choice((self._field("t"), self._field("t"), "T", "datetime.datetime(1970, 1, 1)"))
         parts = self._random.choice(("minute=0, second=0", "microsecond=0", "day=29", "hour=24"))
         return self._one(
+            lambda: f"{self._in_utc()}.replace(tzinfo=None)",
+            lambda: f"datetime.datetime.fromtimestamp({self._number(0)})",
+            lambda: f"datetime.datetime({self._moment(0)}.year, {self._int(0)}, 1, minute={self._int(0)})",
             lambda: f"({self._moment(0)} {self._random.choice('+-')} {self._delta(depth - 1)})",
             lambda: f"({self._delta(depth - 1)} + {self._moment(0)})",
             lambda: f"{self._moment(0)}.replace({parts})",
@@ -419,7 +434,20 @@ class Maker:
         if depth <= 0:
             return self._random.choice((self._field("q"), f"{self._field('t')}.date()", "datetime.date(2000, 2, 29)"))
         return self._one(
-            lambda: f"({self._day(0)} {self._random.choice('+-')} {self._delta(depth - 1)})", lambda: self._day(0)
+            lambda: f"({self._day(0)} {self._random.choice('+-')} {self._delta(depth - 1)})",
+            lambda: self._day(0),
+            lambda: f"{self._day(0)}.replace(day={self._random.choice((1, 31))})",
+            lambda: f"{self._in_utc()}.date()",
+            lambda: f"datetime.date({self._day(0)}.year, {self._int(0)}, 28)",
+        )
+
+    def _in_utc(self) -> str:
+        """A date and time with a zone."""
+        return self._one(
+            lambda: f"datetime.datetime.fromtimestamp({self._number(0)}, tz=timezone.utc)",
+            lambda: f"datetime.datetime.fromtimestamp({self._field('k')} / {self._random.choice('37')}, timezone.utc)",
+            lambda: f"{self._moment(0)}.replace(tzinfo=timezone.utc)",
+            lambda: f"({self._moment(0)}.replace(tzinfo=timezone.utc, microsecond=0) - {self._delta(0)})",
         )
 
     def _delta(self, depth: int) -> str:
@@ -428,6 +456,7 @@ class Maker:
             return self._one(
                 lambda: f"({self._field('t')} - {self._moment(0)})",
                 lambda: f"({self._field('q')} - {self._day(0)})",
+                lambda: f"timedelta({self._random.choice(_UNITS)}={self._int(0)})",
                 lambda: self._random.choice(("H", "timedelta(0)", "timedelta(-1, 3, 7)", "timedelta(milliseconds=1)")),
             )
         less = depth - 1
@@ -436,6 +465,10 @@ class Maker:
             lambda: f"({self._delta(less)} * {self._int(less)})",
             lambda: f"({self._int(0)} * {self._delta(less)})",
             lambda: f"({self._delta(less)} // {self._int(0)})",
+            lambda: f"({self._delta(less)} / {self._number(0)})",
+            lambda: f"({self._delta(less)} * {self._float(0)})",
+            lambda: f"timedelta({self._int(less)}, {self._random.choice(_UNITS[2:])}={self._number(0)})",
+            lambda: f"({self._in_utc()} - {self._in_utc()})",
             lambda: f"{self._random.choice(('-', 'abs', '+'))}({self._delta(less)})",
             lambda: f"({self._moment(less)} - {self._moment(0)})",
             lambda: f"max({self._delta(less)}, {self._delta(0)})",
@@ -460,6 +493,8 @@ class Maker:
             lambda: f"str({self._any(less)})",
             lambda: self._formatted(less),
             lambda: f"{self._day(less)}.isoformat()",
+            lambda: f"{self._in_utc()}.{self._random.choice(('isoformat()', 'strftime({!r})'.format('%H %z %Z')))}",
+            lambda: f"str({self._in_utc()})",
             lambda: f"{self._moment(less)}.{self._random.choice(('isoformat()', 'strftime({!r})'.format('%Y-%m')))}",
             lambda: self._part_of_text(less),
             lambda: f"{self._random.choice(_SEPARATORS)!r}.join(({self._str(less)}, {self._str(0)}, {self._str(0)}))",
@@ -538,6 +573,8 @@ class Maker:
             lambda: f"({self._field('q')} {self._compare()} {self._field('t')}.date())",
             lambda: f"({self._delta(less)} {self._compare()} {self._delta(0)})",
             lambda: f"({self._moment(less)} {self._compare()} {self._moment(0)})",
+            lambda: f"({self._in_utc()} {self._compare()} {self._random.choice((self._in_utc(), 'U'))})",
+            lambda: f"math.isclose({self._number(less)}, {self._number(0)}, abs_tol={self._number(0)})",
             lambda: f"math.{self._random.choice(('isnan', 'isinf', 'isfinite'))}({self._number(less)})",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
             lambda: f"({self._number(less)} in S)",

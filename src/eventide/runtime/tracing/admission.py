@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 from eventide.api.functions import Function
 from eventide.api.functions.output_tag import OutputTag
@@ -192,6 +192,17 @@ _MOST_ENTRIES = 100_000
 _CALLS = frozenset({"CALL", "CALL_KW", "CALL_FUNCTION_EX"})
 _NOTHING = object()
 _USUAL_READING: object = object.__getattribute__
+
+
+class _KnownModule:
+    """Stands for a module, with all that is known of it."""
+
+    def __init__(self, module: ModuleType, replaced: dict[Any, Any]) -> None:
+        self._name = module.__name__
+        self.__dict__ |= {name: replaced.get(known, known) for name, known in MODULES[module].items()}
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotTraceable(f"it uses {self._name}.{name}, which columns do not have")
 
 
 class NotTraceable(Exception):
@@ -376,7 +387,7 @@ class _Admission:
             return self._replaced.get(value, value)
         if type(value) is ModuleType and value in MODULES and _content(value) == (True,):
             self.captured.append(Captured.of(find, value))
-            return SimpleNamespace(**{at: self._replaced.get(one, one) for at, one in MODULES[value].items()})
+            return _KnownModule(value, self._replaced)
         return self._from_outside(f"the global {name!r}", value, find)
 
     def _from_outside(self, what: str, value: object, find: Callable[[], Any]) -> Any:
@@ -416,6 +427,8 @@ class _Admission:
                 continue
             calls += name in _CALLS
             calls -= _is_callee(instruction, before)
+            is_global = before is not None and before.opname == "LOAD_GLOBAL"
+            of_module = before.argval if is_global and before is not None else None
             before = instruction
             if makes_dict and name != "PRECALL" and not (name == "CALL" and not instruction.arg):
                 raise NotTraceable("it calls as_dict() with arguments")
@@ -426,6 +439,8 @@ class _Admission:
                 self._check_attribute(owner, value, name)
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):
                 if _calls(instruction) and value not in PURE_METHODS:
+                    if of_module is not None:
+                        raise NotTraceable(f"it calls {of_module}.{value}(), which columns do not have")
                     raise NotTraceable(f"it calls the method {value}()")
                 if value.startswith("_"):
                     raise NotTraceable(f"it reads the attribute {value}")

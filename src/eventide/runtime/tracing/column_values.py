@@ -115,6 +115,8 @@ def of_each(kind: type, compute: Callable[..., Any]) -> Callable[..., Value]:
         found = list(map(compute, *map(python_values, values)))
         if not {kind}.issuperset(map(type, found)):
             raise Guard(f"a result that is not of type {kind.__name__}")
+        if kind is datetime.datetime and any(one.tzinfo is not None or one.fold for one in found):
+            raise Guard("a time with a zone, or in the hour that the clock shows twice")
         return pa.array(found, ARROW_TYPES[kind])
 
     return computed

@@ -5,9 +5,10 @@ from __future__ import annotations
 import decimal
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from eventide.runtime.tracing.column_values import (
     numbers_of,
     of_each,
 )
-from eventide.runtime.tracing.known_functions import MATH
+from eventide.runtime.tracing.known_functions import MATH, MATH_OF_SEVERAL, MATH_PARTS
 
 CONTEXT_DIGITS = 28
 """How many digits a result of Python's decimal arithmetic has at most, before it is rounded."""
@@ -76,7 +77,8 @@ def _add(left: Value, right: Value) -> Value:
 _ADD = _arithmetic(pc.add_checked, pc.add)
 
 
-def _divisor(right: Value) -> Any:
+def divisor_of(right: Value) -> Any:
+    """Numbers that are divided by, as numpy has them; none is zero."""
     numbers = numbers_of(right)
     if not np.all(numbers):
         raise Guard("a division by zero")
@@ -85,7 +87,7 @@ def _divisor(right: Value) -> Any:
 
 def true_division(left: Value, right: Value) -> Value:
     """The quotient of numbers as a floating-point number, as ``/`` gives it."""
-    _divisor(right)
+    divisor_of(right)
     if not is_float(left, right):
         check_small(left, right)
     return pc.divide(as_float(left), as_float(right))
@@ -93,7 +95,7 @@ def true_division(left: Value, right: Value) -> Value:
 
 def floor_division(left: Value, right: Value) -> Value:
     """The quotient of whole numbers, rounded down as ``//`` does."""
-    dividend, divisor = np.asarray(numbers_of(as_whole(left))), np.asarray(_divisor(as_whole(right)))
+    dividend, divisor = np.asarray(numbers_of(as_whole(left))), np.asarray(divisor_of(as_whole(right)))
     if (dividend == -(2**63)).any() and (divisor == -1).any():
         raise Guard("a whole number with more than 64 bits")
     return array_of(np.floor_divide(dividend, divisor))
@@ -101,7 +103,7 @@ def floor_division(left: Value, right: Value) -> Value:
 
 def modulo(left: Value, right: Value) -> Value:
     """The remainder of whole numbers, which has the sign of the divisor as with ``%``."""
-    return array_of(np.mod(np.asarray(numbers_of(as_whole(left))), np.asarray(_divisor(as_whole(right)))))
+    return array_of(np.mod(np.asarray(numbers_of(as_whole(left))), np.asarray(divisor_of(as_whole(right)))))
 
 
 def _comparison(
@@ -173,6 +175,90 @@ def _signed(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> 
     return lambda value: of_floats(value) if is_float(value) else checked(of_whole, as_whole(value))
 
 
+def _math_kernels() -> Iterator[tuple[str, Callable[..., Value]]]:
+    """The functions of ``math``: those that numpy or Arrow compute to the last bit, the others called for each row."""
+    for name, kind in MATH.items():
+        function = getattr(math, name)
+        if name in MATH_PARTS:
+            for place, each in enumerate(MATH_PARTS[name]):
+                yield f"math.{name} {place}", of_each(each, _part_of(function, place))
+            continue
+        if name in MATH_OF_SEVERAL:
+            kinds: tuple[type, ...] = (int, float) if name == "prod" else (kind,)
+            for each in kinds:
+                yield f"math.{name} to {each.__name__}", of_each(each, _of_groups(function, of_several=True))
+            continue
+        yield f"math.{name}", _fast_or_each(_FAST_MATH.get(name), of_each(kind, function))
+        yield f"math.{name} to {kind.__name__}", of_each(kind, _of_groups(function, of_several=False))
+
+
+def _part_of(function: Callable[..., Any], place: int) -> Callable[..., Any]:
+    return lambda *values: function(*values)[place]
+
+
+def _of_groups(function: Callable[..., Any], *, of_several: bool) -> Callable[..., Any]:
+    """A function whose first arguments tell how long its lists are, and the names of its last arguments."""
+
+    def call(lengths: tuple[int, ...], names: tuple[str, ...], *values: Any) -> Any:
+        waiting = iter(values)
+        groups = [[*islice(waiting, length)] for length in lengths]
+        named = dict(zip(names, waiting, strict=True))
+        return function(*groups, **named) if of_several else function(*groups[0], **named)
+
+    return call
+
+
+def _fast_or_each(fast: Callable[..., Value] | None, each: Callable[..., Value]) -> Callable[..., Value]:
+    if fast is None:
+        return each
+    return lambda *values: (each if is_decimal(*values) else fast)(*values)
+
+
+def _square_root(value: Value) -> Value:
+    numbers = numbers_of(as_float(value))
+    if (numbers < 0).any():
+        raise Guard("the square root of a negative number")
+    return pa.array(np.sqrt(numbers))
+
+
+def _rounded(compute: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """A number rounded to a whole one; those of floating-point numbers have to have less than 64 bits."""
+
+    def computed(value: Value) -> Value:
+        if not is_float(value):
+            return as_whole(value)
+        rounded = compute(as_float(value))
+        if not (np.abs(numbers_of(rounded)) < 2.0**63).all():
+            raise Guard("a whole number with more than 64 bits, or none")
+        return rounded.cast(pa.int64())
+
+    return computed
+
+
+def _common_divisor(*values: Value) -> Value:
+    numbers = [np.asarray(numbers_of(as_whole(value))) for value in values]
+    if any((each == -(2**63)).any() for each in numbers):
+        raise Guard("a whole number with more than 64 bits")
+    return pa.array(np.gcd.reduce(np.broadcast_arrays(*numbers, np.int64(0))))
+
+
+_FAST_MATH: dict[str, Callable[..., Value]] = {
+    "sqrt": _square_root,
+    "fabs": lambda value: pc.abs(as_float(value)),
+    "copysign": lambda *values: pa.array(np.copysign(*(numbers_of(as_float(value)) for value in values))),
+    "degrees": lambda value: pc.multiply(as_float(value), 180.0 / math.pi),
+    "radians": lambda value: pc.multiply(as_float(value), math.pi / 180.0),
+    "floor": _rounded(pc.floor),
+    "ceil": _rounded(pc.ceil),
+    "trunc": _rounded(pc.trunc),
+    "gcd": _common_divisor,
+    "isnan": lambda value: pc.is_nan(as_float(value)),
+    "isinf": lambda value: pc.is_inf(as_float(value)),
+    "isfinite": lambda value: pc.is_finite(as_float(value)),
+}
+"""The functions of ``math`` that round once, as numpy and Arrow do."""
+
+
 NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
     "add": _add,
     "sub": _arithmetic(pc.subtract_checked, pc.subtract),
@@ -194,7 +280,7 @@ NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
     "abs": _signed(pc.abs_checked, pc.abs),
     "invert": lambda value: pc.bit_wise_not(as_whole(value)),
     "float": as_float,
-    **{f"math.{name}": of_each(kind, getattr(math, name)) for name, kind in MATH.items()},
+    **dict(_math_kernels()),
     **{f"{kind.__name__} round": of_each(kind, round) for kind in (int, float)},
     **{f"{kind.__name__} power": of_each(kind, pow) for kind in (int, float)},
     "int": lambda value: of_each(int, int)(value) if is_float(value) else as_whole(value),

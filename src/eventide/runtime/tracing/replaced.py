@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.column_values import column_of
+from eventide.runtime.tracing.constructors import CLASSES
 from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, constant, constant_column
-from eventide.runtime.tracing.known_functions import MATH
+from eventide.runtime.tracing.kinds import NUMBERS, WHOLE, InUtc
+from eventide.runtime.tracing.known_functions import MATH, MATH_OF_SEVERAL, MATH_OF_WHOLE, MATH_PARTS
 from eventide.runtime.tracing.patterns import certain_groups
 from eventide.runtime.tracing.symbols import (
-    NUMBERS,
-    WHOLE,
     SplitParts,
     Symbol,
     Text,
@@ -55,12 +55,14 @@ def formatted(value: object, spec: Any = "") -> Any:
     """
     if not isinstance(value, Symbol):
         return format(value, spec)
-    expression, spec = shown(value), plain(spec)
+    spec = plain(spec)
+    in_utc = operand_of(value).kind is InUtc
+    expression = operand_of(value) if in_utc else shown(value)
     if type(spec) is not str:
         raise NotTraceable(f"it makes text of a {expression.kind.__name__}")
     if not spec and expression.kind in (int, str):
         return way_of(value).symbol(str, "text", expression)
-    return way_of(value).symbol(str, "format", expression, constant(spec))
+    return way_of(value).symbol(str, "format in UTC" if in_utc else "format", expression, constant(spec))
 
 
 def _whole(*values: Any) -> Any:
@@ -102,14 +104,29 @@ def _sum(values: Any, start: Any = 0) -> Any:
 
 
 def _of_math(name: str, kind: Kind) -> Callable[..., Any]:
-    function = getattr(math, name)
+    """A function of ``math``, with the type of its result, for numbers that may be symbols."""
+    function, kinds = getattr(math, name), WHOLE if name in MATH_OF_WHOLE else (*NUMBERS, Decimal)
 
-    def compute(*values: object) -> Any:
-        if not any(isinstance(value, Symbol) for value in values):
-            return function(*values)
-        if any(operand_of(value).kind not in NUMBERS for value in values):
-            raise NotTraceable(f"it calls {name}() with values that are not numbers")
-        return way_of(*values).symbol(kind, f"math.{name}", *map(operand_of, values))
+    def compute(*values: Any, **named: Any) -> Any:
+        groups = [[*value] for value in values] if name in MATH_OF_SEVERAL else [[*values]]
+        several = [value for group in groups for value in group] + [*named.values()]
+        if not any(isinstance(value, Symbol) for value in several):
+            return function(*(groups if name in MATH_OF_SEVERAL else values), **named)
+        operands = [*map(operand_of, several)]
+        if any(operand.kind not in kinds for operand in operands):
+            raise NotTraceable(f"it calls {name}() with values that are not {'whole ' * (kinds is WHOLE)}numbers")
+        way = way_of(*several)
+        if name in MATH_PARTS:
+            parts = [way.symbol(each, f"math.{name} {place}", *operands) for place, each in enumerate(MATH_PARTS[name])]
+            return tuple(parts)
+        if named or name in MATH_OF_SEVERAL:
+            form = constant((*map(len, groups),)), constant((*named,))
+            of_whole = all(operand.kind in WHOLE for operand in operands)
+            if name == "prod" and (Decimal in (operand.kind for operand in operands)):
+                raise NotTraceable("it calls prod() with decimals")
+            found: Kind = float if name == "prod" and not of_whole else kind
+            return way.symbol(found, f"math.{name} to {found.__name__}", *form, *operands)
+        return way.symbol(kind, f"math.{name}", *operands)
 
     return compute
 
@@ -317,6 +334,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     **{getattr(re, name): _of_pattern(name) for name in ("fullmatch", "match", "search", "sub")},
     re.compile: lambda pattern, flags=0: Pattern(re.compile(plain(pattern), flags)),
     **{len: _length, str: _text, format: formatted, int: _whole, float: _floating, round: _rounded, sum: _sum},
+    **CLASSES,
 }
 """Functions that traced ones call in place of builtins whose result Python computes, or forces to be a value."""
 

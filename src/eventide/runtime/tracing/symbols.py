@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar, NoReturn
 
@@ -17,40 +17,24 @@ from eventide.common.typeinfo import (
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import NotTraceable
 from eventide.runtime.tracing.expressions import Computation, Constant, Expression, Field, Kind, constant
+from eventide.runtime.tracing.kinds import (
+    COMPARISONS,
+    KINDS,
+    NUMBERS,
+    PARTS,
+    SHOWN,
+    TIME_METHODS,
+    TIME_RESULTS,
+    TIMES,
+    WHOLE,
+    InUtc,
+    are_comparable,
+    kind_of,
+)
 from eventide.runtime.tracing.known_functions import METHODS
 from eventide.runtime.tracing.number_kernels import CONTEXT_DIGITS
 
-_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("BYTE", "SHORT", "INT", "LONG"), int),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), float),
-    "BOOLEAN": bool,
-    "STRING": str,
-    "SQL_TIMESTAMP": datetime.datetime,
-    "SQL_DATE": datetime.date,
-    "TIME_DELTA": datetime.timedelta,
-}
-WHOLE = (int, bool)
-NUMBERS = (int, float, bool)
-_TIMES = (datetime.datetime, datetime.date, datetime.timedelta)
-SHOWN = (*NUMBERS, str, Decimal, *_TIMES)
-"""The kinds of values that text is made of: the columns of others have other objects than the function."""
-
-
-class InUtc(datetime.datetime):
-    """The kind of dates and times that were said to be UTC."""
-
-
-InUtc.__name__ = "datetime with a zone"
-
-
-_PARTS: dict[Kind, frozenset[str]] = {
-    datetime.datetime: frozenset({"year", "month", "day", "hour", "minute", "second", "microsecond"}),
-    datetime.date: frozenset({"year", "month", "day"}),
-    datetime.timedelta: frozenset({"days", "seconds", "microseconds"}),
-}
-"""The attributes that are whole numbers."""
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
-_COMPARISONS = ("lt", "le", "gt", "ge")
 _MOST_CONDITIONS = 32
 _MOST_QUESTIONS = 512
 _DEEPEST = 100
@@ -130,14 +114,16 @@ class Symbol:
         kind = self._expression.kind
         if kind is str and name in METHODS:
             return lambda *arguments, **named: _called(self, name, *arguments, **named)
-        if name in _PARTS.get(kind, ()):
+        if name in PARTS.get(kind, ()):
             return self._way.symbol(int, name, self._expression)
-        if name in _TIME_METHODS.get(kind, ()):
-            of_utc = "total_seconds" if kind is InUtc else name  # that is since the epoch
-            return lambda: self._way.symbol(_TIME_METHODS[kind][name], of_utc, self._expression)
-        if kind is datetime.datetime and name == "replace":
+        if name in TIME_METHODS.get(kind, ()):
+            since_epoch = kind is InUtc and name == "timestamp"
+            return lambda: self._way.symbol(
+                TIME_METHODS[kind][name], "total_seconds" if since_epoch else name, self._expression
+            )
+        if kind in (datetime.datetime, InUtc, datetime.date) and name == "replace":
             return lambda **parts: _with_parts(self, parts)
-        if kind in _TIMES and name in ("isoformat", "strftime"):
+        if kind in (*TIMES, InUtc) and name in ("isoformat", "strftime"):
             return lambda *arguments: _as_text(self, name, arguments)
         raise NotTraceable(f"it uses the attribute {name!r} of a {kind.__name__}")
 
@@ -254,49 +240,34 @@ for _name, _what in {
     setattr(Symbol, f"__{_name}__", _refusing(_what))
 
 
-_ORDERED: tuple[set[Kind], ...] = ({str}, {datetime.datetime}, {datetime.date}, {datetime.timedelta})
-_OF_DATES: dict[str, Kind] = {"weekday": int, "isoweekday": int, "toordinal": int}
-_TIME_METHODS: dict[Kind, dict[str, Kind]] = {
-    datetime.datetime: {"date": datetime.date, "timestamp": float, **_OF_DATES},
-    datetime.date: _OF_DATES,
-    datetime.timedelta: {"total_seconds": float},
-    InUtc: {"timestamp": float},
-}
-
-
-def _time_results() -> Iterator[tuple[tuple[str, Kind, Kind], Kind]]:
-    delta = datetime.timedelta
-    for kind in (datetime.datetime, datetime.date):
-        yield ("sub", kind, kind), delta
-        yield from {("add", kind, delta): kind, ("add", delta, kind): kind, ("sub", kind, delta): kind}.items()
-    for name, result in {"add": delta, "sub": delta, "truediv": float, "floordiv": int, "mod": delta}.items():
-        yield (name, delta, delta), result
-    yield from {("mul", delta, int): delta, ("mul", int, delta): delta, ("floordiv", delta, int): delta}.items()
-
-
-_TIME_RESULTS = dict(_time_results())
-"""The kinds of the results of operators on times and on the differences of these."""
-
-
 def _with_parts(symbol: Symbol, parts: dict[str, Any]) -> Symbol:
-    """A date and time with other parts; in UTC, if it had no zone."""
-    if parts == {"tzinfo": datetime.UTC}:
-        return symbol._way.symbol(InUtc, "in UTC", symbol._expression)
-    if not parts.keys() <= _PARTS[datetime.datetime] or any(type(value) is not int for value in parts.values()):
+    """A date, or a date and time, with other parts; in UTC, or without a zone."""
+    way, expression, kind = symbol._way, symbol._expression, symbol._expression.kind
+    numbers = {name: value for name, value in parts.items() if name != "tzinfo"}
+    zone = parts.get("tzinfo", datetime.UTC)
+    has_zone = "tzinfo" in parts
+    is_known = (zone is datetime.UTC and not (has_zone and kind is datetime.date)) or (zone is None and kind is InUtc)
+    if not is_known or not numbers.keys() <= PARTS[kind] or any(type(value) is not int for value in numbers.values()):
         raise NotTraceable(
             "it calls replace() of a time with parts that are not numbers, or with a zone other than UTC"
         )
-    named = [constant(each) for pair in parts.items() for each in pair]
-    return symbol._way.symbol(datetime.datetime, "with parts", symbol._expression, *named)
+    if numbers or not parts:
+        named = [constant(each) for pair in numbers.items() for each in pair]
+        name = "date with parts" if kind is datetime.date else "with parts"
+        expression = way.operation(kind, name, expression, *named)
+    if zone is None:
+        return way.symbol(datetime.datetime, "without zone", expression)
+    return way.symbol(InUtc, "in UTC", expression) if has_zone else Symbol(expression, way)
 
 
 def _as_text(symbol: Symbol, name: str, arguments: tuple[Any, ...]) -> Symbol:
     if any(type(plain(argument)) is not str for argument in arguments):
         raise NotTraceable(f"it calls {name}() with arguments that are not constants")
     operands = [*map(operand_of, arguments)]
+    in_utc = " in UTC" if symbol._expression.kind is InUtc else ""
     if name == "strftime":
-        return symbol._way.symbol(str, name, symbol._expression, *operands)
-    return symbol._way.symbol(str, "str method", symbol._expression, constant(name), *operands)
+        return symbol._way.symbol(str, name + in_utc, symbol._expression, *operands)
+    return symbol._way.symbol(str, f"str method{in_utc}", symbol._expression, constant(name), *operands)
 
 
 class Text(str):
@@ -362,7 +333,9 @@ def operand_of(value: object) -> Expression:
     value = plain(value)
     if type(value) is int and not _MIN_LONG <= value <= _MAX_LONG:
         raise NotTraceable(f"it computes with {value}, which has more than 64 bits")
-    if type(value) not in (int, float, bool, str, Decimal, *_TIMES) or getattr(value, "tzinfo", None) is not None:
+    if type(value) is datetime.datetime and value.tzinfo is datetime.UTC:
+        return Constant(InUtc, repr(value), (value.replace(tzinfo=None),))
+    if type(value) not in (int, float, bool, str, Decimal, *TIMES) or getattr(value, "tzinfo", None) is not None:
         raise NotTraceable(f"it computes with a {type(value).__name__}")
     return constant(value)
 
@@ -374,7 +347,9 @@ def way_of(*values: object) -> TracePath:
 
 def _number(name: str, symbol: Symbol) -> Symbol:
     kind = symbol._expression.kind
-    if kind is datetime.timedelta and name != "plus":
+    if kind is datetime.timedelta:
+        if name == "plus":
+            return symbol
         return symbol._way.symbol(kind, f"{name} to {kind.__name__}", symbol._expression)
     if kind not in NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
@@ -385,9 +360,9 @@ def _binary(name: str, left: object, right: object) -> Symbol:
     operands = operand_of(left), operand_of(right)
     if Unknown in (operands[0].kind, operands[1].kind):
         return way_of(left, right).symbol(Unknown, name, *operands)
-    if (of_times := _TIME_RESULTS.get((name, operands[0].kind, operands[1].kind))) is not None:
+    if (of_times := TIME_RESULTS.get((name, operands[0].kind, operands[1].kind))) is not None:
         return way_of(left, right).symbol(of_times, f"{name} to {of_times.__name__}", *operands)
-    kind = _kind_of(name, *(operand.kind for operand in operands))
+    kind = kind_of(name, *(operand.kind for operand in operands))
     if kind is None:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
         raise NotTraceable(f"it uses the operator {name} on a {kinds}")
@@ -397,35 +372,11 @@ def _binary(name: str, left: object, right: object) -> Symbol:
     return symbol
 
 
-def _kind_of(name: str, left: Kind, right: Kind) -> Kind | None:
-    """The kind of the result of an operator; None if it has none, or none that is known here."""
-    both = {left, right}
-    if name in ("add", "sub", "mul"):
-        if both <= {*NUMBERS}:
-            return float if float in both else int
-        if both == {str} and name == "add":
-            return str
-        return Decimal if Decimal in both and both <= {Decimal, *WHOLE} else None
-    if name == "truediv":
-        return float if both <= {*NUMBERS} else None
-    if name in ("floordiv", "mod"):
-        return int if both <= {*WHOLE} else None
-    if name in ("and", "or", "xor"):
-        return bool if both == {bool} else int if both <= {*WHOLE} else None
-    if name in _COMPARISONS:
-        return bool if _are_comparable(both) else None
-    raise AssertionError(name)
-
-
-def _are_comparable(kinds: set[Kind]) -> bool:
-    return kinds <= {*NUMBERS, Decimal} or kinds in _ORDERED
-
-
 def _equal(name: str, symbol: Symbol, other: object) -> Any:
     operand = operand_of(other)
     if Unknown in (symbol._expression.kind, operand.kind):
         return symbol._way.symbol(Unknown, name, symbol._expression, operand)
-    if _are_comparable({symbol._expression.kind, operand.kind}):
+    if are_comparable({symbol._expression.kind, operand.kind}):
         return symbol._way.symbol(bool, name, symbol._expression, operand)
     raise NotTraceable(f"it compares a {symbol._expression.kind.__name__} with a {operand.kind.__name__}")
 
@@ -438,7 +389,7 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "x
     _straight, _reflected = _operator(_name)
     setattr(Symbol, f"__{_name}__", _straight)
     setattr(Symbol, f"__r{_name}__", _reflected)
-for _name in _COMPARISONS:
+for _name in COMPARISONS:
     setattr(Symbol, f"__{_name}__", _operator(_name)[0])
 for _name, _what in {"neg": "negate", "pos": "plus", "abs": "abs"}.items():
     setattr(Symbol, f"__{_name}__", lambda self, name=_what: _number(name, self))
@@ -551,7 +502,7 @@ def argument(path: tuple[int, ...], type_info: TypeInformation, way: TracePath) 
         case DictTypeInfo():
             named = zip(type_info.field_names, type_info.types, strict=True)
             return {name: argument((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
-    kind = Decimal if isinstance(type_info, DecimalTypeInfo) else _KINDS.get(str(type_info), object)
+    kind = Decimal if isinstance(type_info, DecimalTypeInfo) else KINDS.get(str(type_info), object)
     return Symbol(Field(kind, path, type_info), way)
 
 

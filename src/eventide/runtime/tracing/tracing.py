@@ -267,7 +267,8 @@ def _result(value: object, arguments: list[Any]) -> Result:
             raise NotTraceable("it returns a dict whose keys are not all text")
         return Composite(_parts([*value.values()], arguments), keys, is_dict=True)
     value = plain(value)
-    if type(value) not in _CONSTANTS:
+    is_local = type(value) is datetime.datetime and value.tzinfo is None and not value.fold
+    if type(value) not in _CONSTANTS and not is_local:
         what = value._what if isinstance(value, TracedObject) else f"a {type(value).__name__}"
         raise NotTraceable(f"it returns {what}")
     return constant(value)

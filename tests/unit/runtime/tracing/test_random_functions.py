@@ -245,6 +245,9 @@ def test_a_branch_is_computed_for_its_own_rows_alone():
     assert kind.from_arrow(column) == [2, 0, 3]
 
 
+EASTERN = datetime.timezone(datetime.timedelta(hours=-5))
+
+
 def twice(value):
     return value, value
 
@@ -269,6 +272,13 @@ def twice(value):
         (lambda e: 1 if e[0] else "one", "it returns values of several types"),
         (lambda e: e[0] ** e[0], "raises a value to a power"),
         (lambda e: e[7], "it raised IndexError"),
+        (lambda e: math.nowhere + e[0], "it uses math.nowhere, which columns do not have"),
+        (lambda e: math.gcd(e[0], 1.5), r"it calls gcd\(\) with values that are not whole numbers"),
+        (lambda e: math.tanh(e[1]), r"it calls tanh\(\) with values that are not numbers"),
+        (lambda e: datetime.timedelta(e[1]), r"it calls timedelta\(\) with a str"),
+        (lambda e: datetime.timedelta(e[0], years=1), r"it calls timedelta\(\) with arguments that are not known"),
+        (lambda e: datetime.datetime.fromtimestamp(e[0], EASTERN), "a zone other than UTC"),
+        (lambda e: datetime.datetime.fold, "it uses the attribute 'fold' of the class datetime"),
     ],
 )
 def test_what_cannot_be_traced_says_why(function, why):
