@@ -85,7 +85,34 @@ NUMBERS = {
     "of decimals": lambda e: (math.sqrt(abs(float(e.d))), math.fabs(e.d), math.isfinite(e.d)),
     "counts": lambda e: (math.comb(abs(e.k), 2), math.factorial(abs(e.k) % 10)),
 }
-FUNCTIONS = {**DURATIONS, **MOMENTS, **NUMBERS}
+DAYS = (date(2024, 2, 29), stamp(2024, 1, 2, 3), EPOCH, timedelta(1), None, "2024-01-31", 7, 1.5)
+MIXED = {0, 1.5, 7, True, -0.0, math.nan, math.inf, None, "", "x", (1, 2), 10**400, Decimal("2.50"), Decimal("1e500")}
+PAIRS = {("x", 7), ("", 0), ("2024-01-31", 7.0), (None, 7), ("x", None), ("x", (7, 1)), ("x",), 7}
+DECIMALS = [Decimal("2.5"), Decimal(0), 0.1, Decimal("-0.1"), 7, Decimal("0.001"), Decimal("NaN"), math.nan, 2**70]
+TENS = [Decimal("2.5"), Decimal("70.0"), None]
+LOOKED_FOR = {
+    "whole numbers": lambda e: (e.n in MIXED, e.k not in (1, 2.0, 3)),
+    "small whole numbers": lambda e: (e.k in MIXED, e.k in DECIMALS),
+    "fractions": lambda e: (e.x in MIXED, e.x in (0, 1.5)),
+    "fractions and NaN": lambda e: (e.x in DECIMALS, e.x not in (True, None)),
+    "truth values": lambda e: (e.b in MIXED, e.b in {True}),
+    "truth values and numbers": lambda e: (e.b in (0.0, None), e.b in PAIRS),
+    "texts": lambda e: (e.s in MIXED, e.s in (None, "1e3")),
+    "texts among times": lambda e: (e.s not in DAYS, e.s in MAYBE),
+    "times": lambda e: (e.t in DAYS, e.q in DAYS),
+    "durations": lambda e: (e.t - e.t in DAYS, e.t.replace(tzinfo=UTC) in DAYS),
+    "decimals": lambda e: (e.d in DECIMALS, e.d in TENS),
+    "decimals among others": lambda e: (e.d in MIXED, e.d in (2.5, 7)),
+    "computed numbers": lambda e: (e.k + 1 in MIXED, e.x * 2 in MIXED),
+    "computed values": lambda e: (e.s + "" in MIXED, e.d + 1 in DECIMALS),
+    "pairs": lambda e: ((e.s, e.k) in PAIRS, (e.s, e.k) not in {("x", 7)}, (e.s, (e.k, 1)) in PAIRS),
+    "pairs of others": lambda e: ((e.s,) in PAIRS, (e.s, 7) in PAIRS, (e.k + 1, e.b) in ((8, 1),)),
+    "pairs in a list": lambda e: ((e.s, e.x) in LISTED, (e.x, e.s, e.k) in LISTED, (e.q, e.t, None) in LISTED),
+    "conditions": lambda e: e.s if e.k in {7, 8.0} or e.x in (1.5, None) else "other",
+}
+MAYBE = {"x", None}
+LISTED = [("x", 0.0), ("", math.nan), (1.5, "x", 7), (date(2024, 2, 29), stamp(2024, 1, 2, 3), None)]
+FUNCTIONS = {**DURATIONS, **MOMENTS, **NUMBERS, **LOOKED_FOR}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -80,6 +80,7 @@ _WITH_INSIDE = (*_NAMES, "r")
 _PARTS = ("year", "month", "day", "weekday()", "isoweekday()", "hour", "minute", "second", "microsecond")
 _UNITS = ("days", "weeks", "seconds", "hours", "minutes", "milliseconds", "microseconds")
 _MATH = ("sqrt", "log", "exp", "sin", "fabs", "log10", "tanh", "cbrt", "expm1", "gamma", "degrees", "radians", "asinh")
+_TUPLES = "((1, 'b'), (0, None))"
 _OF_TRUTHS = ("and", "or", "&", "|", "^", "==", "<")
 _INSIDE = Types.ROW_NAMED(["x", "y"], [Types.LONG(), Types.STRING()])
 OF_ROWS = Types.ROW_NAMED([*_WITH_INSIDE], [*(kind for kind, _ in _FIELDS.values()), _INSIDE])
@@ -89,6 +90,8 @@ OF_TUPLES = Types.TUPLE([*(kind for kind, _ in _FIELDS.values()), _INSIDE])
 
 _GLOBALS = {"Row": Row, "Decimal": Decimal, "D": Decimal("0.908"), "S": frozenset({1, 3, 2**53}), "T": _TIMES[1]}
 _GLOBALS |= {"datetime": datetime, "timedelta": datetime.timedelta, "timezone": datetime.timezone, "math": math}
+_GLOBALS |= {"V": (0, 1.0, -7, None, "a", "", math.nan, 2**53, Decimal("1.25"), 0.1, *_TIMES, _TIMES[1].date())}
+_GLOBALS |= {"W": {(0, ""), (1, "a"), (1.0, "b"), (-7, None), (True, ("a",)), ("a", 1)}}
 _GLOBALS |= {"U": datetime.datetime(2000, 2, 29, tzinfo=datetime.UTC)}
 _GLOBALS |= {"BY_INT": {0: "zero", 1: "a", -7: "ß", 2**53: ""}, "BY_TEXT": {"a": 1, "": 2**63 - 1, "ß": -1}}
 _GLOBALS |= {"PAIRS": {0: ("x", 0.5), 1: ("", -0.0), 3: ("日本", math.nan)}, "LIST": [0, 1, 127], "TEXTS": {"a", "abc"}}
@@ -577,7 +580,12 @@ class Maker:
             lambda: f"math.isclose({self._number(less)}, {self._number(0)}, abs_tol={self._number(0)})",
             lambda: f"math.{self._random.choice(('isnan', 'isinf', 'isfinite'))}({self._number(less)})",
             lambda: f"({self._str(less)} {self._random.choice(('in', 'not in'))} {{'a', 'ab', 'ß'}})",
-            lambda: f"({self._number(less)} in S)",
+            lambda: f"({self._number(less)} in {self._random.choice('SV')})",
+            lambda: f"({self._decimal(less)} in {self._random.choice(('V', '(0, 1.25, None)'))})",
+            lambda: f"({self._random.choice((self._str, self._bool))(less)} {self._random.choice(('in', 'not in'))} V)",
+            lambda: f"({self._random.choice((self._moment, self._day, self._delta))(less)} in V)",
+            lambda: f"({self._field(self._random.choice('ijkfgsudbtq'))} in V)",
+            lambda: f"(({self._int(less)}, {self._str(0)}) in {self._random.choice(('W', _TUPLES))})",
             lambda: (
                 f"({self._int(less)} {self._random.choice(('in', 'not in'))} {self._random.choice(('BY_INT', 'LIST'))})"
             ),

@@ -440,7 +440,7 @@ class _Admission:
             elif name in ("LOAD_ATTR", "LOAD_METHOD"):
                 if _calls(instruction) and value not in PURE_METHODS:
                     if of_module is not None:
-                        raise NotTraceable(f"it calls {of_module}.{value}(), which columns do not have")
+                        raise NotTraceable(f"it uses {of_module}.{value}, which columns do not have")
                     raise NotTraceable(f"it calls the method {value}()")
                 if value.startswith("_"):
                     raise NotTraceable(f"it reads the attribute {value}")

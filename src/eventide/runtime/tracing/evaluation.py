@@ -108,9 +108,13 @@ class Rows:
         return above.values[expression].filter(self.mask)
 
     def _field(self, field: Field) -> pa.Array:
-        column = self.column(field.path)
+        column = self._typed(field)
         if column.null_count:
             raise Guard("a field that is None where the function computes with it")
+        return column
+
+    def _typed(self, field: Field) -> pa.Array:
+        column = self.column(field.path)
         expected = field.type_info.arrow_type()
         return column if column.type == expected else column.cast(expected)
 
@@ -118,6 +122,8 @@ class Rows:
         match operation:
             case Computation(name="is none", operands=(Field(path=path),)):
                 return self.column(path).is_null()
+            case Computation(name="is in", operands=(Field() as looked_for, Constant(values=(among,)))):
+                return KERNELS["is in"](self._typed(looked_for), among)
         return KERNELS[operation.name](*map(self.value, operation.operands))
 
     def truths(self, condition: Expression) -> pa.Array:

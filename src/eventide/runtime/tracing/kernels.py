@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.runtime.tracing.column_values import Guard, Value, as_column, as_whole, of_each
+from eventide.runtime.tracing.column_values import (
+    Guard,
+    Value,
+    as_column,
+    as_float,
+    as_whole,
+    in_calendar,
+    is_float,
+    of_each,
+)
 from eventide.runtime.tracing.number_kernels import NUMBER_KERNELS
 from eventide.runtime.tracing.patterns import WANTED, Translated, translated
 from eventide.runtime.tracing.time_kernels import TIME_KERNELS
@@ -119,9 +129,16 @@ def _substituted(value: Value, pattern: Value, flags: Value, by: Value, count: V
     return pc.replace_substring_regex(value, in_re2.text, by.as_py())
 
 
-def _is_in(value: Value, among: list[Any]) -> Value:
-    found = as_whole(value) if pa.types.is_integer(value.type) else value
-    return pc.is_in(found, pa.array(among, found.type))
+def _is_in(value: Value, among: pa.Array) -> Value:
+    """Whether each value is among some of its type; None is not."""
+    found = value
+    if is_float(value):
+        found = as_float(value)
+    elif pa.types.is_integer(value.type) or pa.types.is_boolean(value.type):
+        found = as_whole(value)
+    elif pa.types.is_temporal(value.type) and not pa.types.is_duration(value.type):
+        found = in_calendar(value)
+    return pc.is_in(found if found.type == among.type else found.cast(among.type), among)
 
 
 KERNELS: dict[str, Callable[..., Value]] = {
@@ -129,7 +146,9 @@ KERNELS: dict[str, Callable[..., Value]] = {
     **TIME_KERNELS,
     "text": lambda value: value if pa.types.is_string(value.type) else as_whole(value).cast(pa.string()),
     "length": lambda value: pc.utf8_length(value).cast(pa.int64()),
-    "is in": lambda value, *among: _is_in(value, [one.as_py() for one in among]),
+    "is in": _is_in,
+    "any of": lambda *conditions: reduce(pc.or_, conditions),
+    "all of": lambda *conditions: reduce(pc.and_, conditions),
     "contains": _contains,
     "place": _place,
     "is key": lambda place: pc.greater_equal(place, 0),

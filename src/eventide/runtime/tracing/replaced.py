@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NoReturn
+from typing import Any
 
 from eventide.runtime.tracing.admission import NotTraceable
-from eventide.runtime.tracing.column_values import column_of
 from eventide.runtime.tracing.constructors import CLASSES
-from eventide.runtime.tracing.expressions import Constant, Expression, Field, Kind, constant, constant_column
+from eventide.runtime.tracing.containers import is_none
+from eventide.runtime.tracing.expressions import Expression, Kind, constant
 from eventide.runtime.tracing.kinds import NUMBERS, WHOLE, InUtc
 from eventide.runtime.tracing.known_functions import MATH, MATH_OF_SEVERAL, MATH_OF_WHOLE, MATH_PARTS
 from eventide.runtime.tracing.patterns import certain_groups
@@ -21,11 +21,9 @@ from eventide.runtime.tracing.symbols import (
     Text,
     TracedObject,
     TracePath,
-    Unknown,
     operand_of,
     plain,
     shown,
-    unknown_is_none,
     way_of,
 )
 
@@ -231,104 +229,6 @@ def _of_pattern(name: str) -> Callable[..., Any]:
     return call
 
 
-class Table(TracedObject):
-    """A dict in which a function may look a symbol up."""
-
-    _what = "a dict that may change"
-
-    def __init__(self, content: dict[Any, Any]) -> None:
-        self._content = dict(content)
-        self._columns: dict[tuple[int, ...], Constant] = {}
-
-    def get(self, key: object, default: object = None) -> Any:
-        """The value of a key, or the default."""
-        return self[key] if key in self else default  # noqa: SIM401 - that is get
-
-    def __contains__(self, key: object) -> bool:
-        if not isinstance(key, Symbol):
-            return plain(key) in self._content
-        return way_of(key).ask(way_of(key).operation(bool, "is key", self._place(key)))
-
-    def __getitem__(self, key: object) -> Any:
-        if not isinstance(key, Symbol):
-            return self._content[plain(key)]
-        return self._parts(way_of(key), self._place(key), (), [*self._content.values()])
-
-    def _place(self, key: Symbol) -> Expression:
-        kind = operand_of(key).kind
-        if kind not in (int, str) or {kind} != set(map(type, self._content)):
-            raise NotTraceable(f"it looks up a {kind.__name__} in a dict that is empty, or has keys of other types")
-        return way_of(key).operation(int, "place", operand_of(key), self._column((-1,), self._content))
-
-    def _parts(self, way: TracePath, place: Expression, path: tuple[int, ...], values: Sequence[Any]) -> Any:
-        """The symbol of a value, or a tuple of those of its parts."""
-        if all(type(value) is tuple and len(value) == len(values[0]) > 0 for value in values):
-            several = enumerate(zip(*values, strict=True))
-            return tuple(self._parts(way, place, (*path, number), parts) for number, parts in several)
-        column = self._column(path, values)
-        return way.symbol(type(values[0]), "looked up", place, column)
-
-    def _column(self, path: tuple[int, ...], values: Iterable[Any]) -> Constant:
-        if path not in self._columns:
-            try:
-                self._columns[path] = constant_column(column_of([*values]))
-            except (ValueError, OverflowError) as error:
-                raise NotTraceable(f"it looks values up in a dict that no column can hold: {error}") from error
-        return self._columns[path]
-
-
-class _Among:
-    """The part of a constant tuple, or of a list as it is now, in which a function may look for a symbol."""
-
-    __slots__ = ()
-
-    def __contains__(self, value: object) -> bool:
-        return _is_in(self, value) if isinstance(value, Symbol) else super().__contains__(value)  # type: ignore[misc]
-
-
-class _Tuple(_Among, tuple[Any, ...]):
-    __slots__ = ()
-
-
-class _List(_Among, list[Any]):
-    __slots__ = ()
-
-    def _change(self, *_: object) -> NoReturn:
-        raise NotTraceable("it changes a list from outside")
-
-    __iadd__ = __imul__ = append = clear = extend = _change
-    insert = pop = remove = reverse = sort = _change  # type: ignore[assignment]
-
-
-class _Set(TracedObject):
-    """A constant set, or one as it is now, whose order of iteration a copy would not have."""
-
-    _what = "a set from outside"
-
-    def __init__(self, content: Collection[Any]) -> None:
-        self._content = content
-
-    def __contains__(self, value: object) -> bool:
-        return _is_in(self._content, value) if isinstance(value, Symbol) else plain(value) in self._content
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._content)
-
-    def __len__(self) -> int:
-        return len(self._content)
-
-    def __bool__(self) -> bool:
-        return bool(self._content)
-
-
-def _is_in(values: Any, symbol: Symbol) -> bool:
-    kind = operand_of(symbol).kind
-    if kind not in (int, str) or not {kind}.issuperset(map(type, values)):
-        raise NotTraceable(f"it looks for a {kind.__name__} among values of other types")
-    among = map(operand_of, sorted(values))
-    return way_of(symbol).ask(way_of(symbol).operation(bool, "is in", operand_of(symbol), *among))
-
-
 REPLACED: dict[Any, Callable[..., Any]] = {
     **{getattr(math, name): _of_math(name, kind) for name, kind in MATH.items()},
     **{getattr(re, name): _of_pattern(name) for name in ("fullmatch", "match", "search", "sub")},
@@ -338,10 +238,8 @@ REPLACED: dict[Any, Callable[..., Any]] = {
 }
 """Functions that traced ones call in place of builtins whose result Python computes, or forces to be a value."""
 
-CONTAINERS: dict[type, Callable[[Any], Any]] = {
-    **{tuple: _Tuple, frozenset: _Set, set: _Set, list: _List, dict: Table, str: Text, re.Pattern: Pattern}
-}
-"""Replacements of constants, and of containers that are constant for a batch, in traced functions."""
+PATTERNS: dict[type, Callable[[Any], Any]] = {re.Pattern: Pattern}
+"""Replacements of compiled expressions in traced functions."""
 
 
 class _RightSide:
@@ -366,24 +264,12 @@ def _of_values(flags: int) -> _RightSide:
     return _RightSide(lambda value: formatted(convert(value)))
 
 
-def _is_none(value: object) -> bool:
-    """Whether a value is None. A field may be, what is computed never is; a batch with rows that are stays Python."""
-    if isinstance(value, Unknown):
-        return unknown_is_none(value)
-    expression = operand_of(value) if isinstance(value, Symbol) else None
-    if not isinstance(expression, Field):
-        return value is None
-    if expression.type_info.is_pickled:
-        raise NotTraceable("it tests whether an object is None")
-    return way_of(value).ask(way_of(value).operation(bool, "is none", expression))
-
-
 OPERATORS: dict[str, Callable[[int], Any]] = {
     "FORMAT_VALUE": _of_values,
     "CONVERT_VALUE": lambda how: _RightSide(_CONVERSIONS[how]),
     "FORMAT_SIMPLE": lambda _: _RightSide(formatted),
     "FORMAT_WITH_SPEC": lambda _: _RightSide(lambda pair: formatted(*pair)),
     "BUILD_STRING": lambda _: _RightSide(lambda parts: Text("").join(parts)),
-    "IS_OP": lambda is_not: _RightSide(lambda value: _is_none(value) != bool(is_not)),
+    "IS_OP": lambda is_not: _RightSide(lambda value: is_none(value) != bool(is_not)),
 }
 """Makers of the right side of ``@`` in place of the instructions of f-strings and of ``is None``, by their names."""

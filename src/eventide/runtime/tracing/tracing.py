@@ -26,6 +26,7 @@ from eventide.common.typeinfo import (
 from eventide.common.types import Row, RowKind
 from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
+from eventide.runtime.tracing.containers import CONTAINERS
 from eventide.runtime.tracing.expressions import (
     Beside,
     Branch,
@@ -42,7 +43,7 @@ from eventide.runtime.tracing.expressions import (
     constant,
     leaves,
 )
-from eventide.runtime.tracing.replaced import CONTAINERS, OPERATORS, REPLACED
+from eventide.runtime.tracing.replaced import OPERATORS, PATTERNS, REPLACED
 from eventide.runtime.tracing.symbols import (
     Symbol,
     TracedObject,
@@ -168,7 +169,7 @@ def trace(
         unopened.append(Unknown(Computation(Unknown, f"attribute {name}", ()), TracePath([], {})))
         return unopened[-1]
 
-    admission = admitted(function, REPLACED, CONTAINERS, OPERATORS, None if is_opened else unknown)
+    admission = admitted(function, REPLACED, {**CONTAINERS, **PATTERNS}, OPERATORS, None if is_opened else unknown)
     answers: list[bool] = []
     ways: list[tuple[dict[Expression, bool], Leaf]] = []
     known: dict[Any, Computation] = {}

@@ -273,6 +273,7 @@ def twice(value):
         (lambda e: e[0] ** e[0], "raises a value to a power"),
         (lambda e: e[7], "it raised IndexError"),
         (lambda e: math.nowhere + e[0], "it uses math.nowhere, which columns do not have"),
+        (lambda e: math.nowhere(e[0]), "it uses math.nowhere, which columns do not have"),
         (lambda e: math.gcd(e[0], 1.5), r"it calls gcd\(\) with values that are not whole numbers"),
         (lambda e: math.tanh(e[1]), r"it calls tanh\(\) with values that are not numbers"),
         (lambda e: datetime.timedelta(e[1]), r"it calls timedelta\(\) with a str"),
