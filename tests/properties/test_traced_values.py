@@ -85,6 +85,16 @@ NUMBERS = {
     "of decimals": lambda e: (math.sqrt(abs(float(e.d))), math.fabs(e.d), math.isfinite(e.d)),
     "counts": lambda e: (math.comb(abs(e.k), 2), math.factorial(abs(e.k) % 10)),
 }
+CENTS = Decimal("0.01")
+OF_DECIMALS = {
+    "signs of decimals": lambda e: (-e.d, +e.d, abs(e.d), -(e.d * 3), abs(e.d - 7)),
+    "rounded decimals": lambda e: (round(e.d, 1), round(e.d), round(e.d, 2), round(e.d, 5)),
+    "rounded results": lambda e: (round(e.d * CENTS, 2), round(e.d * e.d, 3), round(e.d, 0), round(e.d + 1)),
+    "sums of decimals": lambda e: (sum([e.d, e.d, 1]), sum((e.d,), Decimal("0.000"))),
+    "decimals of whole numbers": lambda e: (Decimal(e.n), Decimal(e.k) + e.d, Decimal(e.b), Decimal(e.d)),
+    "products of whole numbers": lambda e: (e.d * e.k * 100, e.d + e.k, 2 * e.d * e.d, e.d - True),
+    "parts of decimals": lambda e: (math.floor(e.d), math.trunc(-e.d), int(round(e.d, 1)), float(-e.d)),
+}
 DAYS = (date(2024, 2, 29), stamp(2024, 1, 2, 3), EPOCH, timedelta(1), None, "2024-01-31", 7, 1.5)
 MIXED = {0, 1.5, 7, True, -0.0, math.nan, math.inf, None, "", "x", (1, 2), 10**400, Decimal("2.50"), Decimal("1e500")}
 PAIRS = {("x", 7), ("", 0), ("2024-01-31", 7.0), (None, 7), ("x", None), ("x", (7, 1)), ("x",), 7}
@@ -112,7 +122,7 @@ LOOKED_FOR = {
 }
 MAYBE = {"x", None}
 LISTED = [("x", 0.0), ("", math.nan), (1.5, "x", 7), (date(2024, 2, 29), stamp(2024, 1, 2, 3), None)]
-FUNCTIONS = {**DURATIONS, **MOMENTS, **NUMBERS, **LOOKED_FOR}
+FUNCTIONS = {**DURATIONS, **MOMENTS, **NUMBERS, **OF_DECIMALS, **LOOKED_FOR}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -144,9 +145,19 @@ def _in_utc(seconds: Any) -> Symbol:
     return way_of(seconds).symbol(InUtc, "from microseconds", operand_of(seconds * 1_000_000))
 
 
+def _decimal(value: Any) -> Symbol:
+    expression = operand_of(value)
+    if expression.kind not in (*WHOLE, Decimal):
+        raise NotTraceable(
+            f"it makes a Decimal of a {expression.kind.__name__}, whose digits after the point may differ"
+        )
+    return way_of(value).symbol(Decimal, "decimal", expression)
+
+
 CLASSES: dict[Any, Callable[..., Any]] = {
     datetime.timedelta: TracedClass(datetime.timedelta, _timedelta),
     datetime.datetime: TracedClass(datetime.datetime, _datetime),
     datetime.date: TracedClass(datetime.date, _date),
+    Decimal: TracedClass(Decimal, _decimal),
 }
 """By class, its stand-in for functions while they are traced."""

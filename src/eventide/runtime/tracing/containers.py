@@ -216,7 +216,7 @@ def _exact(value: Any) -> Fraction | None:
 
 
 def _equal_whole(value: Any) -> Iterator[int]:
-    exact = _exact(value)
+    exact = value if type(value) is int else _exact(value)  # thousands of them take a while as fractions
     if exact is not None and exact.denominator == 1 and -(2**63) <= exact < 2**63:
         yield int(exact)
 

@@ -50,14 +50,44 @@ def _arithmetic(of_whole: Callable[..., Value], of_floats: Callable[..., Value])
 
 
 def _decimals(compute: Callable[..., Value], left: Value, right: Value) -> Value:
-    context = decimal.getcontext()
-    if context.prec < CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
-        raise Guard("the context of decimal numbers is not the usual one")
-    sides = [side if is_decimal(side) else as_whole(side).cast(pa.decimal128(19, 0)) for side in (left, right)]
+    _check_context()
+    sides = [_as_decimal(side) for side in (left, right)]
     result = compute(*sides)
     if _has_zero(result) and any(map(_has_negative, sides)):
         raise Guard("a decimal zero, which might be negative")
     return result
+
+
+def _check_context() -> None:
+    context = decimal.getcontext()
+    if context.prec < CONTEXT_DIGITS or context.rounding != decimal.ROUND_HALF_EVEN:
+        raise Guard("the context of decimal numbers is not the usual one")
+
+
+def _as_decimal(value: Value) -> Value:
+    """Decimal or whole numbers as decimal ones, of no more digits than a number of their type has."""
+    if is_decimal(value):
+        return value
+    if isinstance(value, pa.Scalar):
+        number = int(value.as_py())
+        return pa.scalar(Decimal(number), pa.decimal128(len(str(abs(number))), 0))
+    digits = _DIGITS.get(value.type, 19)
+    return (value if value.type in _DIGITS else as_whole(value)).cast(pa.decimal128(digits, 0))
+
+
+_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10}
+
+
+def _rounded_decimal(value: Value, places: Value) -> Value:
+    """Decimals rounded to some digits after the point, all of which they have then."""
+    _check_context()
+    kind, digits = value.type, places.as_py()
+    wider = value.cast(pa.decimal256(kind.precision + 1, kind.scale))
+    rounded = pc.round(wider, digits, "half_to_even") if digits < kind.scale else wider
+    result = rounded.cast(pa.decimal256(kind.precision + 1 - kind.scale + digits, digits))
+    if _has_zero(result) and _has_negative(value):
+        raise Guard("a decimal zero, which might be negative")
+    return result.cast(pa.decimal128(min(result.type.precision, _DECIMAL_DIGITS), digits))
 
 
 def _has_zero(value: Value) -> bool:
@@ -172,7 +202,13 @@ def _of_bits(of_truths: Callable[..., Value], of_whole: Callable[..., Value]) ->
 
 
 def _signed(of_whole: Callable[..., Value], of_floats: Callable[..., Value]) -> Callable[[Value], Value]:
-    return lambda value: of_floats(value) if is_float(value) else checked(of_whole, as_whole(value))
+    def computed(value: Value) -> Value:
+        if is_decimal(value):
+            _check_context()
+            return of_floats(value)
+        return of_floats(value) if is_float(value) else checked(of_whole, as_whole(value))
+
+    return computed
 
 
 def _math_kernels() -> Iterator[tuple[str, Callable[..., Value]]]:
@@ -279,6 +315,8 @@ NUMBER_KERNELS: dict[str, Callable[..., Value]] = {
     "plus": _signed(lambda value: value, lambda value: value),
     "abs": _signed(pc.abs_checked, pc.abs),
     "invert": lambda value: pc.bit_wise_not(as_whole(value)),
+    "decimal": lambda value: value if is_decimal(value) else _as_decimal(value),
+    "round decimal": _rounded_decimal,
     "float": as_float,
     **dict(_math_kernels()),
     **{f"{kind.__name__} round": of_each(kind, round) for kind in (int, float)},

@@ -21,6 +21,7 @@ from eventide.runtime.tracing.symbols import (
     Text,
     TracedObject,
     TracePath,
+    fixed_decimal,
     operand_of,
     plain,
     shown,
@@ -80,7 +81,10 @@ def _rounded(value: Any, digits: Any = None) -> Any:
     if not isinstance(value, Symbol):
         return round(value, digits)
     expression = operand_of(value)
-    if expression.kind not in NUMBERS or type(digits) not in (int, type(None)):
+    if expression.kind is Decimal and type(digits) is int and digits >= 0:
+        return fixed_decimal(way_of(value).symbol(Decimal, "round decimal", expression, constant(digits)))
+    is_whole = expression.kind is Decimal and digits is None
+    if not (is_whole or expression.kind in NUMBERS) or type(digits) not in (int, type(None)):
         raise NotTraceable(f"it rounds a {expression.kind.__name__}")
     kind: Kind = int if digits is None or expression.kind is not float else float
     return way_of(value).symbol(kind, f"{kind.__name__} round", expression, constant(digits))
@@ -96,8 +100,8 @@ def _sum(values: Any, start: Any = 0) -> Any:
     """The result of ``sum``; newer versions of Python add floating-point numbers up in another way than ``+`` does."""
     items = [*values]
     symbols = [one for one in (start, *items) if isinstance(one, Symbol)]
-    if symbols and not all(operand_of(one).kind in WHOLE for one in (start, *items)):
-        raise NotTraceable("it calls sum() with values that are not whole numbers")
+    if symbols and not all(operand_of(one).kind in (*WHOLE, Decimal) for one in (start, *items)):
+        raise NotTraceable("it calls sum() with values that are neither whole numbers nor decimals")
     return sum(items, start)
 
 

@@ -16,6 +16,7 @@ from eventide.common.typeinfo import (
 )
 from eventide.common.types import Row
 from eventide.runtime.tracing.admission import NotTraceable
+from eventide.runtime.tracing.decimal_sizes import decimal_size
 from eventide.runtime.tracing.expressions import Computation, Constant, Expression, Field, Kind, constant
 from eventide.runtime.tracing.kinds import (
     COMPARISONS,
@@ -26,13 +27,11 @@ from eventide.runtime.tracing.kinds import (
     TIME_METHODS,
     TIME_RESULTS,
     TIMES,
-    WHOLE,
     InUtc,
     are_comparable,
     kind_of,
 )
 from eventide.runtime.tracing.known_functions import METHODS
-from eventide.runtime.tracing.number_kernels import CONTEXT_DIGITS
 
 _MIN_LONG, _MAX_LONG = -(2**63), 2**63 - 1
 _MOST_CONDITIONS = 32
@@ -348,9 +347,9 @@ def way_of(*values: object) -> TracePath:
 def _number(name: str, symbol: Symbol) -> Symbol:
     kind = symbol._expression.kind
     if kind is datetime.timedelta:
-        if name == "plus":
-            return symbol
         return symbol._way.symbol(kind, f"{name} to {kind.__name__}", symbol._expression)
+    if kind is Decimal:
+        return fixed_decimal(symbol._way.symbol(Decimal, name, symbol._expression))
     if kind not in NUMBERS:
         raise NotTraceable(f"it computes with a {kind.__name__}")
     return symbol._way.symbol(float if kind is float else int, name, symbol._expression)
@@ -367,7 +366,16 @@ def _binary(name: str, left: object, right: object) -> Symbol:
         kinds = " and a ".join(operand.kind.__name__ for operand in operands)
         raise NotTraceable(f"it uses the operator {name} on a {kinds}")
     symbol = way_of(left, right).symbol(kind, name, *operands)
-    if kind is Decimal and decimal_size(symbol._expression) is None:
+    return fixed_decimal(symbol) if kind is Decimal else symbol
+
+
+def fixed_decimal(symbol: Symbol) -> Symbol:
+    """A decimal of a known number of digits.
+
+    Raises:
+        NotTraceable: if it is not known, or if Python might round the decimal.
+    """
+    if decimal_size(symbol._expression) is None:
         raise NotTraceable("it computes with decimals that have no fixed number of digits, or with too many")
     return symbol
 
@@ -504,34 +512,3 @@ def argument(path: tuple[int, ...], type_info: TypeInformation, way: TracePath) 
             return {name: argument((*path, place), kind, way) for place, (name, kind) in enumerate(named)}
     kind = Decimal if isinstance(type_info, DecimalTypeInfo) else KINDS.get(str(type_info), object)
     return Symbol(Field(kind, path, type_info), way)
-
-
-_LONG_DIGITS = 19
-
-
-def decimal_size(expression: Expression) -> tuple[int, int] | None:
-    """How many digits a decimal or whole number has at most, and how many of them after the point.
-
-    None if that is not known, or is more than Python computes with.
-    """
-    if expression.kind in WHOLE:
-        return _LONG_DIGITS, 0
-    match expression:
-        case Field(type_info=DecimalTypeInfo(precision, scale)):
-            size = precision, scale
-        case Computation(name=name, operands=(left, right)):
-            first, second = decimal_size(left), decimal_size(right)
-            if first is None or second is None:
-                return None
-            scale = first[1] + second[1] if name == "mul" else max(first[1], second[1])
-            before = first[0] - first[1], second[0] - second[1]
-            size = (sum(before) if name == "mul" else max(before) + 1) + scale, scale
-        case _:
-            value = getattr(expression, "value", None)
-            if not isinstance(value, Decimal) or not value.is_finite() or (not value and value.is_signed()):
-                return None
-            _, digits, exponent = value.as_tuple()
-            if not isinstance(exponent, int) or exponent > 0:
-                return None
-            size = max(len(digits), -exponent), -exponent
-    return size if size[0] <= CONTEXT_DIGITS else None

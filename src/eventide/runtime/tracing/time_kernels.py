@@ -168,6 +168,7 @@ TIME_KERNELS: dict[str, Callable[..., Value]] = {
             ("mod", modulo, ("timedelta",)),
             ("negate", pc.negate_checked, ("timedelta",)),
             ("abs", pc.abs_checked, ("timedelta",)),
+            ("plus", lambda micros: micros, ("timedelta",)),
         )
         for kind in kinds
     },

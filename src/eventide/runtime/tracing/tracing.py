@@ -27,6 +27,7 @@ from eventide.common.types import Row, RowKind
 from eventide.errors import ProgramError
 from eventide.runtime.tracing.admission import Admitted, NotTraceable, admitted
 from eventide.runtime.tracing.containers import CONTAINERS
+from eventide.runtime.tracing.decimal_sizes import decimal_size
 from eventide.runtime.tracing.expressions import (
     Beside,
     Branch,
@@ -50,7 +51,6 @@ from eventide.runtime.tracing.symbols import (
     TracePath,
     Unknown,
     argument,
-    decimal_size,
     go_on,
     operand_of,
     plain,

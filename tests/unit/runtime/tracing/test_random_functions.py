@@ -382,6 +382,7 @@ NESTED = Types.TUPLE([Types.LONG(), Types.TUPLE([Types.LONG()])])
         (unused_ratio, PAIR, [(1, 0)], "division by zero"),
         (lambda e: (e[0] + 1, e[1])[1], PAIR, [(2**63 - 1, 1)], "more than 64 bits"),
         (lambda e: str(e[1]), Types.TUPLE([Types.LONG(), Types.STRING()]), [(1, "a"), (1, None)], "None"),
+        (lambda e: (e[0], Decimal(e[1])), Types.TUPLE([Types.LONG(), Types.BIG_DEC(3, 1)]), [(1, None)], "None"),
         (lambda e: 1 if e[1] else 0, NESTED, [(1, None)], "a tuple or row that is None"),
         (lambda e: (e[1][0], 1), NESTED, [(1, None)], "a tuple or row that is None"),
     ],
