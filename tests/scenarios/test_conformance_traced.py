@@ -5,8 +5,10 @@ The first function of each program runs on columns in every other micro-batch on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from tests.scenarios.all_programs import all_scenarios, any_program, batch_scenarios
@@ -18,7 +20,7 @@ from tests.scenarios.time_to_live_programs import time_to_live_program, time_to_
 from eventide.common.ms import MAX_MS
 from eventide.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from eventide.local.host import LocalHost
-from eventide.local.runner import BatchResult, LocalRunner
+from eventide.local.runner import BatchResult, LocalCheckpoint, LocalRunner
 from eventide.plan.job import JobPlan
 from eventide.runtime.metrics import BATCHES_IN_PYTHON, LATE_DROPPED
 
@@ -49,19 +51,13 @@ in_both_ways = pytest.mark.parametrize("in_python", [False, True], ids=["columns
 def test_elements_that_come_as_columns_give_what_flink_gave(scenario: Scenario, in_python: bool) -> None:
     plan = _plan(scenario, in_python)
     _assert_functions_run(plan, scenario, in_python)
-    record = Record()
-    counted: Mapping[str, Mapping[str, int]] = {}
-    for batch in _batches(plan, scenario):
-        counted = batch.progress.counters
-        record.add_outputs(batch.batch, batch.elements.get(plan.sinks[0].number, []))
-        for sink in plan.sinks[1:]:
-            record.add_late(batch.batch, batch.elements.get(sink.number, []))
-        record.watermarks += watermarks_of_all_subtasks(batch)
-    assert _batches_in_python(counted) == (0 if in_python else beyond_ascii(scenario.script["batches"]))
-    if scenario.is_reduced:
-        assert counted.get(FIRST, {}).get(LATE_DROPPED, 0) == len(scenario.expected["late"])
-        record.late = dict(enumerate(scenario.by_batch("late")))
-    assert_as_flink(scenario, record)
+    _assert_as_flink(plan, scenario, _batches(plan, scenario), in_python)
+
+
+@pytest.mark.parametrize("scenario", STREAMING[::10], ids=lambda scenario: scenario.name)
+def test_restarts_between_batches_on_columns_and_in_python_change_nothing(scenario: Scenario) -> None:
+    plan = _plan(scenario, in_python=False)
+    _assert_as_flink(plan, scenario, _batches(plan, scenario, restarts=True), in_python=False)
 
 
 @in_both_ways
@@ -71,7 +67,7 @@ def test_elements_that_come_as_columns_give_what_flink_gave_in_batch(scenario: S
     _assert_functions_run(plan, scenario, in_python)
     (batch,) = _batches(plan, scenario)
     has_some = not in_python and beyond_ascii(scenario.script["batches"]) > 0
-    assert (_batches_in_python(batch.progress.counters) > 0) == has_some
+    assert (_batches_in_python(batch) > 0) == has_some
     assert watermarks_of_all_subtasks(batch) == [MAX_MS]
     assert not any(batch.elements.get(sink.number) for sink in plan.sinks[1:])
     assert_as_flink_in_batch(scenario, batch.elements.get(plan.sinks[0].number, []))
@@ -109,10 +105,42 @@ def _plan(scenario: Scenario, in_python: bool) -> JobPlan:
     return env.get_plan()
 
 
-def _batches(plan: JobPlan, scenario: Scenario) -> list[BatchResult]:
+def _batches(plan: JobPlan, scenario: Scenario, *, restarts: bool = False) -> Iterator[BatchResult]:
+    """Run a plan by the clock of its scenario, with ``restarts`` each micro-batch from a copy of the checkpoint."""
     clock = scenario.script.get("clock", [0])
-    runner = LocalRunner(plan, clock=lambda: clock[min(runner.checkpoint.batch, len(clock) - 1)])
-    return [*runner.batches()]
+    checkpoint = LocalCheckpoint()
+    while True:
+        number = checkpoint.batch
+        runner = LocalRunner(plan, clock=partial(_now, clock, checkpoint), checkpoint=checkpoint)
+        for batch in runner.batches():
+            yield batch
+            if restarts:
+                break
+        if checkpoint.batch == number or not restarts:
+            return
+        checkpoint = deepcopy(checkpoint)
+
+
+def _now(clock: list[int], checkpoint: LocalCheckpoint) -> int:
+    """The time of the next micro-batch."""
+    return clock[min(checkpoint.batch, len(clock) - 1)]
+
+
+def _assert_as_flink(plan: JobPlan, scenario: Scenario, batches: Iterator[BatchResult], in_python: bool) -> None:
+    """Compare results with Flink's, and the number of batches whose elements a function was called with one by one."""
+    record, fallen_back, dropped = Record(), 0, 0
+    for batch in batches:
+        fallen_back += _batches_in_python(batch)
+        dropped += batch.progress.counted.get(FIRST, {}).get(LATE_DROPPED, 0)
+        record.add_outputs(batch.batch, batch.elements.get(plan.sinks[0].number, []))
+        for sink in plan.sinks[1:]:
+            record.add_late(batch.batch, batch.elements.get(sink.number, []))
+        record.watermarks += watermarks_of_all_subtasks(batch)
+    assert fallen_back == (0 if in_python else beyond_ascii(scenario.script["batches"]))
+    if scenario.is_reduced:
+        assert dropped == len(scenario.expected["late"])
+        record.late = dict(enumerate(scenario.by_batch("late")))
+    assert_as_flink(scenario, record)
 
 
 def _assert_functions_run(plan: JobPlan, scenario: Scenario, in_python: bool) -> None:
@@ -131,11 +159,11 @@ def _assert_functions_run(plan: JobPlan, scenario: Scenario, in_python: bool) ->
         assert speeds["on columns"] == traced
 
 
-def _batches_in_python(counted: Mapping[str, Mapping[str, int]]) -> int:
-    """How many batches the first functions had to be called for with each element; no other function had to be."""
-    of_functions = {name: of[BATCHES_IN_PYTHON] for name, of in counted.items() if BATCHES_IN_PYTHON in of}
-    assert of_functions.keys() <= {"element", "element-2"}
-    return sum(of_functions.values())
+def _batches_in_python(batch: BatchResult) -> int:
+    """How many batches the first functions were called for with each element; no other function may be counted."""
+    counted = {name: of[BATCHES_IN_PYTHON] for name, of in batch.progress.counted.items() if BATCHES_IN_PYTHON in of}
+    assert counted.keys() <= {"element", "element-2"}
+    return sum(counted.values())
 
 
 def _speed_of_first(plan: JobPlan) -> str:
